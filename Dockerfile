@@ -1,0 +1,62 @@
+# Three images from one file: writer, indexer (with Spark and Java), query (with neither).
+# docker compose builds them; by hand: docker build --target query .
+
+FROM python:3.11-slim-bookworm AS base
+# The store's folders exist in the image, owned by the service user: a new named volume takes content and owner from
+# its mount point, and a volume inside a read-only one finds its mount point there (docker-compose.yml).
+RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin tidemark \
+    && install -d -o tidemark -g tidemark \
+        /data /data/store /data/store/config /data/store/commitlog /data/store/consumequeue \
+        /data/store/batchconsumequeue /data/store/index /data/store/tidemark \
+        /data/store/tidemark/writer /data/store/tidemark/indexer /data/store/tidemark/query \
+        /var/cache/tidemark
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    TIDEMARK_STORE_ROOT=/data/store \
+    NUMBA_CACHE_DIR=/var/cache/tidemark
+WORKDIR /app
+
+# Packages: per image the part of requirements.lock that its extra needs, hashes checked.
+FROM base AS packages
+RUN python -m venv /opt/venv
+COPY pyproject.toml requirements.lock ./
+COPY scripts/lock_for.py scripts/
+
+FROM packages AS writer-packages
+RUN python scripts/lock_for.py writer > writer.lock && pip install --no-cache-dir --require-hashes -r writer.lock
+
+FROM packages AS indexer-packages
+RUN python scripts/lock_for.py indexer > indexer.lock && pip install --no-cache-dir --require-hashes -r indexer.lock
+
+FROM packages AS query-packages
+RUN python scripts/lock_for.py query > query.lock && pip install --no-cache-dir --require-hashes -r query.lock
+
+FROM base AS writer
+COPY --from=writer-packages /opt/venv /opt/venv
+COPY tidemark tidemark
+COPY services services
+USER tidemark
+EXPOSE 8081
+HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.writer.healthcheck"]
+CMD ["python", "-m", "services.writer"]
+
+FROM base AS indexer
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=indexer-packages /opt/venv /opt/venv
+COPY tidemark tidemark
+COPY services services
+USER tidemark
+HEALTHCHECK --interval=5s --timeout=5s --start-period=120s CMD ["python", "-m", "services.indexer.healthcheck"]
+CMD ["python", "-m", "services.indexer", "pipeline"]
+
+FROM base AS query
+COPY --from=query-packages /opt/venv /opt/venv
+COPY tidemark tidemark
+COPY services services
+USER tidemark
+EXPOSE 8080
+HEALTHCHECK --interval=5s --timeout=5s --start-period=60s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=4)"]
+CMD ["python", "-m", "services.indexer", "query"]

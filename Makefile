@@ -1,0 +1,69 @@
+# Every command runs from .venv, which `make sync` builds from requirements.lock; any other target does so first when it has to.
+PYTHON ?= python3
+BIN := .venv/bin
+SYNCED := .venv/.synced
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CODE := tidemark services tests benchmarks demo
+PROTOS := $(wildcard proto/tidemark/v1/*.proto)
+QUICK := unit property integration crash conformance
+
+.DEFAULT_GOAL := help
+.PHONY: help sync lock proto format lint types test integration crash conformance check up down demo bench compose-test clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+sync: $(SYNCED)  ## make .venv from requirements.lock; get Java 17 where none fits
+$(SYNCED): requirements.lock pyproject.toml | $(BIN)/python
+	scripts/java.sh
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-build-isolation --no-deps -e .
+	touch $@
+$(BIN)/python:
+	scripts/venv.sh $(PYTHON) .venv
+
+# --no-emit-*, --no-header: no address and no path of the machine that compiled it gets into the file.
+lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml (keeps versions that still fit)
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
+
+# The second path is where googleapis-common-protos keeps google/rpc/status.proto. PATH lets protoc find its mypy plugin.
+proto: $(SYNCED)  ## write tidemark/v1 again from proto/
+	PATH="$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc --proto_path=proto --proto_path="$$(echo .venv/lib/python3*/site-packages)" \
+	    --python_out=. --pyi_out=. --grpc_python_out=. --mypy_grpc_out=. $(PROTOS)
+
+format: $(SYNCED)  ## format, and fix what ruff can fix
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+lint: $(SYNCED)  ## ruff, formatting, import contracts
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+
+types: $(SYNCED)  ## mypy, strict
+	$(BIN)/mypy $(CODE)
+
+test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance
+	$(BIN)/pytest $(QUICK:%=tests/%)
+
+integration crash conformance: $(SYNCED)
+	$(BIN)/pytest tests/$@
+integration:  ## real gRPC, Spark and HTTP
+crash:  ## kill, cut and fail between any two steps
+conformance:  ## bytes and vectors that other code made
+
+check: lint types test  ## what CI runs
+
+up: ## start writer, indexer and query in containers
+	docker compose up --build --detach --wait
+down: ## stop them; the store's volumes stay
+	docker compose down
+
+demo: $(SYNCED)  ## 336,776 real flights through the real services, and back
+	$(BIN)/python -m demo
+bench: $(SYNCED)  ## the figures, with machine and flush mode
+	$(BIN)/python -m benchmarks
+compose-test:  ## up, append, pull, compare, restart, down (needs a Docker engine)
+	$(PYTHON) tests/compose/run.py
+
+clean:  ## remove .venv and what tools left behind
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find $(wildcard $(CODE)) -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,57 @@
+"""Print the part of requirements.lock that one extra of pyproject.toml needs: python scripts/lock_for.py query
+
+One lock for all, yet the query image must hold no Spark. The lock's `# via` comments are its dependency graph, so the
+part is everything that can be reached from the core dependencies and the extra's own. Should the graph ever lack an
+edge, `pip install --require-hashes` refuses the part: it installs nothing that is not listed.
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def bare_name(requirement: str) -> str:
+    """The normalised name alone: `Uvicorn[standard]>=0.34` gives `uvicorn`."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0]).lower()
+
+
+def roots(extra: str) -> set[str]:
+    """Names the core and *extra* ask for; `tidemark[spark]` stands for that extra's names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names: set[str] = set()
+    waiting = [*project["dependencies"], *project["optional-dependencies"][extra]]
+    while waiting:
+        requirement = waiting.pop()
+        if bare_name(requirement) == project["name"]:
+            for other in re.findall(r"[\w-]+", requirement.split("[")[1].split("]")[0]):
+                waiting += project["optional-dependencies"][other]
+        else:
+            names.add(bare_name(requirement))
+    return names
+
+
+def entries() -> list[tuple[str, set[str], str]]:
+    """(name, names that need it, text) of each entry; a name appears once per Python it is pinned for."""
+    texts = re.findall(r"^\S.*\n(?:[ \t].*\n)+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    return [
+        (bare_name(text), {bare_name(via) for via in re.findall(r"#(?: via)? +([\w.-]+)", text)}, text)
+        for text in texts
+    ]
+
+
+def main(extra: str) -> None:
+    """Print the entries reachable from *extra*."""
+    locked = entries()
+    wanted = roots(extra)
+    if missing := wanted - {name for name, _, _ in locked}:
+        sys.exit(f"requirements.lock lacks {sorted(missing)}: run `make lock`")
+    while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted:
+        wanted |= new
+    print("".join(text for name, _, text in locked if name in wanted), end="")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

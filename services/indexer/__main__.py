@@ -1,0 +1,27 @@
+"""`python -m services.indexer pipeline [--once] | query`: imports only the half it starts."""
+
+from __future__ import annotations
+
+import sys
+
+_USAGE = "usage: python -m services.indexer (pipeline [--once] | query) [--setting value …]; --help behind either"
+
+
+def main(arguments: list[str]) -> int:
+    """Start one half; its exit status."""
+    match arguments:
+        case ["pipeline", *rest]:
+            from .pipeline.__main__ import main as pipeline
+
+            return pipeline(rest)
+        case ["query", *rest]:
+            from .query.__main__ import main as query
+
+            return query(rest)
+        case _:
+            print(_USAGE, file=sys.stderr)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

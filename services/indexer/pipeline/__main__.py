@@ -1,0 +1,188 @@
+"""The pipeline's door: settings → logging → prepare → Spark → follow, or drain and exit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import structlog
+from pydantic import ValidationError
+from pydantic_settings import CliApp, SettingsError
+
+from tidemark.errors import StoreError
+from tidemark.index.end_of_log import durable_floor, find_end_of_log
+from tidemark.store.lock import FolderLock
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.storage import DiskStorage
+
+from .config import PipelineSettings
+from .plan import EpochPlan, make_plan
+from .prepare import drop_units_behind, own_indexer, own_log_without_writer, prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+log = structlog.get_logger()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status: 0 done or stopped, 1 failed, 2 bad settings."""
+    try:
+        settings = CliApp.run(PipelineSettings, cli_args=sys.argv[1:] if arguments is None else arguments)
+    except (ValidationError, SettingsError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    _set_up_logging(settings.log_level)
+    storage = DiskStorage()
+    plan = make_plan(settings)
+    try:
+        with own_indexer(plan, storage):
+            _run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
+    except StoreError as error:
+        log.error("pipeline_failed", error=type(error).__name__, message=error.message, **error.facts)
+        return 1
+    except Exception as error:
+        log.exception("pipeline_failed", error=type(error).__name__)
+        return 1
+    return 0
+
+
+def _set_up_logging(level: str) -> None:
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer(colors=False) if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _spark(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
+    from . import job
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (job.python_path(), os.environ.get("PYTHONPATH"))))
+    return job.make_session(settings, plan)
+
+
+def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
+    """Index what is committed. Without a writer, the log's end is found as its recovery would."""
+    from . import job
+
+    with own_log_without_writer(make_plan(settings)) as alone:
+        limit = None
+        if alone:
+            plan = make_plan(settings)
+            files = MappedFileQueue(plan.paths.commit_log, plan.segment_size)
+            limit = find_end_of_log(files, durable_floor(plan.paths, files))
+            files.close()
+        plan = make_plan(settings, limit=limit)
+        prepare(plan, storage)
+        if limit is not None:
+            drop_units_behind(plan, limit, storage)
+        began = time.monotonic()
+        session = _spark(settings, plan)
+        try:
+            log.info("drain_started", limit=limit, start_s=round(time.monotonic() - began, 2))
+            began = time.monotonic()
+            rows = job.drain(session, plan)
+        finally:
+            session.stop()
+    log.info(
+        "drain_finished",
+        watermark=min(row["end_offset"] for row in rows),
+        bytes=max(row["end_offset"] - row["start_offset"] for row in rows),
+        records=sum(row["records"] for row in rows if row["shard"] < plan.shards),
+        damages=sum(row["damages"] for row in rows),
+        seconds=round(max(row["held_s"] for row in rows), 3),
+        tasks_s=round(time.monotonic() - began, 3),
+    )
+
+
+def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:
+    """Both followers until a signal or a failure ends them."""
+    from . import job
+
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    prepare(plan, storage)
+    session = _spark(settings, plan)
+    queries: list[StreamingQuery] = []
+    try:
+        for follower in range(job.FOLLOWERS):
+            if stopping.is_set():
+                break
+            checkpoint = plan.paths.indexer / "spark" / f"follower-{follower}"
+            queries.append(job.start_query(session, plan, follower, checkpoint))
+            if follower == 0:
+                _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)
+                log.info("pipeline_started", shards=plan.shards, epoch_ms=plan.epoch_ms, store_root=str(plan.root))
+        while not stopping.is_set() and not _has_ended(queries):
+            stopping.wait(0.5)
+    finally:
+        _stop(plan, queries)
+        session.stop()
+    log.info("pipeline_stopped")
+
+
+def _has_ended(queries: list[StreamingQuery]) -> bool:
+    """Whether a query has ended; raises what it failed with."""
+    for query in queries:
+        if not query.isActive:
+            error = query.exception()
+            if error is not None:
+                raise error
+            return True
+    return False
+
+
+def _wait_until_followed(
+    plan: EpochPlan, query: StreamingQuery, stopping: threading.Event, timeout_s: float
+) -> None:
+    """Until every shard is held. The second query starts only then: its tasks are to wait, not to share."""
+    deadline = time.monotonic() + timeout_s
+    while not stopping.is_set() and not _has_ended([query]):
+        if all(is_followed(plan, shard) for shard in range(plan.tasks)):
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no task follows after {timeout_s} s")
+        time.sleep(0.02)
+
+
+def is_followed(plan: EpochPlan, shard: int) -> bool:
+    """Whether somebody holds the shard."""
+    lock = FolderLock(plan.lock_path(shard))
+    try:
+        return not lock.try_acquire()
+    finally:
+        lock.release()
+
+
+def _stop(plan: EpochPlan, queries: list[StreamingQuery]) -> None:
+    """Ask the tasks to end, wait for them, then end the queries: stopping a query in an epoch kills Spark's thread."""
+    plan.stop_flag.touch()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(is_followed(plan, shard) for shard in range(plan.tasks)):
+        time.sleep(0.02)
+    for query in queries:
+        query.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

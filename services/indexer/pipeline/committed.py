@@ -1,0 +1,65 @@
+"""How far is committed? The one question between the two services, answered by the mapped checkpoint."""
+
+from __future__ import annotations
+
+from tidemark.store import wake
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.terms import NO_TERM, Term, TermsFile
+
+from .plan import EpochPlan
+
+_NO_CHECKPOINT_WAIT_S = 0.05
+
+
+class CommittedOffset:
+    """The committed offset of the current term, and waiting for it to move.
+
+    It counts only when the machine has been up since the term began: then the mapping holds what the writer stored last.
+    """
+
+    def __init__(self, plan: EpochPlan) -> None:
+        self._limit = plan.limit
+        self._path = plan.paths.checkpoint
+        self._terms = TermsFile(plan.paths.terms)
+        self._checkpoint: Checkpoint | None = None
+        self._address: int | None = None
+
+    def term(self) -> Term:
+        """The writer's current term."""
+        return NO_TERM if self._limit is not None else self._terms.current()
+
+    def clamp(self, physical_offset: int, *, of_term: int) -> int:
+        """What is left of an offset that was true in term *of_term*."""
+        return self._terms.clamp(physical_offset, of_term=of_term)
+
+    def read(self) -> int:
+        """Exclusive end of what may be built; 0 while nobody can tell."""
+        if self._limit is not None:
+            return self._limit
+        if not self._terms.current().is_of_this_boot():
+            return 0
+        if self._checkpoint is None and not self._open():
+            return 0
+        assert self._checkpoint is not None
+        return self._checkpoint.committed_offset
+
+    def _open(self) -> bool:
+        try:
+            self._checkpoint = Checkpoint.open_read_only(self._path)
+        except (FileNotFoundError, ValueError):
+            return False
+        self._address = self._checkpoint.committed_word_address()
+        return True
+
+    def wait(self, seen: int, timeout_s: float) -> None:
+        """Sleep until the committed offset is no longer *seen*, at most *timeout_s*."""
+        if self._checkpoint is None:
+            wake.wait(None, 0, min(timeout_s, _NO_CHECKPOINT_WAIT_S))
+            return
+        low_word = int.from_bytes((seen & 0xFFFFFFFF).to_bytes(4, "big"), "little")
+        wake.wait(self._address, low_word, timeout_s)
+
+    def close(self) -> None:
+        """Unmap."""
+        if self._checkpoint is not None:
+            self._checkpoint.close()

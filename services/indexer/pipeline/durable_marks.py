@@ -1,0 +1,95 @@
+"""Durable marks: a thread that syncs what was built and then says so, while the follower goes on."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Protocol
+
+from tidemark.store.marks import Marks
+
+
+class Shard(Protocol):
+    """What an epoch builds: a shard of queues, or the key index."""
+
+    damages: int
+    oddities: int
+
+    def checker(self) -> Any:
+        """The walk it needs."""
+
+    def begin(self, mark: int, *, intended: int) -> int:
+        """Take over at *mark*; where to build from."""
+
+    def truncate(self, physical_end: int) -> int:
+        """Drop everything at or above *physical_end*; where to build from."""
+
+    def apply(self, part: Any) -> int:
+        """Build a part."""
+
+    def take_touched(self) -> Any:
+        """What was written since the last call."""
+
+    def flush(self, touched: Any) -> None:
+        """Sync it."""
+
+    def close(self) -> None:
+        """Close its files."""
+
+
+class DurableMarks:
+    """Moves one shard's durable mark. *lock* is held by whoever changes the shard or its visible mark."""
+
+    def __init__(self, marks: Marks, shard_number: int, shard: Shard, *, interval_s: float) -> None:
+        self.lock = threading.Lock()
+        self._marks = marks
+        self._number = shard_number
+        self._shard = shard
+        self._interval_s = interval_s
+        self._asked = threading.Event()
+        self._ending = False
+        self._caught_up = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="durable-marks", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._ending:
+                asked = self._asked.wait(self._interval_s)
+                self._asked.clear()
+                self._sync()
+                if asked:
+                    self._caught_up.set()
+        except BaseException as error:
+            self._failure = error
+            self._caught_up.set()
+
+    def _sync(self) -> None:
+        with self.lock:
+            visible = self._marks.visible(self._number)
+            touched = self._shard.take_touched()
+        self._shard.flush(touched)
+        if visible != self._marks.durable(self._number):
+            self._marks.publish_durable(self._number, visible)
+
+    def raise_failure(self) -> None:
+        """A failed sync ends the task: nothing is tried again on the same descriptors."""
+        if self._failure is not None:
+            raise self._failure
+
+    def ask(self) -> None:
+        """Begin to catch up now: what the final `stop` has to sync gets small."""
+        self._caught_up.clear()
+        self._asked.set()
+
+    def has_caught_up(self) -> bool:
+        """Whether the sync that `ask` began is done."""
+        return self._caught_up.is_set()
+
+    def stop(self) -> None:
+        """End the thread and sync the rest: afterwards durable equals visible."""
+        self._ending = True
+        self._asked.set()
+        self._thread.join()
+        self.raise_failure()
+        self._sync()

@@ -1,0 +1,73 @@
+"""Hand-over of a shard between the two followers, and when an epoch ends.
+
+Each shard has a lock, so every queue file has one builder. The task of the other query waits for it, warm, and goes on
+within a millisecond. Both queries keep to one clock: query 0 lets go at even multiples of the epoch's length, query 1 at
+odd ones. So a mixed state (a retried task, a simultaneous start) heals at the next multiple, without anybody agreeing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from tidemark.store.lock import FolderLock
+
+from .plan import EpochPlan
+
+_STANDBY_CHECK_S = 0.05
+
+
+def seconds_to_deadline(now_s: float, *, follower: int, epoch_ms: int) -> float:
+    """Until *follower* (0 or 1) lets go: in (0, 2 epochs], by the wall clock *now_s*."""
+    period = 2 * epoch_ms / 1000
+    phase = follower * epoch_ms / 1000
+    return period - (now_s - phase) % period
+
+
+class HandOver:
+    """One task's hold of one shard."""
+
+    def __init__(self, plan: EpochPlan, shard: int, follower: int) -> None:
+        self._plan = plan
+        self._follower = follower
+        self._lock = FolderLock(plan.lock_path(shard))
+        self._standby = FolderLock(plan.standby_path(shard))
+        self._deadline = 0.0
+        self._next_check = 0.0
+        self._parent = os.getppid()
+
+    def acquire(self) -> float:
+        """Wait for the shard; returns how long that took, seconds. The epoch starts now."""
+        began = time.monotonic()
+        self._standby.acquire()
+        self._lock.acquire()
+        self._standby.unlock()
+        now = time.monotonic()
+        left = seconds_to_deadline(time.time(), follower=self._follower, epoch_ms=max(self._plan.epoch_ms, 1))
+        self._deadline = now + left
+        return now - began
+
+    def is_stopping(self) -> bool:
+        """Whether the whole pipeline ends: told so, or the daemon that made this process is gone."""
+        return self._plan.stop_flag.exists() or os.getppid() != self._parent
+
+    def is_over(self) -> bool:
+        """Whether the epoch's time is over and somebody waits for the shard: otherwise going on leaves no gap."""
+        now = time.monotonic()
+        if now < self._deadline or now < self._next_check:
+            return False
+        self._next_check = now + _STANDBY_CHECK_S
+        if self._standby.try_acquire():
+            self._standby.unlock()
+            return False
+        return True
+
+    @property
+    def seconds_left(self) -> float:
+        """Until something about the epoch's end can change, at least a moment."""
+        return max(self._deadline - time.monotonic(), _STANDBY_CHECK_S)
+
+    def release(self) -> None:
+        """Let the next one in."""
+        self._lock.release()
+        self._standby.release()

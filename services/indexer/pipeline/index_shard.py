@@ -1,0 +1,53 @@
+"""The key index as a shard of its own."""
+
+from __future__ import annotations
+
+from tidemark.format.check import Checker, Crc
+from tidemark.index.key_index import KeyIndex
+from tidemark.index.log_walk import LogPart
+from tidemark.store.storage import Storage
+
+from .plan import EpochPlan
+
+
+class IndexShard:
+    """Builds the key index, for the holder of its lock."""
+
+    def __init__(self, plan: EpochPlan, storage: Storage) -> None:
+        self._index = KeyIndex(
+            plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage
+        )
+        self.damages = 0
+        self.oddities = 0
+
+    def checker(self) -> Checker:
+        """All records; bodies do not matter to keys."""
+        return Checker(crc=Crc.OFF)
+
+    def begin(self, mark: int, *, intended: int) -> int:
+        """Take over at *mark*; where to build from. intended ≠ mark: the builder before was killed at work."""
+        if intended != mark:
+            self._index.repair()
+        return mark
+
+    def truncate(self, physical_end: int) -> int:
+        """Forget records at or above *physical_end*; where to build from."""
+        return self._index.truncate(physical_end)
+
+    def apply(self, part: LogPart) -> int:
+        """Index every key of *part*; returns how many keys."""
+        return self._index.append(part.buffer, part.requests)
+
+    def take_touched(self) -> bool:
+        """Whether anything was written since the last call; the caller flushes it."""
+        touched, self._index.touched = self._index.touched, False
+        return touched
+
+    def flush(self, touched: bool) -> None:
+        """fdatasync, if needed."""
+        if touched:
+            self._index.flush()
+
+    def close(self) -> None:
+        """Close the newest file."""
+        self._index.close()

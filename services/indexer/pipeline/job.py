@@ -1,0 +1,126 @@
+"""The streaming queries: who follows when is planned by Spark, what following means is `epoch`.
+
+Planning rows come from Spark's built-in `rate-micro-batch` source, one row a shard; see docs/decisions.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from pyspark.sql import SparkSession
+
+from .config import PipelineSettings
+from .epoch import Progress, run_epochs
+from .plan import EpochPlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+FOLLOWERS = 2  # queries: one follows, the other stands by, warm
+_TASK_FAILURES = 4  # local[n] never retries a failed task, local[n,4] does
+_SQL_TYPES = {"int": "long", "float": "double"}
+PROGRESS_SCHEMA = ", ".join(f"{field.name} {_SQL_TYPES[str(field.type)]}" for field in fields(Progress))
+
+log = structlog.get_logger()
+
+
+def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
+    """The Spark session of the pipeline. Each following task of both queries has a slot, and its Python worker is warm."""
+    slots = plan.tasks * FOLLOWERS
+    master = settings.spark_master or f"local[{slots},{_TASK_FAILURES}]"
+    options = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),  # the default one forks a shell per file
+        "spark.sql.streaming.minBatchesToRetain": "4",
+        "spark.sql.streaming.numRecentProgressUpdates": "4",
+        "spark.scheduler.mode": "FAIR",
+        "spark.python.unix.domain.socket.enabled": "true",  # over TCP each task loses 42 ms to delayed ACKs
+        "spark.python.daemon.module": "services.indexer.pipeline.daemon",
+        "spark.driver.memory": f"{settings.spark_driver_memory_mb}m",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xss4m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.retainedJobs": "8",
+        "spark.ui.retainedStages": "8",
+        "spark.sql.ui.retainedExecutions": "8",
+    }
+    builder = SparkSession.builder.appName("tidemark-pipeline").master(master)
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def python_path() -> str:
+    """PYTHONPATH for Spark's Python processes: they find this package wherever it was started."""
+    return str(Path(__file__).resolve().parents[3])
+
+
+def start_query(session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path) -> StreamingQuery:
+    """Start one of the two followers: its micro-batches are epochs, one task a shard."""
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", f"follower-{follower}")
+    shards = (
+        session.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", plan.tasks)
+        .option("numPartitions", plan.tasks)
+        .load()
+    )
+    indexed = shards.select("value").mapInArrow(follow(plan, follower), PROGRESS_SCHEMA)
+    return (
+        indexed.writeStream.queryName(f"follower-{follower}")
+        .option("checkpointLocation", checkpoint.as_uri())
+        .foreachBatch(record_progress)
+        .start()
+    )
+
+
+def drain(session: SparkSession, plan: EpochPlan) -> list[dict[str, Any]]:
+    """One classic micro-batch outside of any stream: build what is committed, and return."""
+    rows = session.range(plan.tasks, numPartitions=plan.tasks).toDF("value")
+    progress = rows.mapInArrow(follow(plan, 0), PROGRESS_SCHEMA).collect()
+    return [row.asDict() for row in progress]
+
+
+def follow(plan: EpochPlan, follower: int) -> Any:
+    """The function that Spark's tasks run: rows of planned shards in, rows of progress out."""
+
+    def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        values = (value for batch in batches for value in batch.column(0).to_pylist())
+        for progress in run_epochs(plan, follower=follower, values=values):
+            yield pa.RecordBatch.from_pylist([asdict(progress)])
+
+    return tasks
+
+
+def record_progress(frame: DataFrame, epoch: int) -> None:
+    """What an epoch did, as one event."""
+    rows = [row.asDict() for row in frame.collect()]
+    if not rows:
+        return
+    log.info(
+        "epoch_finished",
+        epoch=epoch,
+        follower=rows[0]["follower"],
+        term=max(row["term"] for row in rows),
+        watermark=min(row["end_offset"] for row in rows),
+        records=sum(row["records"] for row in rows),
+        chunks=sum(row["chunks"] for row in rows),
+        damages=sum(row["damages"] for row in rows),
+        oddities=sum(row["oddities"] for row in rows),
+        waited_s=round(max(row["waited_s"] for row in rows), 4),
+        held_s=round(max(row["held_s"] for row in rows), 4),
+    )
+    sys.stdout.flush()

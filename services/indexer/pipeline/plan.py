@@ -1,0 +1,88 @@
+"""The plan of an epoch: everything a task needs to know, small and picklable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemark.store.mapped_file_queue import size_on_disk
+from tidemark.store.paths import StorePaths
+
+from .config import PipelineSettings
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """What all tasks of one run of the pipeline share. Sizes in bytes, times in milliseconds."""
+
+    root: Path
+    shards: int  # queue shards; the key index is shard number `shards`
+    epoch_ms: int  # 0: drain what is committed and stop
+    limit: int | None  # end of the log where no writer tells it
+    segment_size: int
+    consume_queue_size: int
+    batch_consume_queue_size: int
+    index_slots: int
+    index_entries: int
+    chunk_size: int
+    durable_interval_ms: int
+
+    @property
+    def paths(self) -> StorePaths:
+        """Where the store's files lie."""
+        return StorePaths(self.root)
+
+    @property
+    def tasks(self) -> int:
+        """Following tasks of one query: the shards and the key index."""
+        return self.shards + 1
+
+    @property
+    def stop_flag(self) -> Path:
+        """While this file is there, tasks end."""
+        return self.paths.indexer / "stop"
+
+    def lock_path(self, shard: int) -> Path:
+        """Whoever holds it builds the shard."""
+        return self.paths.indexer / f"shard-{shard}.lock"
+
+    def standby_path(self, shard: int) -> Path:
+        """Whoever holds it waits for the shard."""
+        return self.paths.indexer / f"shard-{shard}.standby"
+
+
+def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochPlan:
+    """The plan of *settings*; sizes of files that exist win over settings that were left at their defaults.
+
+    A size that was set and contradicts the files is refused where the files are opened (StoreContradictionError).
+    """
+    paths = StorePaths(settings.store_root.absolute())
+
+    def size(name: str, folder: Path) -> int:
+        chosen = int(getattr(settings, name))
+        return chosen if name in settings.model_fields_set else (_first_size(folder) or chosen)
+
+    queue_size = size("consume_queue_file_size_bytes", paths.consume_queue)
+    return EpochPlan(
+        root=paths.root,
+        shards=settings.shards,
+        epoch_ms=0 if settings.once else settings.epoch_ms,
+        limit=limit,
+        segment_size=size("commit_log_segment_size_bytes", paths.commit_log),
+        consume_queue_size=-(-queue_size // 20) * 20,
+        batch_consume_queue_size=size("batch_consume_queue_file_size_bytes", paths.batch_consume_queue),
+        index_slots=settings.index_slots,
+        index_entries=settings.index_entries,
+        chunk_size=settings.chunk_size_bytes,
+        durable_interval_ms=settings.durable_interval_ms,
+    )
+
+
+def _first_size(folder: Path) -> int | None:
+    """Size of a data file in *folder* or in one of its queue folders."""
+    if (size := size_on_disk(folder)) is not None:
+        return size
+    for queue in sorted(folder.glob("*/*")):
+        if queue.is_dir() and (size := size_on_disk(queue)) is not None:
+            return size
+    return None

@@ -1,0 +1,99 @@
+"""Before the first epoch: own the indexer's folder, look at what is there, and make the marks true."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from collections.abc import Iterator
+
+from tidemark.index.key_index import KeyIndex
+from tidemark.index.truncate import truncate_queue
+from tidemark.store.lock import FolderLock, StoreLock, lock_holder
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.marks import Marks
+from tidemark.store.storage import Storage
+
+from .plan import EpochPlan
+
+
+@contextmanager
+def own_indexer(plan: EpochPlan, storage: Storage) -> Iterator[None]:
+    """Hold the indexer's lock; StoreLockedError when another pipeline runs on this store."""
+    storage.make_folder(plan.paths.indexer)
+    lock = FolderLock(plan.paths.indexer / "lock")
+    lock.require()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def own_log_without_writer(plan: EpochPlan) -> Iterator[bool]:
+    """Hold RocketMQ's lock while nobody writes the log; gives False, and holds nothing, when a writer does."""
+    if lock_holder(plan.paths.lock) is not None:
+        yield False
+        return
+    lock = StoreLock(plan.paths.lock)
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def prepare(plan: EpochPlan, storage: Storage) -> None:
+    """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
+    held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.tasks)]
+    for lock in held:
+        lock.acquire()
+    try:
+        plan.stop_flag.unlink(missing_ok=True)
+        is_new = not plan.paths.marks.exists()
+        marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+        _match_folders(plan, marks, storage, is_new=is_new)
+        if marks.machine_was_restarted:
+            _distrust_last_index_file(plan, marks, storage)
+        marks.close()
+    finally:
+        for lock in held:
+            lock.release()
+
+
+def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: bool) -> None:
+    """Folders that were deleted are built again from the log's start; an index that is not ours is not gone on with."""
+    paths = plan.paths
+    queues_gone = not (paths.consume_queue.is_dir() and paths.batch_consume_queue.is_dir())
+    index_gone = not paths.index.is_dir()
+    if is_new and not index_gone:
+        index = KeyIndex(paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+        index.discard_all()
+    for shard in range(plan.tasks):
+        if index_gone if shard == plan.shards else queues_gone:
+            marks.set_back(shard, 0)
+    for folder in (paths.consume_queue, paths.batch_consume_queue, paths.index):
+        storage.make_folder(folder)
+
+
+def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
+    """After a power cut the newest index file may hold any mix of old and new pages, unless it was synced to its end."""
+    shard = plan.shards
+    if marks.intended(shard) == marks.durable(shard):
+        return
+    index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+    resume = index.discard_last()
+    index.close()
+    if resume is not None:
+        marks.set_back(shard, min(resume, marks.durable(shard)))
+
+
+def drop_units_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+    """Where no writer tells a term: queue units of records behind the log's end go (spec 7.4)."""
+    paths = plan.paths
+    for folder, size, batch in (
+        (paths.consume_queue, plan.consume_queue_size, False),
+        (paths.batch_consume_queue, plan.batch_consume_queue_size, True),
+    ):
+        for queue in sorted(folder.glob("*/*")):
+            if queue.is_dir() and queue.name.isdigit():
+                files = MappedFileQueue(queue, size, storage)
+                truncate_queue(files, physical_end, batch=batch)
+                files.close()

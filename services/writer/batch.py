@@ -1,0 +1,71 @@
+"""Batch: one append on its way through the writer, and Appended, where it ended up.
+
+Made on the event loop by admission, handed to the appender thread, answered on the event loop. The wire bytes are the
+caller's own and are copied once, into records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tidemark.errors import StoreError
+from tidemark.format.dispatch_request import U8Array
+
+
+class QueueKey(NamedTuple):
+    """A queue's name."""
+
+    topic: str
+    queue_id: int
+
+
+class Wrapper(NamedTuple):
+    """What all records of a batch share."""
+
+    born_host: bytes  # 8 or 20 bytes
+    born_timestamp: int  # epoch milliseconds
+    sys_flag: int = 0
+    flag: int = 0
+    reconsume_times: int = 0
+
+
+class Appended(NamedTuple):
+    """Where a batch lies. Ends are exclusive."""
+
+    queue_id: int
+    queue_offset: int  # of the first message
+    count: int  # messages
+    physical_offset: int  # of the first record
+    end_offset: int
+    store_timestamp: int
+    physical_offsets: bytes  # of every record, 8 bytes big-endian each
+    duplicate: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """An admitted append. The first part is fixed by admission, the second is filled by the appender."""
+
+    key: QueueKey
+    topic_field: U8Array  # length byte and name, as records carry it
+    wire: U8Array  # checked wire batch
+    count: int  # messages in it
+    parts_size: int  # bytes of all bodies and properties
+    wrapper: Wrapper
+    unique_key: bytes  # what repeats are recognised by; b"" for none
+    first_extra: U8Array  # simple topics: goes behind the first message's properties
+    inner_properties: bytes | None = None  # BatchCQ topics: the record's properties but INNER_BASE; None: simple topic
+    expected_next_offset: int | None = None
+    answer: Callable[[Batch], None] = lambda _: None  # called once, on the event loop
+
+    appended: Appended | None = None
+    error: StoreError | None = None
+    answered: bool = False
+    deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT
+
+    @property
+    def size(self) -> int:
+        """Bytes that count as in flight."""
+        return self.wire.size + 1024

@@ -1,0 +1,82 @@
+"""Settings of the writer: from the environment (prefix TIDEMARK_), read once at the door and passed down."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tidemark.format.host import Host, parse_host
+from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+
+DEFAULT_SEGMENT_SIZE_BYTES = 1 << 30
+_WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - recognised here, not bound
+
+
+class FlushMode(enum.StrEnum):
+    """When an append is answered: after the fdatasync that covers it, or after the write."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+
+class WriterSettings(BaseSettings):
+    """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
+
+    store_root: Path = Field(Path("data"), description="the store's directory")
+    writer_listen: str = Field("127.0.0.1:8081", description="address:port to bind; port 0: any free one")
+    advertised_address: str | None = Field(
+        None, description="address literal and port written into records and offset ids; default: where it listens"
+    )
+    store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="a broker name")
+    log_level: str = Field("info", description="debug, info, warning or error")
+
+    auto_create_topics: bool = Field(True, description="create a topic when it is first written to")
+    default_queues: int = Field(4, ge=1, le=1024, description="queues of such a topic")
+
+    flush_mode: FlushMode = Field(FlushMode.SYNC, description="sync: answer after fdatasync; async: after the write")
+    flush_interval_ms: int = Field(500, ge=1, le=60_000, description="between two fdatasyncs in async mode")
+    sync_flush_timeout_ms: int = Field(5_000, ge=1, description="then an append is answered FLUSH_DISK_TIMEOUT")
+    confirm_interval_ms: int = Field(100, ge=1, le=100, description="the committed offset is durable this often")
+
+    commit_log_segment_size_bytes: int = Field(
+        DEFAULT_SEGMENT_SIZE_BYTES, ge=4096, le=(1 << 31) - 1, description="size of a CommitLog file"
+    )
+    write_buffer_size_bytes: int = Field(2 << 20, ge=4096, le=64 << 20, description="records gathered for one pwrite")
+    max_message_size_bytes: int = Field(
+        MAX_MESSAGE_SIZE_BYTES, ge=10, le=256 << 20, description="of one body, and of one batch's wire body"
+    )
+    max_in_flight_bytes: int = Field(64 << 20, ge=1, description="accepted and not yet answered, all clients together")
+    max_stream_in_flight_bytes: int = Field(16 << 20, ge=1, description="the same for one stream, which then waits")
+    retry_after_ms: int = Field(50, ge=1, description="what RetryInfo says when a limit is reached")
+    idempotence_window_batches: int = Field(65_536, ge=0, description="batches whose repeats are recognised")
+    idempotence_rebuild_bytes: int = Field(256 << 20, ge=0, description="log read for that window at a start")
+    min_free_disk_bytes: int = Field(32 << 20, ge=0, description="appends are refused when less is free")
+    shutdown_grace_ms: int = Field(10_000, ge=0, description="for requests in flight at a stop")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
+        if self.advertised_address is not None:
+            parse_host(self.advertised_address)
+        if self.max_in_flight_bytes < self.max_message_size_bytes:
+            raise ValueError("max_in_flight_bytes is less than max_message_size_bytes: such a batch could never pass")
+        return self
+
+    def advertised_host(self, bound_port: int) -> Host:
+        """What records and offset ids carry as the store's host."""
+        if self.advertised_address is not None:
+            return parse_host(self.advertised_address)
+        host = parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
+        address = "127.0.0.1" if host.address in _WILDCARDS else host.address
+        return Host(address, bound_port)
+
+    @property
+    def receive_limit_bytes(self) -> int:
+        """Greatest request: a legal batch whose messages are spelled out needs more bytes than its wire form."""
+        return 2 * self.max_message_size_bytes + (1 << 20)

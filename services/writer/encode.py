@@ -1,0 +1,147 @@
+"""A batch → record bytes, straight into the appender's buffer: here a message becomes bytes, once.
+
+Legacy batches (spec 3.3) go through the compiled loop, one record a message; a batch for a BatchCQ topic becomes one
+inner-batch record whose body is the wire batch as it came (spec 3.6).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidemark.errors import PropertiesSizeExceededError
+from tidemark.format import wire_batch
+from tidemark.format.dispatch_request import U8Array
+from tidemark.format.host import IPV4_HOST_SIZE
+from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES, masked_crc32
+from tidemark.format.properties import INNER_BASE, encode_properties
+from tidemark.format.record import HEADS, INNER_BATCH_FLAGS, Magic, SysFlag, with_host_flags
+
+from .batch import Batch, Wrapper
+
+
+class Place(NamedTuple):
+    """Where and when a batch is stored."""
+
+    queue_offset: int
+    physical_offset: int
+    store_timestamp: int
+
+
+def u8(data: bytes) -> U8Array:
+    """*data* as an array, without a copy."""
+    return np.frombuffer(data, np.uint8)
+
+
+class _Head:
+    """A record's head to be filled in again and again; one for each size of born host."""
+
+    def __init__(self, born_size: int, store_host: bytes) -> None:
+        fields: Any = np.zeros(1, HEADS[born_size, len(store_host)])
+        fields["magic"] = int(Magic.V1)  # topics of clients have at most 127 characters
+        fields["store_host"] = np.void(store_host)
+        self.bytes: U8Array = fields.view(np.uint8)
+        self.views: dict[str, Any] = {name: fields[name] for name in fields.dtype.names}
+
+    def fill(self, wrapper: Wrapper, *, queue_id: int, sys_flag: int, store_timestamp: int) -> None:
+        """Everything that is the same for all records of a batch."""
+        views = self.views
+        views["queue_id"][0] = queue_id
+        views["sys_flag"][0] = sys_flag
+        views["born_timestamp"][0] = wrapper.born_timestamp
+        views["born_host"][0] = np.void(wrapper.born_host)
+        views["store_timestamp"][0] = store_timestamp
+        views["reconsume_times"][0] = wrapper.reconsume_times
+
+
+class Encoder:
+    """Writes batches as records of one store. Keeps its scratch between batches: for one thread."""
+
+    def __init__(self, store_host: bytes) -> None:
+        self.store_host = store_host
+        self._heads: dict[int, _Head] = {}
+        self._positions = np.empty(1024, np.int64)
+
+    def size(self, batch: Batch, queue_offset: int) -> int:
+        """Bytes that *batch* takes in the log when its first message gets *queue_offset*."""
+        head = self._head_size(len(batch.wrapper.born_host))
+        fixed = head + batch.topic_field.size + 2
+        if batch.inner_properties is not None:
+            return fixed + batch.wire.size + len(batch.inner_properties) + len(_inner_base(queue_offset))
+        return batch.count * fixed + batch.parts_size + batch.first_extra.size
+
+    def encode(self, batch: Batch, place: Place, out: U8Array) -> bytes:
+        """Write *batch* at out[0]; returns the physical offsets of its records, 8 bytes big-endian each.
+
+        raises PropertiesSizeExceededError when INNER_BASE makes the properties too long; nothing was changed then
+        """
+        if batch.inner_properties is not None:
+            return self._encode_inner(batch, place, out)
+        head = self._fill(batch, batch.wrapper.sys_flag, place)
+        if self._positions.size < batch.count:
+            self._positions = np.empty(batch.count, np.int64)
+        wire_batch.encode_records(
+            batch.wire,
+            head=head.bytes,
+            topic=batch.topic_field,
+            first_extra=batch.first_extra,
+            queue_offset=place.queue_offset,
+            physical_offset=place.physical_offset,
+            out=out,
+            positions=self._positions,
+        )
+        return self._positions[: batch.count].astype(">i8").tobytes()
+
+    def _encode_inner(self, batch: Batch, place: Place, out: U8Array) -> bytes:
+        assert batch.inner_properties is not None
+        properties = _inner_base(place.queue_offset, after=batch.inner_properties)
+        if len(properties) > MAX_PROPERTIES_SIZE_BYTES:
+            raise PropertiesSizeExceededError(
+                "the batch's properties are too long", size=len(properties), limit=MAX_PROPERTIES_SIZE_BYTES
+            )
+        head = self._fill(batch, batch.wrapper.sys_flag | INNER_BATCH_FLAGS, place)
+        head.views["total_size"][0] = self.size(batch, place.queue_offset)
+        head.views["body_crc"][0] = masked_crc32(memoryview(batch.wire))
+        head.views["flag"][0] = batch.wrapper.flag
+        head.views["queue_offset"][0] = place.queue_offset
+        head.views["physical_offset"][0] = place.physical_offset
+        head.views["body_length"][0] = batch.wire.size
+        tail = u8(len(properties).to_bytes(2, "big") + properties)
+        at = 0
+        for part in (head.bytes, batch.wire, batch.topic_field, tail):
+            out[at : at + part.size] = part
+            at += part.size
+        return place.physical_offset.to_bytes(8, "big")
+
+    def _fill(self, batch: Batch, sys_flag: int, place: Place) -> _Head:
+        wrapper = batch.wrapper
+        size = len(wrapper.born_host)
+        head = self._heads.get(size)
+        if head is None:
+            head = self._heads[size] = _Head(size, self.store_host)
+        sys_flag = with_host_flags(sys_flag, born_host=wrapper.born_host, store_host=self.store_host)
+        head.fill(wrapper, queue_id=batch.key.queue_id, sys_flag=sys_flag, store_timestamp=place.store_timestamp)
+        return head
+
+    def _head_size(self, born_size: int) -> int:
+        return HEADS[born_size, len(self.store_host)].itemsize
+
+
+def _inner_base(queue_offset: int, *, after: bytes = b"") -> bytes:
+    """*after* (INNER_NUM first) with INNER_BASE put behind its first entry."""
+    base = encode_properties({INNER_BASE: str(queue_offset)})
+    first, separator, rest = after.partition(b"\x02")
+    return first + separator + base + rest
+
+
+def warm_up(store_host: bytes) -> None:
+    """Load the compiled loops, so that no client waits for them."""
+    wire = u8(wire_batch.encode_elements([wire_batch.Element(b"warm")]))
+    facts = wire_batch.scan(wire)
+    wrapper = Wrapper(bytes(IPV4_HOST_SIZE), 0, sys_flag=int(SysFlag(0)))
+    from .batch import QueueKey
+
+    batch = Batch(QueueKey("t", 0), u8(b"\x01t"), wire, facts.count, facts.parts_size, wrapper, b"", u8(b""))
+    encoder = Encoder(store_host)
+    encoder.encode(batch, Place(0, 0, 0), np.empty(encoder.size(batch, 0), np.uint8))

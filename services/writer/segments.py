@@ -1,0 +1,88 @@
+"""Segments: the CommitLog's files as the writer makes and unmakes them. Full-size from birth, the next one prepared ahead."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+
+from tidemark.errors import DiskFullError, UnavailableError
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+_PIECE_SIZE = 64 << 10
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Segments:
+    """The writer's files. `ensure` may be called by two threads: the appender, and the keeper ahead of it."""
+
+    def __init__(self, log: MappedFileQueue) -> None:
+        self.log = log
+        self._creating = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes of one file."""
+        return self.log.file_size
+
+    def end_of_file(self, offset: int) -> int:
+        """Where the file that covers *offset* ends."""
+        return self.log.file_start(offset) + self.log.file_size
+
+    def ensure(self, start: int) -> None:
+        """Have the file that starts at *start*. DiskFullError or UnavailableError: it could not be made; try again."""
+        with self._creating:
+            if self.log.covers(start):
+                return
+            try:
+                self.log.create_file(start)
+            except FileExistsError as error:  # not ours: not to be deleted either
+                raise UnavailableError(f"a file that nobody expected: {error.filename}", path=error.filename) from error
+            except OSError as error:
+                with contextlib.suppress(OSError):  # what was begun must not lie there: a broker would not load it
+                    self.log.delete_file(start)
+                raise as_unavailable(error) from error
+
+    def drop_unused(self, position: int) -> None:
+        """Delete files prepared behind *position*: a clean stop leaves none."""
+        with self._creating:
+            for start in [start for start in self.log.starts if start > position]:
+                self.log.delete_file(start)
+
+    def is_zero(self, offset: int, length: int) -> bool:
+        """Whether these bytes of one file are zero."""
+        data = self.log.read(offset, length)
+        return data.count(0) == len(data)
+
+    def wipe(self, offset: int, end: int) -> None:
+        """Make [offset, end) zero again, durably, where it is not: no failed write may look like a record later.
+
+        Pieces that are zero are not written: on a full disk that could fail, and there is no need.
+        """
+        touched = set()
+        while offset < end:
+            length = min(end, self.end_of_file(offset), offset + _PIECE_SIZE) - offset
+            if self.log.covers(offset) and not self.is_zero(offset, length):
+                self.log.write(offset, bytes(length))
+                touched.add(self.log.file_start(offset))
+            offset += length
+        for start in sorted(touched):
+            self.log.flush(start)
+
+    def next_data(self, offset: int) -> int:
+        """First byte at or behind *offset*, in its file, that may be other than zero; the file's end when none is."""
+        start = self.log.file_start(offset)
+        try:
+            return start + os.lseek(self.log.descriptor(start), offset - start, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # only a hole from here on
+                return start + self.log.file_size
+            return offset  # no SEEK_DATA here: everything may be data
+
+
+def as_unavailable(error: OSError) -> UnavailableError:
+    """What a failed write is to the caller: the disk is full, or it does not take it."""
+    if error.errno in _FULL:
+        return DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno)
+    return UnavailableError(f"the disk does not take it: {error.strerror}", errno=error.errno)

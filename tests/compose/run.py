@@ -1,0 +1,138 @@
+"""The compose stack for real: build, up, append, pull, compare, restart each service in the middle, down.
+
+Run by `make compose-test`; plain Python, so it needs no .venv. A project name of its own keeps its volumes apart from
+those of `make up`, whose ports it needs, however. Without a Docker engine it says SKIPPED and succeeds.
+`python3 tests/compose/run.py PROJECT` checks a stack that is up already under that name, and leaves it up.
+"""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PROJECT = "tidemark-compose-test"
+URL = "http://127.0.0.1:8080/v1/topics/compose-test"
+BATCH = 50
+DEADLINE_S = 120
+KILLED = 137  # exit status of a container that ignored SIGTERM
+
+
+def main() -> None:
+    """Skip or run, and always take the stack down again with its volumes."""
+    if not engine_answers():
+        print("SKIPPED: no Docker engine with compose answers here")
+        return
+    compose = ("compose", "--project-name", PROJECT)
+    try:
+        docker(*compose, "up", "--build", "--detach", "--wait")
+        check_stack(PROJECT)
+    except BaseException:
+        docker(*compose, "ps", "--all", check=False)
+        docker(*compose, "logs", "--tail", "100", check=False)
+        raise
+    finally:
+        docker(*compose, "down", "--volumes", check=False)
+    print("compose-test passed")
+
+
+def check_stack(project: str) -> None:
+    """Append before and after a restart of each service; every message comes back once, in order."""
+    sent: list[str] = []
+    queue_id = append(sent, None)
+    assert pull(queue_id, len(sent)) == sent
+    for service in ("writer", "indexer", "query"):
+        restart(project, service)
+        append(sent, queue_id)
+        assert pull(queue_id, len(sent)) == sent, f"after the restart of {service}"
+        print(f"{service} restarted: {len(sent)} messages equal")
+
+
+def append(sent: list[str], queue_id: int | None) -> int:
+    """One batch to *queue_id* (None: the writer chooses), noted in *sent*; returns the queue it went to."""
+    bodies = [f"message {len(sent) + n}" for n in range(BATCH)]
+    messages = [{"body": body, "body_encoding": "utf8", "tag": "A", "keys": ["k1"]} for body in bodies]
+    request = {"messages": messages} if queue_id is None else {"messages": messages, "queue_id": queue_id}
+    answer = call(f"{URL}/messages", request, request_id=f"compose-test-{len(sent)}-{time.time_ns()}")
+    sent += bodies
+    return int(answer["queue_id"])
+
+
+def pull(queue_id: int, count: int) -> list[str]:
+    """Bodies of the queue's first *count* messages, waiting for them."""
+    bodies: list[str] = []
+    next_offset, deadline = 0, time.monotonic() + DEADLINE_S
+    while len(bodies) < count:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{len(bodies)} of {count} messages after {DEADLINE_S} s")
+        answer = call(f"{URL}/queues/{queue_id}/messages?offset={next_offset}&wait_ms=5000&body_encoding=utf8")
+        offsets = [message["queue_offset"] for message in answer["messages"]]
+        assert offsets == list(range(next_offset, next_offset + len(offsets))), f"not dense: {offsets}"
+        bodies += [message["body"] for message in answer["messages"]]
+        next_offset = answer["next_offset"]
+    return bodies
+
+
+def call(url: str, body: dict[str, Any] | None = None, *, request_id: str = "") -> Any:
+    """GET, or POST *body*, again until the service answers: an id of its own makes a repeated POST harmless."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "Idempotency-Key": request_id} if data else {}
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=30) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or time.monotonic() > deadline:
+                raise AssertionError(f"{url}: {error.code} {error.read().decode(errors='replace')}") from error
+        except OSError:  # refused, reset or timed out while a service starts
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.5)
+
+
+def restart(project: str, service: str) -> None:
+    """Stop with SIGTERM, which it must heed, start, and wait until it is healthy."""
+    labels = (f"com.docker.compose.project={project}", f"com.docker.compose.service={service}")
+    container = docker("ps", "--quiet", *(f"--filter=label={label}" for label in labels)).strip()
+    docker("stop", "-t", "60", container)
+    state = docker("inspect", "--format", "{{.State.ExitCode}}", container).strip()
+    assert int(state) != KILLED, f"{service} ignored SIGTERM"
+    docker("start", container)
+    deadline = time.monotonic() + DEADLINE_S
+    while docker("inspect", "--format", "{{.State.Health.Status}}", container).strip() != "healthy":
+        assert time.monotonic() < deadline, f"{service} is not healthy {DEADLINE_S} s after its restart"
+        time.sleep(0.5)
+
+
+def engine_answers() -> bool:
+    """Whether a Docker engine and its compose plugin are there."""
+    try:
+        docker("info")
+        docker("compose", "version")
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return False
+    return True
+
+
+def docker(*arguments: str, check: bool = True) -> str:
+    """Standard output of one docker command, shown as well where it is a compose command that does something."""
+    quiet = arguments[0] != "compose" or arguments[-1] == "version"
+    stderr = subprocess.DEVNULL if quiet else None
+    done = subprocess.run(
+        ("docker", *arguments), cwd=ROOT, check=check, stdout=subprocess.PIPE, stderr=stderr, text=True
+    )
+    if not quiet:
+        print(done.stdout, end="", flush=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        check_stack(sys.argv[1])
+    else:
+        main()

@@ -1,0 +1,250 @@
+"""AppendStream: many batches in flight on one gRPC stream, each with a future, over broken connections.
+
+Two threads of its own: one opens the stream and reads answers, one watches deadlines and delays. gRPC takes frames in a
+third. A batch is repeated only on this writer, with the same request id and queue: the writer knows it again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from functools import partial
+
+import grpc
+
+from tidemark.client.pending import Pending, PendingBatches
+from tidemark.client.send_result import SendResult
+from tidemark.client.wire_errors import error_of_rpc, error_of_status, is_retryable, may_resume, retry_delay_s
+from tidemark.errors import InFlightLimitError, StoreClosedError, StoreError
+from tidemark.v1 import commit_log_pb2
+from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+_CONNECT_SLICE_S = 0.5
+_BROKEN_PAUSE_S = 0.05
+_FIRST_DELAY_S, _GREATEST_DELAY_S = 0.02, 1.0
+_Outcome = Callable[[], None]  # completes one future
+
+
+class AppendStream:
+    """One stream to one writer.
+
+    timeout_s            for each batch, from submit to answer over all repeats
+    max_in_flight_bytes  beyond it `submit` waits; a larger batch goes alone
+    """
+
+    def __init__(self, channel: grpc.Channel, *, timeout_s: float, max_in_flight_bytes: int) -> None:
+        self._channel = channel
+        self._stub = CommitLogServiceStub(channel)
+        self._timeout_s = timeout_s
+        self._max_in_flight_bytes = max_in_flight_bytes
+        self._lock = threading.Lock()
+        self._sendable = threading.Condition(self._lock)  # something is ready, the stream broke, or it is over
+        self._room = threading.Condition(self._lock)  # bytes in flight became fewer
+        self._timers = threading.Condition(self._lock)  # an event earlier than the watcher knows
+        self._pending = PendingBatches()
+        self._watch_until = float("inf")
+        self._stream_number = 0
+        self._call: grpc.Call | None = None
+        self._completing = 0  # futures being completed, outside the lock
+        self._closing = self._closed = False
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, request: commit_log_pb2.AppendBatchRequest, size: int) -> Future[SendResult]:
+        """Send *request* (*size* bytes); waits while too many bytes are in flight.
+
+        raises StoreClosedError when closed, InFlightLimitError when no room came within the timeout
+        """
+        deadline = time.monotonic() + self._timeout_s
+        with self._lock:
+            if not self._room.wait_for(lambda: self._closing or self._has_room(size), self._timeout_s):
+                raise InFlightLimitError(
+                    "the writer takes batches too slowly", limit_bytes=self._max_in_flight_bytes, size=size
+                )
+            if self._closing:
+                raise StoreClosedError("this producer is closed")
+            self._start()
+            pending = Pending(request, size, deadline)
+            self._pending.add(pending)
+            self._sendable.notify_all()
+            self._watch(pending.deadline)
+        return pending.future
+
+    def has_room(self, size: int) -> bool:
+        """Whether `submit` would not wait, as of now."""
+        with self._lock:
+            return self._has_room(size)
+
+    def _has_room(self, size: int) -> bool:
+        in_flight = self._pending.bytes_in_flight
+        return in_flight == 0 or in_flight + size <= self._max_in_flight_bytes
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything submitted is answered or given up; whether it came so far in time."""
+        with self._lock:
+            return self._room.wait_for(lambda: not self._completing and not len(self._pending), timeout_s)
+
+    def close(self) -> None:
+        """Answer what is in flight, within the timeout, and end the stream."""
+        with self._lock:
+            self._closing = True
+            self._room.notify_all()
+        self.flush(self._timeout_s)
+        with self._lock:
+            self._closed = True
+            left = self._pending.drain()
+            call = self._call
+            for condition in (self._sendable, self._room, self._timers):
+                condition.notify_all()
+        for pending in left:
+            pending.future.set_exception(pending.expiry())
+        if call is not None:
+            call.cancel()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _start(self) -> None:
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=target, name=f"tidemark-{name}", daemon=True)
+                for name, target in (("append", self._run), ("deadlines", self._run_timers))
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    # ── the stream ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self) -> None:
+        while self._wait_for_work():
+            if not self._connect():
+                continue
+            with self._lock:
+                self._stream_number += 1
+                call = self._call = self._stub.AppendStream(self._frames(self._stream_number))
+            try:
+                for response in call:
+                    self._settle(response.results)
+            except grpc.RpcError as failure:
+                self._break(error_of_rpc(failure), resume=may_resume(failure))
+            else:
+                self._break(StoreClosedError("the writer ended the stream"), resume=True)
+
+    def _wait_for_work(self) -> bool:
+        with self._lock:
+            self._sendable.wait_for(lambda: self._closed or self._pending.has_ready)
+            return not self._closed
+
+    def _connect(self) -> bool:
+        """Whether the writer is reached; so that a batch counts as sent only when it may have arrived."""
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(timeout=_CONNECT_SLICE_S)
+        except grpc.FutureTimeoutError:
+            return False
+        finally:
+            ready.cancel()
+        return True
+
+    def _frames(self, stream_number: int) -> Iterator[commit_log_pb2.AppendStreamRequest]:
+        """Frames for one stream; ends when another has taken its place. Runs in gRPC's thread."""
+
+        def is_over() -> bool:
+            return self._closed or stream_number != self._stream_number
+
+        while True:
+            with self._lock:
+                self._sendable.wait_for(lambda: is_over() or self._pending.has_ready)
+                if is_over():
+                    return
+                frame = self._pending.take_frame()
+            yield frame
+
+    def _break(self, error: StoreError, *, resume: bool) -> None:
+        """The stream ended: what it carried is sent again on the next one, or given up."""
+        with self._lock:
+            self._stream_number += 1
+            self._call = None
+            self._sendable.notify_all()
+            self._pending.stream_broke(error)
+            given_up = [] if resume else self._pending.drain()
+            self._completing += len(given_up)
+            closed = self._closed
+        self._complete([partial(pending.future.set_exception, error) for pending in given_up])
+        if not closed:
+            time.sleep(_BROKEN_PAUSE_S)
+
+    # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _settle(self, results: Iterable[commit_log_pb2.AppendStreamResponse.Result]) -> None:
+        outcomes: list[_Outcome] = []
+        with self._lock:
+            for result in results:
+                outcome = self._appended(result) if result.HasField("appended") else self._refused(result)
+                if outcome is not None:
+                    outcomes.append(outcome)
+            self._completing += len(outcomes)
+            self._room.notify_all()
+        self._complete(outcomes)
+
+    def _complete(self, outcomes: list[_Outcome]) -> None:
+        """Complete futures whose number was added to `_completing`; not under the lock: callbacks may submit again."""
+        for complete in outcomes:
+            complete()
+        if outcomes:
+            with self._lock:
+                self._completing -= len(outcomes)
+                self._room.notify_all()
+
+    def _appended(self, result: commit_log_pb2.AppendStreamResponse.Result) -> _Outcome | None:
+        pending = self._pending.settle(result.correlation_id)
+        if pending is None:
+            return None
+        return partial(_answer, pending, result.appended)
+
+    def _refused(self, result: commit_log_pb2.AppendStreamResponse.Result) -> _Outcome | None:
+        pending = self._pending.find(result.correlation_id)
+        if pending is None:
+            return None
+        error = error_of_status(result.error)
+        if is_retryable(error):
+            pending.last_error = error
+            delay_s = retry_delay_s(result.error) or min(_FIRST_DELAY_S * 2**pending.refusals, _GREATEST_DELAY_S)
+            due = time.monotonic() + delay_s
+            self._pending.delay(pending, due=due)
+            self._watch(due)
+            return None
+        self._pending.settle(result.correlation_id)
+        return partial(pending.future.set_exception, error)
+
+    # ── deadlines and delays ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _watch(self, event: float) -> None:
+        """Make sure that the watcher is awake at *event*."""
+        if event < self._watch_until:
+            self._watch_until = event
+            self._timers.notify()
+
+    def _run_timers(self) -> None:
+        while True:
+            with self._lock:
+                if self._closed:
+                    return
+                now = time.monotonic()
+                if self._watch_until > now:
+                    self._timers.wait(None if self._watch_until == float("inf") else self._watch_until - now)
+                    continue
+                expired = self._pending.expire(now)
+                if self._pending.wake_delayed(now):
+                    self._sendable.notify_all()
+                self._watch_until = self._pending.next_event()
+                self._completing += len(expired)
+            self._complete([partial(pending.future.set_exception, pending.expiry()) for pending in expired])
+
+
+def _answer(pending: Pending, response: commit_log_pb2.AppendBatchResponse) -> None:
+    try:
+        pending.future.set_result(SendResult.of(pending.request, response))
+    except ValueError as error:  # an answer this client does not understand ends one send, not the stream
+        pending.future.set_exception(StoreError(f"unknown answer: {error}"))

@@ -1,0 +1,45 @@
+"""The gRPC channel of a client: keepalive, reconnecting, and retries of calls that may be repeated, all gRPC's own."""
+
+from __future__ import annotations
+
+import grpc
+import orjson
+
+_REPEATABLE = (
+    {"service": "tidemark.v1.CommitLogService", "method": "GetLogInfo"},
+    {"service": "tidemark.v1.TopicService", "method": "CreateTopic"},
+    {"service": "tidemark.v1.TopicService", "method": "DescribeTopic"},
+    {"service": "tidemark.v1.TopicService", "method": "ListTopics"},
+    {"service": "tidemark.v1.TopicService", "method": "GetRoute"},
+)
+_SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": _REPEATABLE,
+            "waitForReady": True,
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.05s",
+                "maxBackoff": "1s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
+_OPTIONS = (
+    ("grpc.service_config", orjson.dumps(_SERVICE_CONFIG).decode()),
+    ("grpc.max_send_message_length", -1),  # the writer decides how large a batch may be
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.use_local_subchannel_pool", 1),  # a connection of its own: producers of one process do not share one
+)
+
+
+def open_channel(address: str) -> grpc.Channel:
+    """A channel to the writer at *address* (host:port), without TLS. It connects at the first call."""
+    return grpc.insecure_channel(address, options=_OPTIONS)

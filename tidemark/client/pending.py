@@ -1,0 +1,147 @@
+"""Batches on their way: which are unanswered, which to send now or later, how many bytes they are. No gRPC, no threads.
+
+Not safe by itself: `append_stream.AppendStream` holds its lock around every call.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from tidemark.client.send_result import SendResult
+from tidemark.errors import DeadlineExceededError, StoreError, WriterUnreachableError
+from tidemark.v1 import commit_log_pb2
+
+FRAME_BYTES = 1 << 20
+FRAME_BATCHES = 512
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """One batch without an answer yet. deadline: time.monotonic() seconds."""
+
+    request: commit_log_pb2.AppendBatchRequest
+    size: int
+    deadline: float
+    future: Future[SendResult] = field(default_factory=Future)
+    correlation_id: int = 0
+    sent: bool = False  # on the stream of now
+    maybe_stored: bool = False  # was on a stream that broke before it was answered
+    refusals: int = 0
+    last_error: StoreError | None = None
+
+    def expiry(self) -> StoreError:
+        """Why it is given up: unknown outcome, the last refusal, or never sent."""
+        if self.sent or self.maybe_stored:
+            error = DeadlineExceededError("no answer in time; the batch may be stored", request_id=self.request.request_id)
+            error.__cause__ = self.last_error
+            return error
+        return self.last_error or WriterUnreachableError("the writer did not answer in time; nothing was sent")
+
+
+class PendingBatches:
+    """All unanswered batches of one stream, in the order they were given."""
+
+    def __init__(self) -> None:
+        self.bytes_in_flight = 0
+        self._numbers = itertools.count(1)
+        self._unanswered: dict[int, Pending] = {}  # by correlation id, which grows: in the order they came
+        self._ready: deque[Pending] = deque()
+        self._deadlines: list[tuple[float, int]] = []  # heaps of (when, correlation id); some are answered already
+        self._delayed: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._unanswered)
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether a frame could be taken."""
+        return bool(self._ready)
+
+    def add(self, pending: Pending) -> None:
+        """Take a new batch; its future can no longer be cancelled."""
+        pending.correlation_id = next(self._numbers)
+        pending.future.set_running_or_notify_cancel()
+        self._unanswered[pending.correlation_id] = pending
+        self._ready.append(pending)
+        heapq.heappush(self._deadlines, (pending.deadline, pending.correlation_id))
+        self.bytes_in_flight += pending.size
+
+    def take_frame(self) -> commit_log_pb2.AppendStreamRequest:
+        """The next batches to send, about a MiB of them; at least one."""
+        frame = commit_log_pb2.AppendStreamRequest()
+        size = 0
+        while self._ready and len(frame.batches) < FRAME_BATCHES:
+            if size and size + self._ready[0].size > FRAME_BYTES:
+                break
+            pending = self._ready.popleft()
+            pending.sent = True
+            size += pending.size
+            frame.batches.add(correlation_id=pending.correlation_id, batch=pending.request)
+        return frame
+
+    def settle(self, correlation_id: int) -> Pending | None:
+        """Remove a batch that is answered; None when it was given up before."""
+        pending = self._unanswered.pop(correlation_id, None)
+        if pending is not None:
+            self.bytes_in_flight -= pending.size
+        while self._deadlines and self._deadlines[0][1] not in self._unanswered:
+            heapq.heappop(self._deadlines)
+        return pending
+
+    def delay(self, pending: Pending, *, due: float) -> None:
+        """Send a refused batch again at *due*."""
+        pending.sent = False
+        pending.refusals += 1
+        heapq.heappush(self._delayed, (due, pending.correlation_id))
+
+    def find(self, correlation_id: int) -> Pending | None:
+        """An unanswered batch."""
+        return self._unanswered.get(correlation_id)
+
+    def stream_broke(self, error: StoreError) -> None:
+        """Everything that was sent without an answer is to be sent again, in its old order, before what was not."""
+        waiting = {correlation_id for _, correlation_id in self._delayed}
+        for pending in self._unanswered.values():
+            if pending.sent:
+                pending.maybe_stored = True
+                pending.sent = False
+                pending.last_error = error
+        self._ready = deque(p for p in self._unanswered.values() if p.correlation_id not in waiting)
+
+    def wake_delayed(self, now: float) -> bool:
+        """Make ready what is due at *now*; whether there was any."""
+        woken = False
+        while self._delayed and self._delayed[0][0] <= now:
+            pending = self._unanswered.get(heapq.heappop(self._delayed)[1])
+            if pending is not None:
+                self._ready.append(pending)
+                woken = True
+        return woken
+
+    def expire(self, now: float) -> list[Pending]:
+        """Remove and give the batches whose deadline has passed."""
+        expired = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            pending = self.settle(self._deadlines[0][1])
+            assert pending is not None  # settle leaves an unanswered one on top
+            expired.append(pending)
+        if expired:
+            self._ready = deque(p for p in self._ready if p.correlation_id in self._unanswered)
+        return expired
+
+    def next_event(self) -> float:
+        """When the next deadline passes or delay ends; infinity when there is neither."""
+        return min((heap[0][0] for heap in (self._deadlines, self._delayed) if heap), default=float("inf"))
+
+    def drain(self) -> list[Pending]:
+        """Remove and give everything."""
+        everything = list(self._unanswered.values())
+        for pending in everything:
+            self.settle(pending.correlation_id)
+        self._ready.clear()
+        self._delayed.clear()
+        return everything

@@ -1,0 +1,78 @@
+"""SendResult: where a batch lies, as the writer acknowledged it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format.message_id import encode_offset_message_id
+from tidemark.v1 import commit_log_pb2
+
+
+class SendStatus(enum.Enum):
+    """RocketMQ's PutMessageStatus, as far as it is an answer and not an error."""
+
+    PUT_OK = commit_log_pb2.PUT_STATUS_PUT_OK
+    FLUSH_DISK_TIMEOUT = commit_log_pb2.PUT_STATUS_FLUSH_DISK_TIMEOUT
+    """Stored, but the flush is not confirmed yet: a power cut may still take it. Send it again with the same request id
+    to be told once it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendResult:
+    """One acknowledged batch; a single message is a batch of one.
+
+    queue_offset         of the first message; the others follow densely
+    physical_offset      byte position of the first record; end_physical_offset: behind the last, exclusive
+    request_id           what makes a repeat harmless; the first message's UNIQ_KEY unless it brought its own
+    duplicate            an earlier send of the same batch had been stored; these are its offsets
+    term                 the writer's term
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    count: int
+    physical_offset: int
+    end_physical_offset: int
+    store_timestamp_ms: int
+    status: SendStatus
+    duplicate: bool
+    term: int
+    request_id: str
+    _store_host: bytes = field(repr=False)
+    _physical_offsets: bytes = field(repr=False)
+
+    @property
+    def physical_offsets(self) -> NDArray[np.int64]:
+        """Of each record, in order. On a BatchCQ topic a batch is one record."""
+        return np.frombuffer(self._physical_offsets, ">i8").astype(np.int64)
+
+    @property
+    def offset_message_ids(self) -> list[str]:
+        """The id of each record: 32 hex digits (56 for an IPv6 store)."""
+        return [encode_offset_message_id(self._store_host, at) for at in self.physical_offsets.tolist()]
+
+    @classmethod
+    def of(
+        cls, request: commit_log_pb2.AppendBatchRequest, response: commit_log_pb2.AppendBatchResponse
+    ) -> SendResult:
+        """The writer's answer to *request*, typed."""
+        return cls(
+            topic=request.topic,
+            queue_id=response.queue_id,
+            queue_offset=response.queue_offset,
+            count=response.message_count,
+            physical_offset=response.physical_offset,
+            end_physical_offset=response.end_physical_offset,
+            store_timestamp_ms=response.store_timestamp_ms,
+            status=SendStatus(response.status),
+            duplicate=response.duplicate,
+            term=response.term,
+            request_id=request.request_id,
+            _store_host=response.store_host,
+            _physical_offsets=response.physical_offsets,
+        )

@@ -1,0 +1,119 @@
+"""Topics of one writer: create, describe, list, delete, and which queues a send may choose from."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import grpc
+
+from tidemark.client.channel import open_channel
+from tidemark.client.settings import ClientSettings
+from tidemark.client.wire_errors import error_of_rpc
+from tidemark.v1 import topics_pb2
+from tidemark.v1.topics_pb2_grpc import TopicServiceStub
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+BATCH_QUEUE = {"queue.type": "BatchCQ"}
+ROUTE_AGE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic. attributes: stored names, such as queue.type = BatchCQ."""
+
+    name: str
+    read_queues: int
+    write_queues: int
+    permission: int
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topic: topics_pb2.Topic) -> Topic:
+        """The writer's answer, typed."""
+        return cls(
+            topic.name, topic.read_queue_count, topic.write_queue_count, topic.permission, dict(topic.attributes)
+        )
+
+
+class Topics:
+    """Topic administration. Every method raises a StoreError: the writer's reason, or WriterUnreachableError."""
+
+    def __init__(
+        self, address: str | None = None, *, timeout_s: float = 10.0, channel: grpc.Channel | None = None
+    ) -> None:
+        self._own_channel = None if channel else open_channel(address or ClientSettings().writer_address)
+        self._stub = TopicServiceStub(channel or self._own_channel)
+        self._timeout_s = timeout_s
+
+    def create(self, name: str, *, queues: int = 0, attributes: Mapping[str, str] | None = None) -> Topic:
+        """Create a topic, or get the one of this shape that exists. queues: 0 for the writer's default."""
+        request = topics_pb2.CreateTopicRequest(name=name, queue_count=queues, attributes=attributes or {})
+        return Topic.of(self._call(self._stub.CreateTopic, request).topic)
+
+    def describe(self, name: str) -> tuple[Topic, dict[int, int]]:
+        """The topic, and by queue id the queue offset of the next append."""
+        answer = self._call(self._stub.DescribeTopic, topics_pb2.DescribeTopicRequest(name=name))
+        return Topic.of(answer.topic), {queue.queue_id: queue.next_queue_offset for queue in answer.queues}
+
+    def list_all(self) -> list[Topic]:
+        """All topics."""
+        return [Topic.of(topic) for topic in self._call(self._stub.ListTopics, topics_pb2.ListTopicsRequest()).topics]
+
+    def delete(self, name: str) -> None:
+        """Delete a topic; its queue numbers are never used again."""
+        self._call(self._stub.DeleteTopic, topics_pb2.DeleteTopicRequest(name=name))
+
+    def route(self, name: str) -> Topic:
+        """The topic as an append would find or create it."""
+        return Topic.of(self._call(self._stub.GetRoute, topics_pb2.GetRouteRequest(name=name)).topic)
+
+    def _call(self, method: Callable[..., _Response], request: _Request) -> _Response:
+        try:
+            return method(request, timeout=self._timeout_s)
+        except grpc.RpcError as error:
+            raise error_of_rpc(error) from error
+
+    def close(self) -> None:
+        """Close the connection, if it is this object's own."""
+        if self._own_channel:
+            self._own_channel.close()
+
+    def __enter__(self) -> Topics:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Routes:
+    """How many queues of a topic take messages, remembered for 30 s."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._known: dict[str, tuple[int, float]] = {}
+        self._lock = threading.Lock()
+
+    def queues(self, topic: str) -> int:
+        """Write queues of *topic*; asks the writer where the answer is not fresh."""
+        queues = self.fresh_queues(topic)
+        if queues is None:
+            queues = self._topics.route(topic).write_queues
+            with self._lock:
+                self._known[topic] = (queues, time.monotonic())
+        return queues
+
+    def fresh_queues(self, topic: str) -> int | None:
+        """The same, without asking; None when it is not known or too old."""
+        with self._lock:
+            queues, since = self._known.get(topic, (0, float("-inf")))
+        return queues if time.monotonic() - since < ROUTE_AGE_S else None
+
+    def forget(self, topic: str) -> None:
+        """Ask again next time: the topic turned out to be another."""
+        with self._lock:
+            self._known.pop(topic, None)

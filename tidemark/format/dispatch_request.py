@@ -1,0 +1,64 @@
+"""DispatchRequest: what one checked record tells the queue builders and the readers (spec 8.1), as a row of integers.
+
+Places (`*_at`) count from byte 0 of the buffer that was walked. Native integers: compiled loops fill these rows.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Fault(enum.IntEnum):
+    """What is wrong with the bytes at a place. The names are the ledger's reasons."""
+
+    NONE = 0
+    MAGIC = 1  # no record and no blank record starts here
+    LENGTH = 2  # lengths are negative, do not add up, or lead over the file's end
+    POSITION = 3  # the record says it lies elsewhere: stale or misplaced bytes
+    BODY_CRC = 4  # lengths are right, the body is not
+    NUMBER = 5  # a property that must be a number is none
+
+
+class Outcome(enum.IntEnum):
+    """Why a walk stopped."""
+
+    END = 0  # the buffer ended at a record's edge
+    PARTIAL = 1  # the buffer ended within a record
+    BLANK = 2  # a blank record: go on with the next file
+    BAD = 3  # see the fault
+    FULL = 4  # no more rows
+
+
+REQUEST_FIELDS = (
+    ("physical_offset", np.int64),
+    ("queue_offset", np.int64),
+    ("tags_code", np.int64),
+    ("store_timestamp", np.int64),
+    ("base_offset", np.int64),  # queue offset of the first message: INNER_BASE, else queue_offset
+    ("topic_hash", np.uint64),  # FNV-1a of the topic and the queue id: groups rows by queue
+    ("message_size", np.int32),
+    ("queue_id", np.int32),
+    ("batch_size", np.int32),  # messages in the record: INNER_NUM, else 1
+    ("sys_flag", np.int32),
+    ("body_at", np.int32),
+    ("body_length", np.int32),
+    ("topic_at", np.int32),
+    ("topic_length", np.int32),
+    ("properties_at", np.int32),
+    ("properties_length", np.int32),
+    ("tags_at", np.int32),
+    ("tags_length", np.int32),
+    ("keys_at", np.int32),
+    ("keys_length", np.int32),
+    ("unique_key_at", np.int32),
+    ("unique_key_length", np.int32),
+    ("multi_dispatch_length", np.int32),  # INNER_MULTI_DISPATCH, in bytes: > 0 for light queues
+    ("fault", np.int32),  # Fault.NONE, or Fault.BODY_CRC where the walk was told to go on
+)
+DISPATCH_REQUEST = np.dtype(list(REQUEST_FIELDS), align=True)
+
+RequestArray = NDArray[np.void]
+U8Array = NDArray[np.uint8]

@@ -1,0 +1,150 @@
+"""The key index file (spec 6): a header, a table of slots, a table of entries chained by slot.
+
+    40 bytes header · 4 bytes a slot · 20 bytes an entry.  Entry 0 is never used.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.kernels import index as kernel
+from tidemark.format.primitives import java_abs, java_hash
+
+DEFAULT_SLOTS = 5_000_000
+DEFAULT_ENTRIES = 20_000_000
+
+HEADER = np.dtype(
+    [  # RocketMQ: IndexHeader
+        ("begin_timestamp", ">i8"),  #         0  store timestamp of the first entry
+        ("end_timestamp", ">i8"),  #           8  of the last
+        ("begin_physical_offset", ">i8"),  #  16
+        ("end_physical_offset", ">i8"),  #    24
+        ("hash_slot_count", ">i4"),  #        32  slots in use
+        ("index_count", ">i4"),  #            36  number of the next entry; a stored value ≤ 0 counts as 1
+    ]
+)
+ENTRY = np.dtype(
+    [
+        ("key_hash", ">i4"),  #           0
+        ("physical_offset", ">i8"),  #    4
+        ("time_difference", ">i4"),  #   12  seconds since the header's begin_timestamp
+        ("previous_entry", ">i4"),  #    16  number of the next older entry of the slot; 0 = none
+    ]
+)
+HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = HEADER.itemsize, 4, ENTRY.itemsize
+assert HEADER_SIZE == 40 and ENTRY_SIZE == 20
+_HEADER = struct.Struct(">qqqqii")
+
+
+class Header(NamedTuple):
+    """Values of an index file's header."""
+
+    begin_timestamp: int = 0
+    end_timestamp: int = 0
+    begin_physical_offset: int = 0
+    end_physical_offset: int = 0
+    hash_slot_count: int = 0
+    index_count: int = 1
+
+
+def file_size(slots: int, entries: int) -> int:
+    """Bytes of an index file."""
+    return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * entries
+
+
+def entry_at(slots: int, number: int) -> int:
+    """Byte at which entry *number* starts."""
+    return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * number
+
+
+def encode_header(header: Header) -> bytes:
+    """40 bytes."""
+    return _HEADER.pack(*header)
+
+
+def decode_header(data: bytes | memoryview) -> Header:
+    """Header of the first 40 bytes of *data*."""
+    header = Header(*_HEADER.unpack_from(data))
+    return header._replace(index_count=max(header.index_count, 1))
+
+
+def key_hash(topic: str, key: str) -> int:
+    """Hash an entry carries for *key* of *topic*: not negative."""
+    return max(java_abs(java_hash(f"{topic}#{key}")), 0)
+
+
+def hash_keys(buffer: U8Array, requests: RequestArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(hash, row number) of every key that the walked *requests* put into the index, in order (spec 6.3).
+
+    UNIQ_KEY first, then each piece of KEYS; records rolled back have none.
+    """
+    count = kernel.hash_keys(buffer, requests, np.empty(0, np.int32), np.empty(0, np.int32))
+    hashes, rows = np.empty(count, np.int32), np.empty(count, np.int32)
+    if count:
+        kernel.hash_keys(buffer, requests, hashes, rows)
+    return hashes, rows
+
+
+class NewEntries(NamedTuple):
+    """What a run of keys adds to one file: bytes of the entries, the slots to set, and the header after it."""
+
+    entries: bytes
+    slot_numbers: NDArray[np.int32]  # ascending, each once
+    slot_values: NDArray[np.int32]
+    header: Header
+
+
+def make_entries(
+    header: Header,
+    slots: U8Array,
+    *,
+    hashes: NDArray[np.int32],
+    physical_offsets: NDArray[np.int64],
+    store_timestamps: NDArray[np.int64],
+) -> NewEntries:
+    """Append a run of keys, at least one, to a file of this *header* and slot table (uint8, 4 bytes a slot). Spec 6.2.
+
+    The caller keeps header.index_count + len(hashes) ≤ the file's entries.
+    """
+    n_slots = slots.size // SLOT_SIZE
+    order = np.argsort(hashes % n_slots, kind="stable")
+    out = np.empty(ENTRY_SIZE * len(hashes), np.uint8)
+    values = np.empty(len(hashes), np.int32)
+    fresh = kernel.make_entries(
+        hashes, physical_offsets, store_timestamps, order, slots, header.index_count, header.begin_timestamp, out, values
+    )
+    sorted_slots = (hashes % n_slots)[order]
+    last_of_slot = np.append(sorted_slots[1:] != sorted_slots[:-1], True)
+    first = header.index_count <= 1
+    return NewEntries(
+        entries=out.tobytes(),
+        slot_numbers=sorted_slots[last_of_slot],
+        slot_values=values[last_of_slot],
+        header=Header(
+            begin_timestamp=int(store_timestamps[0]) if first else header.begin_timestamp,
+            end_timestamp=int(store_timestamps[-1]),
+            begin_physical_offset=int(physical_offsets[0]) if first else header.begin_physical_offset,
+            end_physical_offset=int(physical_offsets[-1]),
+            hash_slot_count=header.hash_slot_count + int(fresh),
+            index_count=header.index_count + len(hashes),
+        ),
+    )
+
+
+def find_entries(
+    slots: U8Array, entries: U8Array, header: Header, *, key_hash: int, begin_ms: int, end_ms: int, limit: int
+) -> list[int]:
+    """Physical offsets of at most *limit* entries of *key_hash* with begin_ms ≤ time ≤ end_ms, newest first (spec 6.4).
+
+    Hash matches only: whoever shows the records compares topic and key.
+    """
+    out = np.empty(limit, np.int64)
+    found = kernel.find_entries(
+        slots, entries, key_hash, header.index_count, header.begin_timestamp, begin_ms, end_ms, out
+    )
+    return [int(physical_offset) for physical_offset in out[:found]]

@@ -1,0 +1,127 @@
+"""Wire batches in compiled loops: check one whole (spec 3.1), and write it as records (spec 3.3, 3.4).
+
+Twins: `tidemark.format.wire_batch`.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from tidemark.format.kernels import properties as names
+from tidemark.format.kernels.crc import masked_crc32
+from tidemark.format.kernels.integers import get_i2, get_i4, put_i2, put_i4, put_i8
+from tidemark.format.kernels.properties import scan_properties
+
+ELEMENT_OVERHEAD = 22
+(  # what `scan_batch` tells, as positions in its result
+    COUNT,
+    FAULT,
+    FAULT_AT,
+    PARTS_SIZE,
+    MAX_ELEMENT_PARTS,
+    EMPTY_BODY_AT,
+    DELAY_AT,
+    INNER_AT,
+    UNIQUE_KEY_AT,
+    UNIQUE_KEY_LENGTH,
+    KEYS_AT,
+    KEYS_LENGTH,
+    FIRST_PROPERTIES_LENGTH,
+) = range(13)
+N_FACTS = 13
+
+
+@njit(nogil=True, cache=True)
+def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
+    """Check every element of *wire* and fill *facts* (int64). facts[FAULT] = 1 when the bytes are no wire batch.
+
+    COUNT elements; FAULT_AT byte of the first malformed element; PARTS_SIZE: sum of body and properties bytes;
+    MAX_ELEMENT_PARTS: the greatest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
+    body, with a delay or timer property, with INNER_NUM (-1: none); UNIQUE_KEY, KEYS, FIRST_PROPERTIES: of element 0.
+    """
+    facts[:] = 0
+    facts[EMPTY_BODY_AT] = -1
+    facts[DELAY_AT] = -1
+    facts[INNER_AT] = -1
+    at = 0
+    end = wire.size
+    count = 0
+    while at < end:
+        facts[FAULT_AT] = at
+        facts[COUNT] = count
+        facts[FAULT] = 1
+        if end - at < ELEMENT_OVERHEAD:
+            return
+        size = get_i4(wire, at)
+        if size < ELEMENT_OVERHEAD or size > end - at:
+            return
+        body_length = get_i4(wire, at + 16)
+        if body_length < 0 or body_length > size - ELEMENT_OVERHEAD:
+            return
+        properties_at = at + 22 + body_length
+        properties_length = get_i2(wire, properties_at - 2)
+        if properties_length < 0 or properties_at + properties_length != at + size:
+            return
+        facts[FAULT] = 0
+        scan_properties(wire, properties_at, properties_at + properties_length, found)
+        if count == 0:
+            facts[UNIQUE_KEY_AT], facts[UNIQUE_KEY_LENGTH] = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
+            facts[KEYS_AT], facts[KEYS_LENGTH] = found[names.KEYS, 0], found[names.KEYS, 1]
+            facts[FIRST_PROPERTIES_LENGTH] = properties_length
+        if body_length == 0 and facts[EMPTY_BODY_AT] < 0:
+            facts[EMPTY_BODY_AT] = count
+        delay_at, delay_length = found[names.DELAY, 0], found[names.DELAY, 1]
+        delayed = delay_length > 0 and not (delay_length == 1 and wire[delay_at] == 48)
+        if (delayed or found[names.TIMER, 1] > 0) and facts[DELAY_AT] < 0:
+            facts[DELAY_AT] = count
+        if (found[names.INNER_NUM, 1] > 0 or found[names.MULTI_DISPATCH, 1] > 0) and facts[INNER_AT] < 0:
+            facts[INNER_AT] = count
+        facts[PARTS_SIZE] += body_length + properties_length
+        facts[MAX_ELEMENT_PARTS] = max(facts[MAX_ELEMENT_PARTS], body_length + properties_length)
+        count += 1
+        at += size
+    facts[COUNT] = count
+
+
+@njit(nogil=True, cache=True)
+def encode_records(wire, head, topic, first_extra, queue_offset, physical_offset, out, positions):  # type: ignore[no-untyped-def]
+    """Write the elements of a checked *wire* as records into *out*; tell their physical offsets in *positions*.
+
+    head         a record's head with everything but size, CRC, flag, offsets and body length filled in
+    topic        its length (1 or 2 bytes) and its bytes
+    first_extra  bytes to append to the first element's properties
+    returns      bytes written
+    """
+    at = 0
+    to = 0
+    i = 0
+    while at < wire.size:
+        size = get_i4(wire, at)
+        body_length = get_i4(wire, at + 16)
+        properties_at = at + 22 + body_length
+        properties_length = size - ELEMENT_OVERHEAD - body_length
+        extra = first_extra.size if i == 0 else 0
+        total = head.size + body_length + topic.size + 2 + properties_length + extra
+        out[to : to + head.size] = head
+        put_i4(out, to, total)
+        put_i4(out, to + 8, masked_crc32(wire, at + 20, body_length))
+        put_i4(out, to + 16, get_i4(wire, at + 12))
+        put_i8(out, to + 20, queue_offset + i)
+        put_i8(out, to + 28, physical_offset + to)
+        put_i4(out, to + head.size - 4, body_length)
+        position = to + head.size
+        out[position : position + body_length] = wire[at + 20 : at + 20 + body_length]
+        position += body_length
+        out[position : position + topic.size] = topic
+        position += topic.size
+        put_i2(out, position, properties_length + extra)
+        position += 2
+        out[position : position + properties_length] = wire[properties_at : properties_at + properties_length]
+        position += properties_length
+        if extra > 0:
+            out[position : position + extra] = first_extra
+        positions[i] = physical_offset + to
+        to += total
+        at += size
+        i += 1
+    return to

@@ -1,0 +1,128 @@
+"""The key index in compiled loops: hashes of a walk's keys, and the entries of a file (spec 6.2, 6.3).
+
+Twins: `tidemark.format.index_file`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidemark.format.kernels.integers import get_i4, put_i4, put_i8
+from tidemark.format.kernels.text import text_hash
+
+_I4_MAX = (1 << 31) - 1
+_ROLLBACK = 0xC
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _index_hash(value):  # type: ignore[no-untyped-def]
+    """java_abs of a hash (uint32), with 0 for the one that stays negative."""
+    signed = np.int64(np.int32(value))
+    magnitude = -signed if signed < 0 else signed
+    return np.int32(magnitude) if magnitude <= _I4_MAX else np.int32(0)
+
+
+@njit(nogil=True, cache=True)
+def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def]
+    """Hash of topic#key for every key of *rows*, in the order the index takes them; returns how many.
+
+    With empty *hashes* it only counts. row_numbers tells the row of each.
+    """
+    n = 0
+    counting = hashes.size == 0
+    for i in range(rows.size):
+        row = rows[i]
+        if (row.sys_flag & _ROLLBACK) == _ROLLBACK or (row.unique_key_length == 0 and row.keys_length == 0):
+            continue
+        seed = text_hash(buffer, row.topic_at, row.topic_length, 0)
+        seed = np.uint32(seed * np.uint32(31) + np.uint32(35))
+        if row.unique_key_length > 0:
+            if not counting:
+                hashes[n] = _index_hash(text_hash(buffer, row.unique_key_at, row.unique_key_length, seed))
+                row_numbers[n] = i
+            n += 1
+        end = row.keys_at + row.keys_length
+        start = row.keys_at
+        for at in range(row.keys_at, end + 1):
+            if at < end and buffer[at] != 32:
+                continue
+            if at > start:
+                if not counting:
+                    hashes[n] = _index_hash(text_hash(buffer, start, at - start, seed))
+                    row_numbers[n] = i
+                n += 1
+            start = at + 1
+    return n
+
+
+@njit(nogil=True, cache=True)
+def make_entries(hashes, physical_offsets, store_timestamps, order, slots, first_entry, begin_timestamp, out, slot_values):  # type: ignore[no-untyped-def]
+    """Entries of keys that follow each other in one file, and the slots they leave behind.
+
+    order            the keys' numbers, sorted by slot, stable
+    slots            the slot table as it is now, uint8, big-endian i4
+    first_entry      number of the first new entry (indexCount)
+    begin_timestamp  of the header before these entries
+    out              uint8, 20 bytes a key, in the keys' order
+    slot_values      int32, one a key: what the slot holds after it; the last of a slot's keys counts
+    returns          slots that were empty before
+    """
+    n_slots = slots.size // 4
+    fresh = 0
+    last_slot = -1
+    last_entry = 0
+    for k in range(order.size):
+        i = order[k]
+        slot = hashes[i] % n_slots
+        entry = first_entry + i
+        if slot != last_slot:
+            previous = get_i4(slots, 4 * slot)
+            if previous <= 0 or previous > entry:
+                previous = 0
+                fresh += 1
+        else:
+            previous = last_entry
+        difference = np.int64(0)
+        reference = begin_timestamp
+        if entry > 1 and first_entry <= 1:
+            reference = store_timestamps[0]
+        if reference > 0:
+            difference = (store_timestamps[i] - reference) // 1000 if store_timestamps[i] >= reference else np.int64(0)
+        put_i4(out, 20 * i, hashes[i])
+        put_i8(out, 20 * i + 4, physical_offsets[i])
+        put_i4(out, 20 * i + 12, min(difference, _I4_MAX))
+        put_i4(out, 20 * i + 16, previous)
+        slot_values[k] = entry
+        last_slot = slot
+        last_entry = entry
+    return fresh
+
+
+@njit(nogil=True, cache=True)
+def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_ms, end_ms, out):  # type: ignore[no-untyped-def]
+    """Physical offsets of entries of *key_hash* within [begin_ms, end_ms], newest first, into *out*; returns how many.
+
+    entries: uint8, the table from entry 0. Stops as spec 6.4 says: enough, a negative difference, an end or a loop of
+    the chain, or times below begin_ms.
+    """
+    n = 0
+    number = get_i4(slots, 4 * (key_hash % (slots.size // 4)))
+    if number <= 0 or number > index_count or index_count <= 1:
+        return 0
+    while n < out.size:
+        at = 20 * number
+        difference = get_i4(entries, at + 12)
+        if difference < 0:
+            break
+        timestamp = begin_timestamp + difference * 1000
+        if get_i4(entries, at) == key_hash and begin_ms <= timestamp <= end_ms:
+            high = get_i4(entries, at + 4)
+            low = get_i4(entries, at + 8) & 0xFFFFFFFF
+            out[n] = (high << 32) | low
+            n += 1
+        previous = get_i4(entries, at + 16)
+        if previous <= 0 or previous > index_count or previous == number or timestamp < begin_ms:
+            break
+        number = previous
+    return n

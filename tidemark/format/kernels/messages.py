@@ -1,0 +1,232 @@
+"""From records to messages in compiled loops: check records at known places, unwrap inner batches, gather columns.
+
+Twin: `tidemark.format.message`.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from tidemark.format.dispatch_request import Fault, Outcome
+from tidemark.format.kernels import properties as names
+from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
+from tidemark.format.kernels.crc import masked_crc32
+from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
+from tidemark.format.kernels.properties import scan_properties
+from tidemark.format.kernels.walk import CRC_MARKS, walk
+
+_FULL, _END = int(Outcome.FULL), int(Outcome.END)
+_LENGTH = int(Fault.LENGTH)
+OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
+_INNER_BATCH = 0xC0
+_BORN_V6, _STORE_V6 = 0x10, 0x20
+_HEX = b"0123456789ABCDEF"
+
+
+@njit(nogil=True, cache=True)
+def _is_topic(buffer, at, length, topic):  # type: ignore[no-untyped-def]
+    if length != topic.size:
+        return False
+    for i in range(length):
+        if buffer[at + i] != topic[i]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, rows, found, scratch):  # type: ignore[no-untyped-def]
+    """Check the records that units point at; fill rows[i], whose `fault` tells.
+
+    places    where record i starts in *buffer*; sizes: what its unit says
+    topic     uint8; empty: any topic and queue
+    rows      DISPATCH_REQUEST, one a record; of a row with a fault only places, size and fault are to be trusted
+    """
+    for i in range(places.size):
+        at = places[i]
+        base = physical_offsets[i] - at
+        n, _, outcome, fault, _ = walk(
+            buffer, at, at + sizes[i], base, -1, CRC_MARKS, 0, 1, rows[i : i + 1], found, scratch
+        )
+        row = rows[i]
+        if n == 0:
+            row.fault = fault if fault != 0 else _LENGTH
+            row.physical_offset = physical_offsets[i]
+            row.message_size = sizes[i]
+            continue
+        if row.message_size != sizes[i]:
+            row.fault = _LENGTH
+        elif topic.size > 0 and not (row.queue_id == queue_id and _is_topic(buffer, row.topic_at, row.topic_length, topic)):
+            row.fault = OTHER_QUEUE
+
+
+@njit(nogil=True, cache=True)
+def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
+    """Elements of the wire batch buffer[at:end]; 0 when any of it is malformed."""
+    count = 0
+    while at < end:
+        if end - at < ELEMENT_OVERHEAD:
+            return 0
+        size = get_i4(buffer, at)
+        if size < ELEMENT_OVERHEAD or size > end - at:
+            return 0
+        body_length = get_i4(buffer, at + 16)
+        if body_length < 0 or body_length > size - ELEMENT_OVERHEAD:
+            return 0
+        properties_length = get_i2(buffer, at + 20 + body_length)
+        if properties_length < 0 or ELEMENT_OVERHEAD + body_length + properties_length != size:
+            return 0
+        count += 1
+        at += size
+    return count
+
+
+@njit(nogil=True, cache=True)
+def count_messages(buffer, rows):  # type: ignore[no-untyped-def]
+    """Messages in the records of *rows*: elements of inner batches, else one each; none of rows with a fault."""
+    total = 0
+    for i in range(rows.size):
+        row = rows[i]
+        if row.fault != 0:
+            continue
+        count = 0
+        if (row.sys_flag & _INNER_BATCH) == _INNER_BATCH:
+            count = _count_elements(buffer, row.body_at, row.body_at + row.body_length)
+        total += count if count > 0 else 1
+    return total
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _set_properties(buffer, message, at, length, found):  # type: ignore[no-untyped-def]
+    scan_properties(buffer, at, at + length, found)
+    message.properties_at, message.properties_length = at, length
+    message.tags_at, message.tags_length = found[names.TAGS, 0], found[names.TAGS, 1]
+    message.keys_at, message.keys_length = found[names.KEYS, 0], found[names.KEYS, 1]
+    message.unique_key_at, message.unique_key_length = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
+
+
+@njit(nogil=True, cache=True)
+def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-untyped-def]
+    """Fill *messages* (MESSAGE, as many as `count_messages` told) from checked rows, in their order."""
+    n = 0
+    for i in range(rows.size):
+        row = rows[i]
+        if row.fault != 0:
+            continue
+        place = places[i]
+        born_size = 20 if row.sys_flag & _BORN_V6 else 8
+        store_size = 20 if row.sys_flag & _STORE_V6 else 8
+        store_host_at = place + 56 + born_size
+        after_hosts = store_host_at + store_size
+        count = 0
+        if (row.sys_flag & _INNER_BATCH) == _INNER_BATCH:
+            count = _count_elements(buffer, row.body_at, row.body_at + row.body_length)
+        at = row.body_at
+        for k in range(max(count, 1)):
+            message = messages[n]
+            n += 1
+            message.record = i
+            message.queue_offset = row.queue_offset + k
+            message.physical_offset = row.physical_offset
+            message.store_timestamp = row.store_timestamp
+            message.sys_flag = row.sys_flag
+            message.born_timestamp = get_i8(buffer, place + 40)
+            message.born_host_at, message.born_host_size = place + 48, born_size
+            message.store_host_at, message.store_host_size = store_host_at, store_size
+            if count == 0:
+                message.inner = 0
+                message.record_size = row.message_size
+                message.flag = get_i4(buffer, place + 16)
+                message.reconsume_times = get_i4(buffer, after_hosts)
+                message.prepared_transaction_offset = get_i8(buffer, after_hosts + 4)
+                message.body_crc = get_i4(buffer, place + 8)
+                message.body_at, message.body_length = row.body_at, row.body_length
+                message.properties_at, message.properties_length = row.properties_at, row.properties_length
+                message.tags_at, message.tags_length = row.tags_at, row.tags_length
+                message.keys_at, message.keys_length = row.keys_at, row.keys_length
+                message.unique_key_at, message.unique_key_length = row.unique_key_at, row.unique_key_length
+                continue
+            message.inner = 1
+            message.record_size = 0
+            message.flag = get_i4(buffer, at + 12)
+            message.reconsume_times = 0
+            message.prepared_transaction_offset = 0
+            message.body_at, message.body_length = at + 20, get_i4(buffer, at + 16)
+            message.body_crc = masked_crc32(buffer, message.body_at, message.body_length)
+            properties_at = message.body_at + message.body_length + 2
+            _set_properties(buffer, message, properties_at, get_i2(buffer, properties_at - 2), found)
+            at += get_i4(buffer, at)
+    return n
+
+
+@njit(nogil=True, cache=True)
+def gather(buffer, places, lengths, ends, out):  # type: ignore[no-untyped-def]
+    """Copy buffer[places[i] : +lengths[i]] back to back into *out*; ends (int32 or int64, one more) = Arrow's offsets."""
+    to = 0
+    ends[0] = 0
+    for i in range(places.size):
+        at, length = places[i], lengths[i]
+        out[to : to + length] = buffer[at : at + length]
+        to += length
+        ends[i + 1] = to
+
+
+@njit(nogil=True, cache=True)
+def hex_ids(buffer, messages, ends, out):  # type: ignore[no-untyped-def]
+    """Offset message ids (spec 2.5) of *messages* as upper-case hex, back to back; ends as in `gather`."""
+    to = 0
+    ends[0] = 0
+    for i in range(messages.size):
+        at = messages[i].store_host_at
+        for k in range(at, at + messages[i].store_host_size):
+            out[to] = _HEX[buffer[k] >> 4]
+            out[to + 1] = _HEX[buffer[k] & 15]
+            to += 2
+        physical_offset = messages[i].physical_offset
+        for shift in range(60, -1, -4):
+            out[to] = _HEX[(physical_offset >> shift) & 15]
+            to += 1
+        ends[i + 1] = to
+
+
+@njit(nogil=True, cache=True)
+def _is_same(buffer, one, other, length):  # type: ignore[no-untyped-def]
+    for i in range(length):
+        if buffer[one + i] != buffer[other + i]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
+    """Places of all properties of *messages*, a later duplicate in place of the earlier one (spec 2.4); returns how many.
+
+    row_ends  int32, one more than messages: Arrow's offsets of a map column. The other arrays hold an entry each and
+              are long enough: properties of n bytes hold at most n / 4 + 1 entries
+    """
+    n = 0
+    row_ends[0] = 0
+    for i in range(messages.size):
+        first = n
+        position = messages[i].properties_at
+        end = position + messages[i].properties_length
+        while position < end:
+            name_end = -1
+            segment_end = position
+            while segment_end < end and buffer[segment_end] != 2:
+                if buffer[segment_end] == 1 and name_end < 0:
+                    name_end = segment_end
+                segment_end += 1
+            if position < name_end < segment_end - 1:
+                length = name_end - position
+                to = n
+                for k in range(first, n):
+                    if name_length[k] == length and _is_same(buffer, name_at[k], position, length):
+                        to = k
+                        break
+                name_at[to], name_length[to] = position, length
+                value_at[to], value_length[to] = name_end + 1, segment_end - name_end - 1
+                if to == n:
+                    n += 1
+            position = segment_end + 1
+        row_ends[i + 1] = n
+    return n

@@ -1,0 +1,143 @@
+"""Columns → wire batches (spec 3.1) in compiled loops: choose a queue for each row, cut batches, write elements.
+
+A column is its bytes and where each row's begin (int64, one more than rows); no offsets at all: the column is absent;
+no bytes in a row: the row has no such value. Twins: `tidemark.format.pack`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
+from tidemark.format.kernels.integers import put_i2, put_i4
+from tidemark.format.kernels.text import text_hash
+
+(  # why a row cannot be packed
+    NO_FAULT,
+    SEPARATOR_FAULT,  # a tag, key or unique key holds U+0001 or U+0002, or a key a space
+    PROPERTIES_FAULT,  # properties longer than an i16 can tell
+    BODY_FAULT,  # no body
+) = range(4)
+_MAX_PROPERTIES = 32_767
+_TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
+_KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
+_UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def _length(offsets, row):  # type: ignore[no-untyped-def]
+    return np.int64(0) if offsets.size == 0 else offsets[row + 1] - offsets[row]
+
+
+@njit(nogil=True, cache=True)
+def _property_size(name, offsets, row):  # type: ignore[no-untyped-def]
+    length = _length(offsets, row)
+    return name.size + length + 1 if length > 0 else np.int64(0)
+
+
+@njit(nogil=True, cache=True)
+def _is_clean(data, offsets, row, least):  # type: ignore[no-untyped-def]
+    """Whether a value holds neither separator, nor, where *least* says so, a space."""
+    if offsets.size == 0:
+        return True
+    for at in range(offsets[row], offsets[row + 1]):
+        byte = data[at]
+        if byte <= least and (byte == 1 or byte == 2 or byte == 32):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def plan_rows(  # type: ignore[no-untyped-def]
+    body_at, tag, tag_at, key, key_at, unique, unique_at, queues, first_row, queue_of, size_of
+):
+    """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; (fault, row) of the first bad one.
+
+    The queue is |hashCode(key)| mod *queues*; rows without a key go round by their number, which is *first_row* + row.
+    """
+    for row in range(size_of.size):
+        if not _is_clean(tag, tag_at, row, 2) or not _is_clean(unique, unique_at, row, 2):
+            return SEPARATOR_FAULT, row
+        if not _is_clean(key, key_at, row, 32):
+            return SEPARATOR_FAULT, row
+        body_length = _length(body_at, row)
+        if body_length == 0:
+            return BODY_FAULT, row
+        properties = _property_size(_TAGS, tag_at, row) + _property_size(_KEYS, key_at, row)
+        properties += _property_size(_UNIQ_KEY, unique_at, row)
+        if properties > _MAX_PROPERTIES:
+            return PROPERTIES_FAULT, row
+        size_of[row] = ELEMENT_OVERHEAD + body_length + properties
+        key_length = _length(key_at, row)
+        if key_length > 0:
+            value = np.int64(np.int32(text_hash(key, key_at[row], key_length, np.uint32(0))))
+            queue_of[row] = abs(value) % queues
+        else:
+            queue_of[row] = (first_row + row) % queues
+    return NO_FAULT, np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def cut_batches(order, queue_of, size_of, max_count, max_bytes, ends):  # type: ignore[no-untyped-def]
+    """Cut *order* (row numbers, one queue behind the other) into batches of one queue each; returns how many.
+
+    ends  receives where in *order* each batch ends. A row larger than *max_bytes* is a batch of its own.
+    """
+    batches = 0
+    count = 0
+    size = np.int64(0)
+    for i in range(order.size):
+        row = order[i]
+        full = count == max_count or size + size_of[row] > max_bytes
+        if count > 0 and (full or queue_of[row] != queue_of[order[i - 1]]):
+            ends[batches] = i
+            batches += 1
+            count = 0
+            size = np.int64(0)
+        count += 1
+        size += size_of[row]
+    if count > 0:
+        ends[batches] = order.size
+        batches += 1
+    return batches
+
+
+@njit(nogil=True, cache=True)
+def _put_bytes(out, to, data, at, length):  # type: ignore[no-untyped-def]
+    out[to : to + length] = data[at : at + length]
+    return to + length
+
+
+@njit(nogil=True, cache=True)
+def _put_property(out, to, name, data, offsets, row):  # type: ignore[no-untyped-def]
+    length = _length(offsets, row)
+    if length == 0:
+        return to
+    to = _put_bytes(out, to, name, 0, name.size)
+    to = _put_bytes(out, to, data, offsets[row], length)
+    out[to] = 2
+    return to + 1
+
+
+@njit(nogil=True, cache=True)
+def pack_elements(  # type: ignore[no-untyped-def]
+    rows, body, body_at, tag, tag_at, key, key_at, unique, unique_at, out
+):
+    """Write *rows* (row numbers) as elements into *out*; returns bytes written. Properties: TAGS, KEYS, UNIQ_KEY."""
+    to = 0
+    for i in range(rows.size):
+        row = rows[i]
+        start = to
+        length = body_at[row + 1] - body_at[row]
+        for at in range(start, start + 16):
+            out[at] = 0
+        put_i4(out, start + 16, length)
+        to = _put_bytes(out, start + 20, body, body_at[row], length) + 2
+        properties_at = to
+        to = _put_property(out, to, _TAGS, tag, tag_at, row)
+        to = _put_property(out, to, _KEYS, key, key_at, row)
+        to = _put_property(out, to, _UNIQ_KEY, unique, unique_at, row)
+        put_i2(out, properties_at - 2, to - properties_at)
+        put_i4(out, start, to - start)
+    return to

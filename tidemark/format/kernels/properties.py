@@ -1,0 +1,76 @@
+"""Finding the properties that the store itself reads, in compiled loops (spec 2.4; twin: `tidemark.format.properties`)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidemark.format.kernels.integers import get_u4
+
+# Rows of the table that `scan_properties` fills: where each value stands.
+TAGS, KEYS, UNIQ_KEY, INNER_NUM, INNER_BASE, DELAY, TIMER, MULTI_DISPATCH = range(8)
+N_NAMES = 8
+
+
+def _word(text: str) -> np.uint32:
+    return np.uint32(int.from_bytes(text.encode()[:4], "big"))
+
+
+_TAGS, _KEYS, _UNIQ, _KEY = _word("TAGS"), _word("KEYS"), _word("UNIQ"), _word("_KEY")
+_INNE, _R_NU, _R_BA = _word("INNE"), _word("R_NU"), _word("R_BA")
+_DELA, _TIME, _R_DE = _word("DELA"), _word("TIME"), _word("R_DE")
+_R_MU, _LTI_, _DISP, _ATCH = _word("R_MU"), _word("LTI_"), _word("DISP"), _word("ATCH")
+
+
+@njit(nogil=True, cache=True)
+def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
+    """Which of the names above stands at buffer[at:at+length]; -1 for any other."""
+    if length < 4:
+        return -1
+    word = get_u4(buffer, at)
+    if length == 4:
+        if word == _TAGS:
+            return TAGS
+        if word == _KEYS:
+            return KEYS
+        return -1
+    if length == 5:
+        return DELAY if word == _DELA and buffer[at + 4] == 89 else -1
+    if length < 8:
+        return -1
+    second = get_u4(buffer, at + 4)
+    if word == _UNIQ:
+        return UNIQ_KEY if length == 8 and second == _KEY else -1
+    if word == _INNE:
+        if length == 9 and second == _R_NU and buffer[at + 8] == 77:
+            return INNER_NUM
+        if length == 10 and second == _R_BA and buffer[at + 8] == 83 and buffer[at + 9] == 69:
+            return INNER_BASE
+        if length == 20 and second == _R_MU and get_u4(buffer, at + 8) == _LTI_:
+            if get_u4(buffer, at + 12) == _DISP and get_u4(buffer, at + 16) == _ATCH:
+                return MULTI_DISPATCH
+        return -1
+    if word == _TIME and second == _R_DE and length >= 9 and buffer[at + 8] == 76:
+        return TIMER  # TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS, TIMER_DEL_UNIQKEY
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def scan_properties(buffer, at, end, found):  # type: ignore[no-untyped-def]
+    """Fill *found* (int64, shape (N_NAMES, 2): position, length of each value; length 0 = absent). Last duplicate wins."""
+    for i in range(N_NAMES):
+        found[i, 1] = 0
+    position = at
+    while position < end:
+        name_end = -1
+        segment_end = position
+        while segment_end < end and buffer[segment_end] != 2:
+            if buffer[segment_end] == 1 and name_end < 0:
+                name_end = segment_end
+            segment_end += 1
+        if position < name_end < segment_end - 1:
+            name = _name_of(buffer, position, name_end - position)
+            if name >= 0:
+                found[name, 0] = name_end + 1
+                found[name, 1] = segment_end - name_end - 1
+        position = segment_end + 1

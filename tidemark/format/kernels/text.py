@@ -1,0 +1,73 @@
+"""Java's String.hashCode() over UTF-8 bytes, in compiled loops.
+
+Malformed UTF-8 decodes as Java and Python do it: each maximal ill-formed part becomes one U+FFFD.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _is_continuation(buffer, at, end, low, high):  # type: ignore[no-untyped-def]
+    return at < end and low <= buffer[at] <= high
+
+
+@njit(nogil=True, cache=True)
+def _next_code_point(buffer, at, end):  # type: ignore[no-untyped-def]
+    """(code point, position behind it) of the bytes at *at*, a byte of 0x80 or more."""
+    lead = buffer[at]
+    if 0xC2 <= lead <= 0xDF:
+        if _is_continuation(buffer, at + 1, end, 0x80, 0xBF):
+            return (np.int64(lead & 0x1F) << 6) | np.int64(buffer[at + 1] & 0x3F), at + 2
+        return np.int64(0xFFFD), at + 1
+    if 0xE0 <= lead <= 0xEF:
+        low = 0xA0 if lead == 0xE0 else 0x80
+        high = 0x9F if lead == 0xED else 0xBF
+        if not _is_continuation(buffer, at + 1, end, low, high):
+            return np.int64(0xFFFD), at + 1
+        if not _is_continuation(buffer, at + 2, end, 0x80, 0xBF):
+            return np.int64(0xFFFD), at + 2
+        point = (np.int64(lead & 0x0F) << 12) | (np.int64(buffer[at + 1] & 0x3F) << 6) | np.int64(buffer[at + 2] & 0x3F)
+        return point, at + 3
+    if 0xF0 <= lead <= 0xF4:
+        low = 0x90 if lead == 0xF0 else 0x80
+        high = 0x8F if lead == 0xF4 else 0xBF
+        if not _is_continuation(buffer, at + 1, end, low, high):
+            return np.int64(0xFFFD), at + 1
+        if not _is_continuation(buffer, at + 2, end, 0x80, 0xBF):
+            return np.int64(0xFFFD), at + 2
+        if not _is_continuation(buffer, at + 3, end, 0x80, 0xBF):
+            return np.int64(0xFFFD), at + 3
+        point = (
+            (np.int64(lead & 0x07) << 18)
+            | (np.int64(buffer[at + 1] & 0x3F) << 12)
+            | (np.int64(buffer[at + 2] & 0x3F) << 6)
+            | np.int64(buffer[at + 3] & 0x3F)
+        )
+        return point, at + 4
+    return np.int64(0xFFFD), at + 1
+
+
+@njit(nogil=True, cache=True)
+def text_hash(buffer, at, length, seed):  # type: ignore[no-untyped-def]
+    """hashCode of buffer[at:at+length], going on from *seed* (uint32; the hash of what stands before it)."""
+    value = np.uint32(seed)
+    prime = np.uint32(31)
+    end = at + length
+    i = at
+    while i < end:
+        byte = buffer[i]
+        if byte < 0x80:
+            value = np.uint32(value * prime + np.uint32(byte))
+            i += 1
+            continue
+        point, i = _next_code_point(buffer, i, end)
+        if point >= 0x10000:
+            point -= 0x10000
+            value = np.uint32(value * prime + np.uint32(0xD800 + (point >> 10)))
+            value = np.uint32(value * prime + np.uint32(0xDC00 + (point & 0x3FF)))
+        else:
+            value = np.uint32(value * prime + np.uint32(point))
+    return value

@@ -1,0 +1,207 @@
+"""The walk over records: check each, fill its DispatchRequest row; and the search for the next record behind damage.
+
+spec 8.1 (CommitLog.checkMessageAndReturnSize), plus: PHYSICALOFFSET equals the position. Twin: `tidemark.format.check.check_plain`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tidemark.format.dispatch_request import Fault, Outcome
+from tidemark.format.kernels import properties as names
+from tidemark.format.kernels.crc import masked_crc32
+from tidemark.format.kernels.integers import get_i2, get_i4, get_i8, parse_decimal, put_i4
+from tidemark.format.kernels.properties import scan_properties
+from tidemark.format.kernels.text import text_hash
+from tidemark.format.record import MIN_RECORD_SIZE, Magic
+from tidemark.format.tags import DELAY_LEVELS_MS, SCHEDULE_TOPIC
+
+_V1, _V2, _BLANK = int(Magic.V1), int(Magic.V2), int(Magic.BLANK)
+_END, _PARTIAL, _BLANK_FOUND, _BAD, _FULL = (int(outcome) for outcome in Outcome)
+_NONE, _MAGIC, _LENGTH, _POSITION, _BODY_CRC, _NUMBER = (int(fault) for fault in Fault)
+_MIN = MIN_RECORD_SIZE
+_SCHEDULE = np.frombuffer(SCHEDULE_TOPIC.encode(), np.uint8)
+_DELAYS = np.array(DELAY_LEVELS_MS, np.int64)
+_I2_MAX, _I4_MAX, _I8_MAX = (1 << 15) - 1, (1 << 31) - 1, (1 << 63) - 1
+
+CRC_OFF, CRC_STOPS, CRC_MARKS = range(3)
+_OK = -1  # beside the outcomes: a record
+
+
+@njit(nogil=True, cache=True)
+def _measure(buffer, at, end, base, file_end):  # type: ignore[no-untyped-def]
+    """(outcome or _OK, fault, total, body_at, body_length, topic_at, topic_length, properties_length) of the record at *at*."""
+    left = end - at
+    if left <= 0:
+        return _END, _NONE, 0, 0, 0, 0, 0, 0
+    if left < 8:
+        return _PARTIAL, _MAGIC, 0, 0, 0, 0, 0, 0
+    total = get_i4(buffer, at)
+    magic = get_i4(buffer, at + 4)
+    if magic == _BLANK:
+        if file_end >= 0 and total != file_end - at:
+            return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
+        return _BLANK_FOUND, _NONE, total, 0, 0, 0, 0, 0
+    if magic != _V1 and magic != _V2:
+        return _BAD, _MAGIC, 0, 0, 0, 0, 0, 0
+    if total < _MIN or (file_end >= 0 and total > file_end - at):
+        return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
+    if left < 40:
+        return _PARTIAL, _LENGTH, total, 0, 0, 0, 0, 0
+    sys_flag = get_i4(buffer, at + 36)
+    body_length_at = at + 84 + (12 if sys_flag & 0x10 else 0) + (12 if sys_flag & 0x20 else 0)
+    body_at = body_length_at + 4
+    if get_i8(buffer, at + 28) != base + at:
+        return _BAD, _POSITION, 0, 0, 0, 0, 0, 0
+    if total > left:
+        return _PARTIAL, _LENGTH, total, 0, 0, 0, 0, 0
+    record_end = at + total
+    if body_at + 3 > record_end:
+        return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
+    body_length = get_i4(buffer, body_length_at)
+    length_size = 2 if magic == _V2 else 1
+    if body_length < 0 or body_length > record_end - body_at - length_size - 2:
+        return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
+    topic_at = body_at + body_length + length_size
+    topic_length = get_i2(buffer, topic_at - 2) if magic == _V2 else np.int64(np.int8(buffer[topic_at - 1]))
+    if topic_length < 0 or topic_length > record_end - topic_at - 2:
+        return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
+    properties_length = get_i2(buffer, topic_at + topic_length)
+    if properties_length < 0 or topic_at + topic_length + 2 + properties_length != record_end:
+        return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
+    return _OK, _NONE, total, body_at, body_length, topic_at, topic_length, properties_length
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _queue_hash(buffer, topic_at, topic_length, queue_id):  # type: ignore[no-untyped-def]
+    value = np.uint64(0xCBF29CE484222325)
+    prime = np.uint64(0x100000001B3)
+    for i in range(topic_at, topic_at + topic_length):
+        value = (value ^ np.uint64(buffer[i])) * prime
+    return (value ^ np.uint64(np.uint32(queue_id))) * prime
+
+
+@njit(nogil=True, cache=True)
+def owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch):  # type: ignore[no-untyped-def]
+    """Shard of a queue: crc32(topic ‖ queue id as i32, big-endian) mod shards. *scratch*: uint8, at least topic_length + 4."""
+    scratch[:topic_length] = buffer[topic_at : topic_at + topic_length]
+    put_i4(scratch, topic_length, queue_id)
+    return masked_crc32(scratch, 0, topic_length + 4) % shards
+
+
+@njit(nogil=True, cache=True)
+def _is_schedule(buffer, at, length):  # type: ignore[no-untyped-def]
+    if length != _SCHEDULE.size:
+        return False
+    for i in range(length):
+        if buffer[at + i] != _SCHEDULE[i]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
+    """Base offset, batch size and tags code of *row*; False when a number is none (the peer's parser would throw)."""
+    row.base_offset = row.queue_offset
+    row.batch_size = 1
+    num, base = names.INNER_NUM, names.INNER_BASE
+    if found[num, 1] > 0 and found[base, 1] > 0:
+        base_ok, base_offset = parse_decimal(buffer, found[base, 0], found[base, 1], _I8_MAX)
+        num_ok, batch_size = parse_decimal(buffer, found[num, 0], found[num, 1], _I2_MAX)
+        if not (base_ok and num_ok):
+            return False
+        row.base_offset = base_offset
+        row.batch_size = batch_size
+    row.tags_code = 0
+    if row.tags_length > 0:
+        row.tags_code = np.int64(np.int32(text_hash(buffer, row.tags_at, row.tags_length, 0)))
+    delay = names.DELAY
+    if found[delay, 1] > 0 and _is_schedule(buffer, row.topic_at, row.topic_length):
+        ok, level = parse_decimal(buffer, found[delay, 0], found[delay, 1], _I4_MAX)
+        if not ok:
+            return False
+        if level > 0:
+            row.tags_code = row.store_timestamp + _DELAYS[min(level, _DELAYS.size) - 1]
+    return True
+
+
+@njit(nogil=True, cache=True)
+def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, found, scratch):  # type: ignore[no-untyped-def]
+    """Check records of buffer[start:end] one after the other until something else comes.
+
+    base      physical offset of buffer[0]; file_end: where the segment ends in the buffer's count, -1 unknown
+    crc_mode  CRC_OFF, CRC_STOPS (a wrong body is BAD), CRC_MARKS (it gets a row with a fault)
+    shard     rows only for queues of this shard; their bodies alone are verified. shards = 1: all
+    rows      DISPATCH_REQUEST to fill
+    returns   (rows filled, position where it stopped, outcome, fault, records seen)
+    """
+    n = 0
+    seen = 0
+    at = start
+    while True:
+        outcome, fault, total, body_at, body_length, topic_at, topic_length, properties_length = _measure(
+            buffer, at, end, base, file_end
+        )
+        if outcome != _OK:
+            return n, at, outcome, fault, seen
+        if n == rows.size:
+            return n, at, _FULL, _NONE, seen
+        queue_id = get_i4(buffer, at + 12)
+        if shards > 1 and owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch) != shard:
+            at += total
+            seen += 1
+            continue
+        row = rows[n]
+        row.fault = _NONE
+        if crc_mode != CRC_OFF and body_length > 0 and masked_crc32(buffer, body_at, body_length) != get_i4(buffer, at + 8):
+            if crc_mode == CRC_STOPS:
+                return n, at, _BAD, _BODY_CRC, seen
+            row.fault = _BODY_CRC
+        properties_at = topic_at + topic_length + 2
+        scan_properties(buffer, properties_at, properties_at + properties_length, found)
+        row.physical_offset = base + at
+        row.message_size = total
+        row.queue_id = queue_id
+        row.queue_offset = get_i8(buffer, at + 20)
+        row.sys_flag = get_i4(buffer, at + 36)
+        row.store_timestamp = get_i8(buffer, at + 56 + (12 if row.sys_flag & 0x10 else 0))
+        row.topic_hash = _queue_hash(buffer, topic_at, topic_length, queue_id)
+        row.body_at = body_at
+        row.body_length = body_length
+        row.topic_at = topic_at
+        row.topic_length = topic_length
+        row.properties_at = properties_at
+        row.properties_length = properties_length
+        row.tags_at, row.tags_length = found[names.TAGS, 0], found[names.TAGS, 1]
+        row.keys_at, row.keys_length = found[names.KEYS, 0], found[names.KEYS, 1]
+        row.unique_key_at, row.unique_key_length = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
+        row.multi_dispatch_length = found[names.MULTI_DISPATCH, 1]
+        if not _read_numbers(buffer, row, found):
+            return n, at, _BAD, _NUMBER, seen
+        n += 1
+        seen += 1
+        at += total
+
+
+@njit(nogil=True, cache=True)
+def find_next(buffer, start, end, base, file_end):  # type: ignore[no-untyped-def]
+    """Position of the first whole and right record, or of the file's blank record, in buffer[start:end]; -1 if none.
+
+    Whole and right: magic, position, lengths and CRC. Bytes that only begin to look like one at the buffer's end count
+    as none: read more and ask again.
+    """
+    for at in range(start, end - 7):
+        if buffer[at + 4] == 0xCB:
+            if file_end < 0 or get_i4(buffer, at) != file_end - at:
+                continue
+        elif buffer[at + 4] != 0xDA:
+            continue
+        outcome, _, _, body_at, body_length, _, _, _ = _measure(buffer, at, end, base, file_end)
+        if outcome == _BLANK_FOUND:
+            return at
+        if outcome == _OK and (body_length == 0 or masked_crc32(buffer, body_at, body_length) == get_i4(buffer, at + 8)):
+            return at
+    return -1
+
+

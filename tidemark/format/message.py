@@ -1,0 +1,162 @@
+"""Messages as readers see them: one a record, or one an element of an inner batch (spec 9.8, 9.9).
+
+A MESSAGE is a row of places and numbers; places (`*_at`) count from byte 0 of the buffer that holds the records.
+`unwrap_record` is the plain twin of the compiled loops.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.errors import BatchMalformedError
+from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, RequestArray, U8Array
+from tidemark.format.kernels import messages as kernel
+from tidemark.format.kernels.properties import N_NAMES
+from tidemark.format.primitives import masked_crc32
+from tidemark.format.record import INNER_BATCH_FLAGS, Record
+from tidemark.format.wire_batch import decode_elements
+
+MESSAGE = np.dtype(
+    [
+        ("queue_offset", np.int64),
+        ("physical_offset", np.int64),  #  of the record: all messages of an inner batch share it
+        ("born_timestamp", np.int64),
+        ("store_timestamp", np.int64),
+        ("prepared_transaction_offset", np.int64),
+        ("record", np.int32),  #           number of the record among those that were checked
+        ("record_size", np.int32),  #      0 for an element
+        ("inner", np.int32),  #            1 for an element of an inner batch
+        ("flag", np.int32),
+        ("sys_flag", np.int32),  #         of the record
+        ("reconsume_times", np.int32),
+        ("body_crc", np.int32),  #         of an element: computed
+        ("body_at", np.int32),
+        ("body_length", np.int32),
+        ("properties_at", np.int32),
+        ("properties_length", np.int32),
+        ("tags_at", np.int32),
+        ("tags_length", np.int32),
+        ("keys_at", np.int32),
+        ("keys_length", np.int32),
+        ("unique_key_at", np.int32),
+        ("unique_key_length", np.int32),
+        ("born_host_at", np.int32),
+        ("born_host_size", np.int32),
+        ("store_host_at", np.int32),
+        ("store_host_size", np.int32),
+    ],
+    align=True,
+)
+MessageArray = NDArray[np.void]
+
+_SCRATCH_SIZE = 32_767 + 4
+_REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
+
+
+def fault_reason(fault: int) -> str:
+    """Name of a row's fault: a Fault's, or OTHER_QUEUE for a whole record of another topic or queue."""
+    return _REASONS[fault]
+
+
+def check_records(
+    buffer: U8Array,
+    *,
+    places: NDArray[np.int64],
+    physical_offsets: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    topic: bytes = b"",
+    queue_id: int = 0,
+) -> RequestArray:
+    """Check the record at each of *places* against what its unit says: magic, position, size, queue, body CRC.
+
+    topic    the queue's; b"" where any topic and queue is right
+    returns  DISPATCH_REQUEST, one a place; `fault` is 0 for a right record
+    """
+    rows = np.zeros(len(places), DISPATCH_REQUEST)
+    found = np.empty((N_NAMES, 2), np.int64)
+    scratch = np.empty(_SCRATCH_SIZE, np.uint8)
+    name = np.frombuffer(topic, np.uint8)
+    kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, rows, found, scratch)
+    return rows
+
+
+def unwrap_records(buffer: U8Array, places: NDArray[np.int64], rows: RequestArray) -> MessageArray:
+    """MESSAGE rows of the checked records without a fault, inner batches as their elements.
+
+    An inner batch whose body is no wire batch stays one message, as it is stored.
+    """
+    messages = np.zeros(kernel.count_messages(buffer, rows), MESSAGE)
+    kernel.fill_messages(buffer, places, rows, messages, np.empty((N_NAMES, 2), np.int64))
+    return messages
+
+
+class PlainMessage(NamedTuple):
+    """One message as values. flag, CRC, body and raw properties are the element's in an inner batch."""
+
+    queue_offset: int
+    flag: int
+    body: bytes
+    properties: bytes
+    body_crc: int
+    reconsume_times: int
+    inner: bool
+
+
+def unwrap_record(record: Record) -> list[PlainMessage]:
+    """Messages of one record."""
+    if record.sys_flag & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS:
+        try:
+            elements = list(decode_elements(record.body))
+        except BatchMalformedError:
+            elements = []
+        if elements:
+            return [
+                PlainMessage(record.queue_offset + i, flag, body, properties, masked_crc32(body), 0, True)
+                for i, (body, properties, flag) in enumerate(elements)
+            ]
+    crc = masked_crc32(record.body) if record.body_crc is None else record.body_crc
+    return [
+        PlainMessage(
+            record.queue_offset, record.flag, record.body, record.properties, crc, record.reconsume_times, False
+        )
+    ]
+
+
+def gather(
+    buffer: U8Array, places: NDArray[np.int32] | NDArray[np.int64], lengths: NDArray[np.int32] | NDArray[np.int64]
+) -> tuple[NDArray[np.int32], U8Array]:
+    """(ends, bytes): pieces of *buffer* back to back; ends has one more, as Arrow's offsets. Less than 2 GiB."""
+    ends = np.empty(len(places) + 1, np.int32)
+    out = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
+    kernel.gather(buffer, places, lengths, ends, out)
+    return ends, out
+
+
+def offset_message_ids(buffer: U8Array, messages: MessageArray) -> tuple[NDArray[np.int32], U8Array]:
+    """(ends, hex digits) of the offset message id of each message's record."""
+    ends = np.empty(len(messages) + 1, np.int32)
+    out = np.empty(int((messages["store_host_size"].astype(np.int64) * 2 + 16).sum()), np.uint8)
+    kernel.hex_ids(buffer, messages, ends, out)
+    return ends, out
+
+
+class PropertyPlaces(NamedTuple):
+    """Where the names and values of all properties of a run of messages stand."""
+
+    row_ends: NDArray[np.int32]  # Arrow's offsets of a map column: one more than messages
+    name_at: NDArray[np.int32]
+    name_length: NDArray[np.int32]
+    value_at: NDArray[np.int32]
+    value_length: NDArray[np.int32]
+
+
+def find_properties(buffer: U8Array, messages: MessageArray) -> PropertyPlaces:
+    """Places of all properties, with the leniency of spec 2.4."""
+    row_ends = np.empty(len(messages) + 1, np.int32)
+    room = int((messages["properties_length"].astype(np.int64) // 4 + 1).sum())
+    columns = [np.empty(room, np.int32) for _ in range(4)]
+    n = kernel.find_entries(buffer, messages, row_ends, *columns)
+    return PropertyPlaces(row_ends, *(column[:n] for column in columns))

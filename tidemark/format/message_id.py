@@ -1,0 +1,101 @@
+"""Message ids: the offset message id (spec 2.5), which names a place, and UNIQ_KEY (spec 2.12), which a client makes."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import itertools
+import os
+import secrets
+import struct
+import threading
+import time
+from typing import NamedTuple
+
+from tidemark.format.host import Host, decode_host, encode_host
+
+_OFFSET = struct.Struct(">q")
+_UNIQUE_TAIL = struct.Struct(">HiIH")  # pid, process tag, milliseconds of the month, counter
+
+
+class OffsetMessageId(NamedTuple):
+    """Which store's record, and where."""
+
+    store_host: Host
+    physical_offset: int
+
+
+def encode_offset_message_id(host: bytes, physical_offset: int) -> str:
+    """Upper-case hex of *host* (8 or 20 bytes) and the offset: 32 or 56 characters."""
+    return (host + _OFFSET.pack(physical_offset)).hex().upper()
+
+
+def decode_offset_message_id(text: str) -> OffsetMessageId:
+    """ValueError when *text* is no offset message id."""
+    if len(text) not in (32, 56):
+        raise ValueError(f"an offset message id has 32 or 56 hex digits, not {len(text)}")
+    raw = bytes.fromhex(text)
+    return OffsetMessageId(decode_host(raw[:-8]), _OFFSET.unpack(raw[-8:])[0])
+
+
+class UniqueKey(NamedTuple):
+    """What a UNIQ_KEY tells. born_ms: epoch milliseconds."""
+
+    address: str
+    pid: int
+    born_ms: int
+    counter: int
+
+
+def _month_start_ms(now_s: float) -> int:
+    now = datetime.datetime.fromtimestamp(now_s)  # noqa: DTZ006 - the peer counts from the local month
+    return int(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
+
+
+class UniqueKeys:
+    """Makes UNIQ_KEYs of this process; safe to use from several threads.
+
+    A process tag from the system's randomness keeps two processes of one host and pid apart.
+    """
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self._head = ipaddress.ip_address(address).packed
+        self._tag = struct.unpack(">i", secrets.token_bytes(4))[0]
+        self._counter = itertools.count(secrets.randbelow(1 << 16))
+        self._lock = threading.Lock()
+        self._month_ms = 0
+        self._next_month_ms = 0
+
+    def _milliseconds(self) -> int:
+        now_ms = int(time.time() * 1000)
+        if not self._month_ms <= now_ms < self._next_month_ms:
+            self._month_ms = _month_start_ms(now_ms / 1000)
+            self._next_month_ms = _month_start_ms(self._month_ms / 1000 + 32 * 86400)
+        return now_ms - self._month_ms
+
+    def make(self) -> str:
+        """A new key: 32 hex digits (56 for an IPv6 address)."""
+        return self.make_many(1)[0]
+
+    def make_many(self, count: int) -> list[str]:
+        """*count* new keys."""
+        with self._lock:
+            milliseconds = self._milliseconds()
+            numbers = list(itertools.islice(self._counter, count))
+        pid = os.getpid() & 0xFFFF
+        head = self._head.hex().upper() + struct.pack(">Hi", pid, self._tag).hex().upper()
+        return [f"{head}{(milliseconds + (number >> 16)) & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}" for number in numbers]
+
+
+def decode_unique_key(text: str, *, now_ms: int | None = None) -> UniqueKey:
+    """What *text* tells; ValueError when it is no UNIQ_KEY. *now_ms* decides the month, this one or the one before."""
+    if len(text) not in (32, 56):
+        raise ValueError(f"a UNIQ_KEY has 32 or 56 hex digits, not {len(text)}")
+    raw = bytes.fromhex(text)
+    pid, _, milliseconds, counter = _UNIQUE_TAIL.unpack(raw[-12:])
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    month = _month_start_ms(now / 1000)
+    born = month + milliseconds
+    if born >= now:
+        born = _month_start_ms(month / 1000 - 86400) + milliseconds
+    return UniqueKey(str(ipaddress.ip_address(raw[:-12])), pid, born, counter)

@@ -1,0 +1,99 @@
+"""Columns of messages → wire batches (spec 3.1), each of one queue, without Python per message.
+
+The loops are `kernels.pack`; what they write equals `wire_batch.encode_elements` of the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.errors import BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError, StoreError
+from tidemark.format.dispatch_request import U8Array
+from tidemark.format.kernels import pack as kernel
+
+I64Array = NDArray[np.int64]
+
+
+class Column(NamedTuple):
+    """Values of one column back to back. offsets: where each row's begin, and the last one's end; empty = no column."""
+
+    data: U8Array
+    offsets: I64Array
+
+
+ABSENT = Column(np.empty(0, np.uint8), np.empty(0, np.int64))
+
+
+class MessageColumns(NamedTuple):
+    """Messages as columns of UTF-8 or bytes. A value without bytes is no value; every row needs a body."""
+
+    body: Column
+    tag: Column = ABSENT
+    key: Column = ABSENT
+    unique_key: Column = ABSENT
+
+    @property
+    def count(self) -> int:
+        """Rows."""
+        return len(self.body.offsets) - 1
+
+
+class PackedBatch(NamedTuple):
+    """One wire batch. rows: which rows it holds, in the order of its elements."""
+
+    queue_id: int
+    rows: I64Array
+    packed: bytes
+
+
+_FAULTS: dict[int, tuple[type[StoreError], str]] = {
+    kernel.SEPARATOR_FAULT: (PropertiesIllegalError, "a tag or key holds U+0001 or U+0002, or a key a space"),
+    kernel.PROPERTIES_FAULT: (PropertiesSizeExceededError, "a row's properties are longer than 32,767 bytes"),
+    kernel.BODY_FAULT: (BatchEmptyError, "a row has no body"),
+}
+
+
+def pack_batches(
+    columns: MessageColumns, *, queues: int, max_count: int, max_bytes: int, first_row: int = 0
+) -> Iterator[PackedBatch]:
+    """Wire batches of at most *max_count* rows and *max_bytes*, in the order of their first rows.
+
+    The queue of a row is |hashCode(key)| mod *queues*, as the writer chooses; rows without a key go round, by
+    *first_row* plus their number. Rows of one queue keep their order. A single larger row is a batch of its own.
+    raises BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError (fact: row, counted from *first_row*)
+    before the first batch
+    """
+    queue_of = np.empty(columns.count, np.int64)
+    size_of = np.empty(columns.count, np.int64)
+    body, tag, key, unique_key = (_read_only(column) for column in columns)
+    fault, row = kernel.plan_rows(body.offsets, *tag, *key, *unique_key, queues, first_row, queue_of, size_of)
+    if fault != kernel.NO_FAULT:
+        leaf, text = _FAULTS[fault]
+        raise leaf(text, row=first_row + int(row))
+    order = np.argsort(queue_of, kind="stable")
+    for start, end in _cut(order, queue_of, size_of, max_count=max_count, max_bytes=max_bytes):
+        rows = order[start:end]
+        out = np.empty(int(size_of[rows].sum()), np.uint8)
+        kernel.pack_elements(rows, *body, *tag, *key, *unique_key, out)
+        yield PackedBatch(int(queue_of[rows[0]]), rows, out.tobytes())
+
+
+def _read_only(column: Column) -> Column:
+    """The same column; one kind of array, so that the loops are compiled once."""
+    data, offsets = column.data.view(), column.offsets.view()
+    data.flags.writeable = offsets.flags.writeable = False
+    return Column(data, offsets)
+
+
+def _cut(
+    order: I64Array, queue_of: I64Array, size_of: I64Array, *, max_count: int, max_bytes: int
+) -> list[tuple[int, int]]:
+    """(start, end) in *order* of each batch, by their first rows."""
+    ends = np.empty(len(order), np.int64)
+    batches = kernel.cut_batches(order, queue_of, size_of, max_count, max_bytes, ends)
+    edges = [0, *ends[:batches].tolist()]
+    return sorted(zip(edges[:-1], edges[1:], strict=True), key=lambda edge: int(order[edge[0]]))

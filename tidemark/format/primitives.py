@@ -1,0 +1,35 @@
+"""The hash and the checksum that every layout builds on (spec 0), and the limits of the format (spec 2.8)."""
+
+from __future__ import annotations
+
+import zlib
+
+MAX_MESSAGE_SIZE_BYTES = 4_194_304  # maxMessageSize: of one body, and of a whole wire batch
+MAX_PROPERTIES_SIZE_BYTES = 32_767  # an i16
+MAX_TOPIC_SIZE_BYTES = 127
+MAX_RETRY_TOPIC_SIZE_BYTES = 255
+MAX_INNER_BATCH_COUNT = 32_767  # INNER_NUM is parsed as an i16
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode() of *text*: over UTF-16 units, as a signed 32-bit integer."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(units), 2):
+        value = (31 * value + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
+
+
+def java_abs(value: int) -> int:
+    """Math.abs of a signed 32-bit integer: the least one stays negative."""
+    return value if value == -(1 << 31) else abs(value)
+
+
+def masked_crc32(data: bytes | bytearray | memoryview) -> int:
+    """CRC-32 without its highest bit, as RocketMQ stores it. 0 for no bytes."""
+    return zlib.crc32(data) & 0x7FFFFFFF
+
+
+def utf16_length(text: str) -> int:
+    """Java's String.length(): UTF-16 units."""
+    return len(text.encode("utf-16-be", "surrogatepass")) // 2

@@ -1,0 +1,54 @@
+"""Properties string ⇄ dict (spec 2.4): ``name U+0001 value U+0002`` for each entry.
+
+The parser is as lenient as RocketMQ's, to the letter: real stores hold what it accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+NAME_END = 0x01
+VALUE_END = 0x02
+
+TAGS = "TAGS"
+KEYS = "KEYS"
+UNIQ_KEY = "UNIQ_KEY"
+WAIT = "WAIT"
+DELAY = "DELAY"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QUEUE_ID = "REAL_QID"
+INNER_NUM = "INNER_NUM"
+INNER_BASE = "INNER_BASE"
+INNER_MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
+INNER_MULTI_QUEUE_OFFSET = "INNER_MULTI_QUEUE_OFFSET"
+PROPERTY_CRC = "__CRC32#"
+TIMER_NAMES = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+
+KEY_SEPARATOR = " "
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """UTF-8 of all entries in the mapping's order. Names and values must hold no separator: the edges check."""
+    return "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
+
+
+def decode_properties(data: bytes | memoryview) -> dict[str, str]:
+    """Entries of a properties string; empty names and values are dropped, a later duplicate wins."""
+    text = bytes(data).decode("utf-8", "replace")
+    entries: dict[str, str] = {}
+    position = 0
+    while position < len(text):
+        end = text.find("\x02", position)
+        if end < 0:
+            end = len(text)
+        if end - position >= 3:
+            name_end = text.find("\x01", position)
+            if position < name_end < end - 1:
+                entries[text[position:name_end]] = text[name_end + 1 : end]
+        position = end + 1
+    return entries
+
+
+def split_keys(value: str) -> list[str]:
+    """The index keys of a KEYS value: pieces between single spaces, empty ones dropped (spec 2.10)."""
+    return [piece for piece in value.split(KEY_SEPARATOR) if piece]

@@ -1,0 +1,33 @@
+"""Tags ⇄ tags code (spec 2.9): the 64-bit number a queue unit carries for filtering."""
+
+from __future__ import annotations
+
+from tidemark.format.primitives import java_hash
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+DELAY_LEVELS_MS = tuple(
+    seconds * 1000
+    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+)  # messageDelayLevel, levels 1..18
+MAX_DELAY_LEVEL = len(DELAY_LEVELS_MS)
+ALL_TAGS = "*"
+TAG_SEPARATOR = "||"
+EXT_ADDRESS_LIMIT = -2147483649  # a tags code at or below it is an address in a consume queue extension (spec 4.8)
+
+
+def tags_code(tags: str | None) -> int:
+    """Code of a TAGS value; 0 for none."""
+    return java_hash(tags) if tags else 0
+
+
+def delivery_time(level: int, store_timestamp_ms: int) -> int:
+    """Tags code of a record in SCHEDULE_TOPIC_XXXX: when level *level* is due. Levels above 18 count as 18."""
+    return store_timestamp_ms + DELAY_LEVELS_MS[min(level, MAX_DELAY_LEVEL) - 1]
+
+
+def parse_tag_expression(expression: str | None) -> frozenset[str] | None:
+    """Tags of a subscription such as ``A || B``; None for all of them (``*`` or nothing)."""
+    if expression is None or not expression.strip() or expression.strip() == ALL_TAGS:
+        return None
+    tags = frozenset(tag for piece in expression.split(TAG_SEPARATOR) if (tag := piece.strip()))
+    return None if ALL_TAGS in tags or not tags else tags

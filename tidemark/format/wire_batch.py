@@ -1,0 +1,150 @@
+"""The batch body producers send (spec 3.1): elements back to back, no count, no padding.
+
+    i32 size · i32 0 · i32 0 · i32 flag · i32 body length · body · i16 properties length · properties
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tidemark.errors import BatchMalformedError
+from tidemark.format.dispatch_request import U8Array
+from tidemark.format.kernels import batch as kernel
+from tidemark.format.kernels.properties import N_NAMES
+
+ELEMENT_HEAD = struct.Struct(">iiiii")  # size, magic 0, body CRC 0, flag, body length
+ELEMENT_OVERHEAD = ELEMENT_HEAD.size + 2
+assert ELEMENT_OVERHEAD == kernel.ELEMENT_OVERHEAD == 22
+_PROPERTIES_LENGTH = struct.Struct(">h")
+
+
+class Element(NamedTuple):
+    """One message of a wire batch; properties: the raw string."""
+
+    body: bytes
+    properties: bytes = b""
+    flag: int = 0
+
+
+def encode_elements(elements: Iterable[Element]) -> bytes:
+    """The wire batch of *elements*."""
+    parts: list[bytes] = []
+    for body, properties, flag in elements:
+        parts.append(ELEMENT_HEAD.pack(ELEMENT_OVERHEAD + len(body) + len(properties), 0, 0, flag, len(body)))
+        parts.append(body)
+        parts.append(_PROPERTIES_LENGTH.pack(len(properties)))
+        parts.append(properties)
+    return b"".join(parts)
+
+
+def decode_elements(wire: bytes | memoryview) -> Iterator[Element]:
+    """Elements of *wire* one by one; BatchMalformedError (fact: at, a byte) at the first that is not whole and right."""
+    raw = memoryview(wire)
+    at = 0
+    while at < len(raw):
+        if len(raw) - at < ELEMENT_OVERHEAD:
+            raise BatchMalformedError("an element's head is cut off", at=at)
+        size, _, _, flag, body_length = ELEMENT_HEAD.unpack_from(raw, at)
+        body_at = at + ELEMENT_HEAD.size
+        if not 0 <= body_length <= size - ELEMENT_OVERHEAD or size > len(raw) - at:
+            raise BatchMalformedError("an element's lengths overrun", at=at)
+        properties_at = body_at + body_length + 2
+        (properties_length,) = _PROPERTIES_LENGTH.unpack_from(raw, properties_at - 2)
+        if properties_length < 0 or properties_at + properties_length != at + size:
+            raise BatchMalformedError("an element's lengths do not add up", at=at)
+        body = bytes(raw[body_at : body_at + body_length])
+        yield Element(body, bytes(raw[properties_at : at + size]), flag)
+        at += size
+
+
+class Fact(enum.IntEnum):
+    """What `scan` tells of a wire batch; -1 where an `*_AT` element number does not exist."""
+
+    COUNT = kernel.COUNT
+    FAULT = kernel.FAULT
+    FAULT_AT = kernel.FAULT_AT
+    PARTS_SIZE = kernel.PARTS_SIZE
+    MAX_ELEMENT_PARTS = kernel.MAX_ELEMENT_PARTS
+    EMPTY_BODY_AT = kernel.EMPTY_BODY_AT
+    DELAY_AT = kernel.DELAY_AT
+    INNER_AT = kernel.INNER_AT
+    UNIQUE_KEY_AT = kernel.UNIQUE_KEY_AT
+    UNIQUE_KEY_LENGTH = kernel.UNIQUE_KEY_LENGTH
+    KEYS_AT = kernel.KEYS_AT
+    KEYS_LENGTH = kernel.KEYS_LENGTH
+    FIRST_PROPERTIES_LENGTH = kernel.FIRST_PROPERTIES_LENGTH
+
+
+class BatchFacts(NamedTuple):
+    """A checked wire batch. Sizes in bytes; `*_at` element numbers are None where there is no such element."""
+
+    count: int
+    parts_size: int  # bodies and properties together
+    max_element_parts: int  # the greatest body plus properties of one element
+    empty_body_at: int | None
+    delay_at: int | None
+    inner_at: int | None
+    unique_key: bytes  # of the first element; b"" when it has none
+    keys: bytes
+    first_properties: bytes
+
+
+def scan(wire: bytes | U8Array) -> BatchFacts:
+    """Check *wire* whole and tell what admission needs to know.
+
+    raises BatchMalformedError (fact: at, the byte where the malformed element starts)
+    """
+    buffer = np.frombuffer(wire, np.uint8) if isinstance(wire, bytes) else wire
+    facts = np.empty(kernel.N_FACTS, np.int64)
+    kernel.scan_batch(buffer, np.empty((N_NAMES, 2), np.int64), facts)
+    if facts[Fact.FAULT]:
+        raise BatchMalformedError("these bytes are no wire batch", at=int(facts[Fact.FAULT_AT]))
+
+    def text(at: Fact, length: Fact) -> bytes:
+        return buffer[facts[at] : facts[at] + facts[length]].tobytes()
+
+    def number(fact: Fact) -> int | None:
+        return None if facts[fact] < 0 else int(facts[fact])
+
+    first_properties = b""
+    if facts[Fact.COUNT]:
+        first_length = int(facts[Fact.FIRST_PROPERTIES_LENGTH])
+        (size,) = struct.unpack(">i", buffer[:4].tobytes())
+        first_properties = buffer[size - first_length : size].tobytes()
+    return BatchFacts(
+        count=int(facts[Fact.COUNT]),
+        parts_size=int(facts[Fact.PARTS_SIZE]),
+        max_element_parts=int(facts[Fact.MAX_ELEMENT_PARTS]),
+        empty_body_at=number(Fact.EMPTY_BODY_AT),
+        delay_at=number(Fact.DELAY_AT),
+        inner_at=number(Fact.INNER_AT),
+        unique_key=text(Fact.UNIQUE_KEY_AT, Fact.UNIQUE_KEY_LENGTH),
+        keys=text(Fact.KEYS_AT, Fact.KEYS_LENGTH),
+        first_properties=first_properties,
+    )
+
+
+def encode_records(
+    wire: U8Array,
+    *,
+    head: U8Array,
+    topic: U8Array,
+    first_extra: U8Array,
+    queue_offset: int,
+    physical_offset: int,
+    out: U8Array,
+    positions: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> int:
+    """Write a checked *wire* batch as records (legacy batch, spec 3.3) into *out*; returns bytes written.
+
+    head         a record's head with size, CRC, flag, offsets and body length left open
+    topic        topic length (1 byte for V1, 2 for V2) and topic
+    first_extra  bytes appended to the first element's properties
+    positions    int64, shape (count,): receives each record's physical offset
+    """
+    return int(kernel.encode_records(wire, head, topic, first_extra, queue_offset, physical_offset, out, positions))

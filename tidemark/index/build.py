@@ -1,0 +1,155 @@
+"""Building queue files from dispatched records (spec 4.3, 5.3), one builder a queue.
+
+A builder starts at what its shard's mark says: units of records at or above the mark may be there already, from a life
+that did not come to publish them. They are written again with the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.format.dispatch_request import RequestArray
+from tidemark.format.record import MIN_RECORD_SIZE
+from tidemark.index.queue_end import find_batch_end, find_simple_end
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+UNIT_SIZE = consume_queue.UNIT_SIZE
+_BLANKS_A_WRITE = 50_000
+
+
+class Oddity(NamedTuple):
+    """A record that did not simply follow the one before it. reason: QUEUE_HOLE, QUEUE_REPEAT, QUEUE_RESTART,
+    QUEUE_OFFSET or BATCH_SIZE; the last two got no unit."""
+
+    physical_offset: int
+    size: int
+    reason: str
+    queue_offset: int
+
+
+class QueueBuilder(Protocol):
+    """One queue's files, and how to go on with them."""
+
+    files: MappedFileQueue
+    touched: set[int]  # starts of files written since the owner cleared it
+
+    def build(self, requests: RequestArray) -> list[Oddity]:
+        """Write the units of *requests*, which follow everything built before in physical order."""
+
+
+class ConsumeQueueBuilder:
+    """Builds a ConsumeQueue: unit n at byte 20 n."""
+
+    def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
+        self.files = files
+        self.touched: set[int] = set()
+        self._next: int | None = find_simple_end(files, mark) // UNIT_SIZE if files.starts else None
+
+    def build(self, requests: RequestArray) -> list[Oddity]:
+        offsets = requests["queue_offset"]
+        if self._next is not None and offsets[0] == self._next and _is_dense(offsets):
+            self._append(requests)
+            return []
+        oddities: list[Oddity] = []
+        for run in np.split(requests, np.flatnonzero(np.diff(offsets) != 1) + 1):
+            oddities.extend(self._build_run(run))
+        return oddities
+
+    def _build_run(self, run: RequestArray) -> list[Oddity]:
+        """One dense run: append it, after a hole or at a restart too; or leave out what is there already."""
+        first = int(run["queue_offset"][0])
+        if self._next is None:
+            self._begin(first)
+        assert self._next is not None
+        if first == self._next:
+            self._append(run)
+            return []
+        odd = run[0]
+        place = (int(odd["physical_offset"]), int(odd["message_size"]))
+        if first > self._next:
+            if not self._is_plausible_hole(first, int(odd["physical_offset"])):
+                return [Oddity(*place, "QUEUE_OFFSET", first)]
+            oddity = Oddity(*place, "QUEUE_HOLE", first)
+            self._fill(self._next, first)
+            self._append(run)
+            return [oddity]
+        if first == 0:  # numbering began anew: the peer appends it where the queue ends, and ignores what follows
+            self._append(run[:1])
+            return [Oddity(*place, "QUEUE_RESTART", first), *(self._build_run(run[1:]) if len(run) > 1 else [])]
+        known = run["queue_offset"] < self._next
+        rest = run[~known]
+        return [Oddity(*place, "QUEUE_REPEAT", first), *(self._build_run(rest) if len(rest) else [])]
+
+    def _begin(self, first: int) -> None:
+        """The queue's very first unit: its head up to *first* is pre-blank within that file (spec 1.4)."""
+        start = self.files.file_start(first * UNIT_SIZE)
+        self.files.create_file(start)
+        self._fill(start // UNIT_SIZE, first)
+        self._next = first
+
+    def _is_plausible_hole(self, first: int, physical_offset: int) -> bool:
+        """Whether so many records can lie between the last unit's and this one: queue offsets have no checksum."""
+        assert self._next is not None
+        if self._next * UNIT_SIZE <= self.files.min_offset:
+            return False
+        last = np.frombuffer(self.files.read((self._next - 1) * UNIT_SIZE, UNIT_SIZE), consume_queue.UNIT)[0]
+        return first - self._next <= (physical_offset - int(last["physical_offset"])) // MIN_RECORD_SIZE
+
+    def _fill(self, first: int, end: int) -> None:
+        for at in range(first, end, _BLANKS_A_WRITE):
+            self._write(at, consume_queue.PRE_BLANK_UNIT * min(_BLANKS_A_WRITE, end - at))
+        self._next = end
+
+    def _append(self, requests: RequestArray) -> None:
+        assert self._next is not None
+        units = consume_queue.encode_units(
+            physical_offset=requests["physical_offset"],
+            message_size=requests["message_size"],
+            tags_code=requests["tags_code"],
+        )
+        self._write(self._next, units)
+        self._next += len(requests)
+
+    def _write(self, queue_offset: int, units: bytes) -> None:
+        _write_units(self.files, self.touched, queue_offset * UNIT_SIZE, units)
+
+
+class BatchConsumeQueueBuilder:
+    """Builds a BatchConsumeQueue: units in the order of their records, wherever their queue offsets are."""
+
+    def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
+        self.files = files
+        self.touched: set[int] = set()
+        self._end = find_batch_end(files, mark)
+
+    def build(self, requests: RequestArray) -> list[Oddity]:
+        right = (requests["base_offset"] >= 0) & (requests["batch_size"] > 0)
+        oddities = [
+            Oddity(int(row["physical_offset"]), int(row["message_size"]), "BATCH_SIZE", int(row["base_offset"]))
+            for row in requests[~right]
+        ]
+        requests = requests[right] if oddities else requests
+        units = batch_consume_queue.encode_units(
+            physical_offset=requests["physical_offset"],
+            message_size=requests["message_size"],
+            tags_code=requests["tags_code"],
+            store_timestamp=requests["store_timestamp"],
+            base_offset=requests["base_offset"],
+            batch_size=requests["batch_size"],
+        )
+        _write_units(self.files, self.touched, self._end, units)
+        self._end += len(units)
+        return oddities
+
+
+def _is_dense(offsets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
+    return bool(offsets[-1] - offsets[0] == len(offsets) - 1 and (np.diff(offsets) == 1).all())
+
+
+def _write_units(files: MappedFileQueue, touched: set[int], at: int, units: bytes) -> None:
+    if units:
+        files.write(at, units)
+        touched.update(range(files.file_start(at), at + len(units), files.file_size))

@@ -1,0 +1,35 @@
+"""Where a log ends: the scan that recovery and a pipeline without a writer share (spec 7.4, 7.5; design 2.8)."""
+
+from __future__ import annotations
+
+from tidemark.format.check import Checker, Crc
+from tidemark.index.log_walk import LogWalk
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+
+
+def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:
+    """Below it a bad record is damage, not a torn end: the greater of the confirm offset on disk and the durable marks.
+
+    At most where the log's files end, at least where they start.
+    """
+    floor = 0
+    if paths.checkpoint.exists() and paths.checkpoint.stat().st_size >= 4096:
+        checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+        floor = checkpoint.committed_offset
+        checkpoint.close()
+    if paths.marks.exists():
+        marks = Marks.open_read_only(paths.marks)
+        floor = max(floor, marks.greatest_durable())
+        marks.close()
+    return max(min(floor, log.capacity_end), log.min_offset)
+
+
+def find_end_of_log(log: MappedFileQueue, floor: int) -> int:
+    """Exclusive end of the last record that stands in an unbroken row behind *floor*, which is a record's edge."""
+    walk = LogWalk(log, max(floor, log.min_offset), Checker(crc=Crc.STOPS))
+    for _ in walk.parts(limit=log.capacity_end, floor=floor):
+        pass
+    return walk.position

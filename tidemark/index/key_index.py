@@ -1,0 +1,232 @@
+"""The key index as a run of index files (spec 6): its one writer.
+
+Bytes go out in an order that a kill at any point leaves repairable: entries, then slots, then the header. Slots are read
+from a mapping of the file itself, so nothing of a file is held in memory.
+"""
+
+from __future__ import annotations
+
+import datetime
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.errors import CorruptStoreError, StoreContradictionError
+from tidemark.format import index_file
+from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.index_file import ENTRY, HEADER_SIZE, Header, NewEntries, file_size
+from tidemark.store.storage import Storage
+
+_NAME_FORMAT = "%Y%m%d%H%M%S%f"
+_NAME_LENGTH = 17
+_FEW_SLOTS = 64  # up to here each slot is a write of its own; above, runs of pages
+_PAGE = 4096
+_GAP_PAGES = 16  # untouched pages between two touched ones that are written along
+
+
+def index_files(folder: Path) -> list[Path]:
+    """The index files of *folder*, oldest first; names that are no number are skipped as the peer does."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.name.isdigit() and path.is_file())
+    except FileNotFoundError:
+        return []
+
+
+class OpenIndexFile:
+    """One index file: written through the storage, read through a mapping."""
+
+    def __init__(self, path: Path, slots: int, storage: Storage, descriptor: int) -> None:
+        self.path = path
+        self._slots = slots
+        self._storage = storage
+        self._descriptor = descriptor
+        self._mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        self._bytes: U8Array = np.frombuffer(self._mapping, np.uint8)
+        self.header = index_file.decode_header(self._bytes[:HEADER_SIZE].tobytes())
+
+    @property
+    def slot_table(self) -> U8Array:
+        """The slots as they are now, uint8."""
+        return self._bytes[HEADER_SIZE : index_file.entry_at(self._slots, 0)]
+
+    def write(self, new: NewEntries) -> None:
+        """Append *new*: entries, slots, header."""
+        first = index_file.entry_at(self._slots, self.header.index_count)
+        self._storage.pwrite(self._descriptor, new.entries, first)
+        self.write_slots(new.slot_numbers, new.slot_values)
+        self.write_header(new.header)
+
+    def write_header(self, header: Header) -> None:
+        """Replace the header."""
+        self._storage.pwrite(self._descriptor, index_file.encode_header(header), 0)
+        self.header = header
+
+    def write_slots(self, numbers: NDArray[np.int32], values: NDArray[np.int32]) -> None:
+        """Set slots; *numbers* ascend."""
+        encoded = values.astype(">i4")
+        if len(numbers) <= _FEW_SLOTS:
+            data = encoded.tobytes()
+            for i, number in enumerate(numbers.tolist()):
+                self._storage.pwrite(self._descriptor, data[4 * i : 4 * i + 4], HEADER_SIZE + 4 * number)
+            return
+        pages = numbers // (_PAGE // 4)
+        edges = np.flatnonzero(np.diff(pages) > _GAP_PAGES) + 1
+        for run, run_values in zip(np.split(numbers, edges), np.split(encoded, edges), strict=True):
+            first, end = int(run[0]), int(run[-1]) + 1
+            table = self.slot_table[4 * first : 4 * end].copy().view(">i4")
+            table[run - first] = run_values
+            self._storage.pwrite(self._descriptor, table.tobytes(), HEADER_SIZE + 4 * first)
+
+    def repair(self) -> None:
+        """Make slots right that a killed writer moved without its header: they point at or above index_count.
+
+        Their entries were written before them, so each chain leads back to what the header knows.
+        """
+        slots = self.slot_table.view(">i4").astype(np.int32)
+        wrong = np.flatnonzero(slots >= self.header.index_count)
+        if not len(wrong):
+            return
+        start = index_file.entry_at(self._slots, 0)
+        entries = self._bytes[start : start + (self._bytes.size - start) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
+        values = slots[wrong]
+        while (above := values >= self.header.index_count).any():
+            values[above] = entries["previous_entry"][values[above]]
+        self.write_slots(wrong.astype(np.int32), values)
+
+    def flush(self) -> None:
+        """fdatasync."""
+        self._storage.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Close; views of the mapping that are still about keep it alive."""
+        self._bytes = np.empty(0, np.uint8)
+        self._mapping.close()
+        os.close(self._descriptor)
+
+
+class KeyIndex:
+    """Appends the keys of walked records; the newest file is open, the others are full and never change."""
+
+    def __init__(self, folder: Path, *, slots: int, entries: int, storage: Storage) -> None:
+        self._folder = folder
+        self._slots = slots
+        self._entries = entries
+        self._storage = storage
+        self._last: OpenIndexFile | None = None
+        self.touched = False
+        self._open_last()
+
+    def _open_last(self) -> None:
+        paths = index_files(self._folder)
+        for path in paths:
+            if path.stat().st_size == 0:  # cut off while it was made
+                self._storage.unlink(path)
+            elif path.stat().st_size != file_size(self._slots, self._entries):
+                raise StoreContradictionError(
+                    f"{path} does not have the size that {self._slots} slots and {self._entries} entries make",
+                    path=str(path),
+                )
+        paths = index_files(self._folder)
+        if paths:
+            self._last = OpenIndexFile(paths[-1], self._slots, self._storage, self._storage.open(paths[-1]))
+
+    def repair(self) -> None:
+        """After a process that was killed: see OpenIndexFile.repair."""
+        if self._last is not None:
+            self._last.repair()
+
+    def discard_last(self) -> int | None:
+        """After a power cut: drop the newest file. Physical offset to build again from; None when there was none."""
+        if self._last is None:
+            return None
+        header = self._last.header
+        path = self._last.path
+        self._last.close()
+        self._last = None
+        self._storage.unlink(path)
+        self._open_last()
+        return header.begin_physical_offset if header.index_count > 1 else None
+
+    def discard_all(self) -> None:
+        """Drop all files: the index is built anew."""
+        if self._last is not None:
+            self._last.close()
+            self._last = None
+        for path in index_files(self._folder):
+            self._storage.unlink(path)
+
+    def truncate(self, physical_end: int) -> int:
+        """Forget records at or above *physical_end*: drop files that know such. Physical offset to build again from."""
+        resume = physical_end
+        while self._last is not None and self._last.header.index_count > 1:
+            if self._last.header.end_physical_offset < physical_end:
+                break
+            resume = min(resume, self._last.header.begin_physical_offset)
+            self.discard_last()
+        return resume
+
+    def append(self, buffer: U8Array, requests: RequestArray) -> int:
+        """Index every key of *requests* (spec 6.3); returns how many there were."""
+        hashes, rows = index_file.hash_keys(buffer, requests)
+        physical = requests["physical_offset"][rows]
+        times = requests["store_timestamp"][rows]
+        done = 0
+        while done < len(hashes):
+            last = self._writable()
+            room = self._entries - last.header.index_count
+            until = min(done + room, len(hashes))
+            last.write(
+                index_file.make_entries(
+                    last.header,
+                    last.slot_table,
+                    hashes=hashes[done:until],
+                    physical_offsets=physical[done:until],
+                    store_timestamps=times[done:until],
+                )
+            )
+            self.touched = True
+            done = until
+        return len(hashes)
+
+    def _writable(self) -> OpenIndexFile:
+        """The newest file when it has room, else a new one."""
+        last = self._last
+        if last is not None and last.header.index_count < self._entries:
+            return last
+        if last is not None:
+            last.flush()
+        self._storage.make_folder(self._folder)
+        path = self._folder / self._new_name()
+        descriptor = self._storage.create(path, file_size(self._slots, self._entries))
+        self._last = OpenIndexFile(path, self._slots, self._storage, descriptor)
+        if last is not None:  # as the peer: the first entry's time counts from the old file's end
+            end_time, end_offset = last.header.end_timestamp, last.header.end_physical_offset
+            self._last.write_header(Header(end_time, end_time, end_offset, end_offset))
+            last.close()
+        return self._last
+
+    def _new_name(self) -> str:
+        now = datetime.datetime.now()  # noqa: DTZ005 - the peer names index files by local time
+        name = now.strftime(_NAME_FORMAT)[:_NAME_LENGTH]
+        paths = index_files(self._folder)
+        if paths and paths[-1].name >= name:
+            if len(paths[-1].name) != _NAME_LENGTH:
+                raise CorruptStoreError(f"{paths[-1]} is not named by a time", path=str(paths[-1]))
+            latest = datetime.datetime.strptime(paths[-1].name + "000", _NAME_FORMAT)  # noqa: DTZ007
+            name = (latest + datetime.timedelta(milliseconds=1)).strftime(_NAME_FORMAT)[:_NAME_LENGTH]
+        return name
+
+    def flush(self) -> None:
+        """Make everything appended durable."""
+        if self._last is not None:
+            self._last.flush()
+        self.touched = False
+
+    def close(self) -> None:
+        """Close the newest file."""
+        if self._last is not None:
+            self._last.close()
+            self._last = None

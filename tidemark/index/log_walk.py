@@ -1,0 +1,142 @@
+"""The walk over a CommitLog, part by part: used by recovery (where does the log end?) and by the pipeline (what came?).
+
+Below the durable floor a bad record is damage: it is told, and the walk goes on behind it. At or above the floor it is
+the torn end of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tidemark.errors import CorruptStoreError
+from tidemark.format.check import Checker, CheckResult, find_next_record
+from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, Outcome, RequestArray, U8Array
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+DEFAULT_CHUNK_SIZE_BYTES = 8 << 20
+_WINDOW_SIZE_BYTES = 64 << 20  # of the search behind damage
+_WINDOW_OVERLAP_BYTES = 16 << 20  # longer than any record
+
+
+class Damage(NamedTuple):
+    """A place in the log that could not be read. size: bytes until the walk could go on; reason: a Fault's name."""
+
+    physical_offset: int
+    size: int
+    reason: str
+
+
+class LogPart(NamedTuple):
+    """One stretch of the log. The arrays are the walk's own and are valid until the next part."""
+
+    buffer: U8Array
+    base_offset: int  # physical offset of buffer[0]
+    requests: RequestArray  # records of the checker's shard; places count in the buffer
+    damages: list[Damage]
+    end_offset: int  # exclusive: everything below it is in this part or in an earlier one
+
+
+class LogWalk:
+    """Walks from *position* on; `position` afterwards is the first byte not walked.
+
+    One checker decides shard and CRC (Crc.MARKS gives rows with a fault for records whose body alone is damaged).
+    """
+
+    def __init__(
+        self, log: MappedFileQueue, position: int, checker: Checker, *, chunk_size_bytes: int = DEFAULT_CHUNK_SIZE_BYTES
+    ) -> None:
+        self._log = log
+        self._checker = checker
+        self._buffer = np.empty(chunk_size_bytes, np.uint8)
+        self._small = np.empty(1 << 16, np.uint8)
+        self.position = position
+
+    def parts(self, *, limit: int, floor: int) -> Iterator[LogPart]:
+        """Walk up to *limit* (exclusive), or to the log's end above *floor*. Empty stretches give no part."""
+        while self.position < limit:
+            part = self._next_part(limit, floor)
+            if part is None:
+                return
+            yield part
+
+    def _next_part(self, limit: int, floor: int) -> LogPart | None:
+        start = self.position
+        if start < self._log.min_offset:  # expired meanwhile
+            self.position = start = self._log.min_offset
+        file_start = self._log.file_start(start)
+        file_end = file_start + self._log.file_size
+        if not self._log.covers(start):
+            self._log.refresh()
+            if not self._log.covers(start):
+                return self._missing_file(start, min(file_end, limit), floor)
+        end = min(limit, file_end)
+        buffer = self._read(start, end)
+        if buffer.size == 0:
+            return None
+        result = self._checker.check(buffer, base_offset=start, file_end=file_end - start)
+        return self._take(buffer, start, result, end, file_end, floor)
+
+    def _missing_file(self, start: int, end: int, floor: int) -> LogPart | None:
+        if start >= floor:
+            return None
+        self.position = end
+        return LogPart(self._buffer[:0], start, _NO_ROWS, [Damage(start, end - start, "FILE_MISSING")], end)
+
+    def _read(self, start: int, end: int) -> U8Array:
+        wanted = min(end - start, self._buffer.size)
+        target = self._small if wanted <= self._small.size else self._buffer
+        got = self._log.read_into(start, memoryview(target)[:wanted])  # type: ignore[arg-type]
+        if got != wanted and self._log.covers(start):
+            raise CorruptStoreError(f"the log file at {start} is shorter than its size", path=str(self._log.folder))
+        return target[:got]
+
+    def _take(
+        self, buffer: U8Array, start: int, result: CheckResult, end: int, file_end: int, floor: int
+    ) -> LogPart | None:
+        stopped = start + result.end_at
+        damages: list[Damage] = []
+        match result.outcome:
+            case Outcome.END | Outcome.FULL:
+                next_position = stopped
+            case Outcome.BLANK:
+                next_position = file_end
+            case Outcome.PARTIAL if start + buffer.size < end:  # cut by the buffer, not by the log's end
+                if result.end_at == 0:
+                    self._grow()
+                    return self._next_part(end, floor)
+                next_position = stopped
+            case Outcome.PARTIAL | Outcome.BAD:
+                if stopped >= floor:
+                    self.position = stopped
+                    return LogPart(buffer, start, result.requests, [], stopped) if result.records else None
+                fault = result.fault if result.outcome is Outcome.BAD else Fault.LENGTH
+                next_position = self._resume(stopped, min(end, floor), file_end)
+                damages.append(Damage(stopped, next_position - stopped, fault.name))
+            case _:
+                raise AssertionError(result.outcome)
+        self.position = next_position
+        return LogPart(buffer, start, result.requests, damages, next_position)
+
+    def _grow(self) -> None:
+        """A record is longer than the buffer."""
+        self._buffer = np.empty(min(2 * self._buffer.size, self._log.file_size), np.uint8)
+
+    def _resume(self, bad: int, end: int, file_end: int) -> int:
+        """Where a next record can be found safely behind *bad*; else *end*, or the next file."""
+        at = bad + 1
+        window = np.empty(min(_WINDOW_SIZE_BYTES, end - at), np.uint8)
+        while at < end:
+            got = self._log.read_into(at, memoryview(window)[: end - at])  # type: ignore[arg-type]
+            found = find_next_record(window[:got], base_offset=at, file_end=file_end - at)
+            if found is not None:
+                return at + found
+            if at + got >= end or got == 0:
+                break
+            at += got - _WINDOW_OVERLAP_BYTES  # a record may begin in one window and end in the next
+        return end
+
+
+_NO_ROWS: RequestArray = np.empty(0, DISPATCH_REQUEST)

@@ -1,0 +1,79 @@
+"""The one table of failures on the wire: exception ⇄ reason ⇄ gRPC code ⇄ HTTP status.
+
+Read forwards by the writer's interceptor and by the query service's problem+json, backwards by clients. gRPC codes are
+named, not imported, so that this module needs no grpc.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidemark import errors
+from tidemark.errors import StoreError
+
+DOMAIN = "tidemark"  # of google.rpc.ErrorInfo
+
+
+class Status(NamedTuple):
+    """How one exception looks on the wire."""
+
+    reason: str
+    grpc_code: str
+    http_status: int
+    put_status: str  # RocketMQ's PutMessageStatus word for it, spec 3.5; "" where it has none
+
+
+STATUS: dict[type[StoreError], Status] = {
+    errors.TopicIllegalError: Status("TOPIC_ILLEGAL", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.TopicNotFoundError: Status("TOPIC_NOT_FOUND", "NOT_FOUND", 404, ""),
+    errors.TopicForbiddenError: Status("TOPIC_FORBIDDEN", "PERMISSION_DENIED", 403, ""),
+    errors.TopicExistsError: Status("TOPIC_EXISTS", "ALREADY_EXISTS", 409, ""),
+    errors.TopicAttributeError: Status("TOPIC_ATTRIBUTE_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
+    errors.QueueIllegalError: Status("QUEUE_ID_ILLEGAL", "INVALID_ARGUMENT", 404, ""),
+    errors.MessageSizeExceededError: Status("MESSAGE_SIZE_EXCEEDED", "INVALID_ARGUMENT", 413, "MESSAGE_ILLEGAL"),
+    errors.PropertiesSizeExceededError: Status(
+        "PROPERTIES_SIZE_EXCEEDED", "INVALID_ARGUMENT", 413, "PROPERTIES_SIZE_EXCEEDED"
+    ),
+    errors.PropertiesIllegalError: Status("PROPERTIES_ILLEGAL", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.BatchMalformedError: Status("BATCH_MALFORMED", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.BatchEmptyError: Status("BATCH_EMPTY", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.BatchTransactionError: Status("BATCH_TRANSACTION", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.BatchDelayError: Status("BATCH_DELAY", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.BatchRetryTopicError: Status("BATCH_RETRY_TOPIC", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.InnerBatchIllegalError: Status("INNER_BATCH_ILLEGAL", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
+    errors.RequestConflictError: Status("REQUEST_ID_CONFLICT", "ALREADY_EXISTS", 409, ""),
+    errors.NextOffsetMismatchError: Status("NEXT_OFFSET_MISMATCH", "FAILED_PRECONDITION", 412, ""),
+    errors.ArgumentIllegalError: Status("ARGUMENT_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
+    errors.OffsetTooSmallError: Status("OFFSET_TOO_SMALL", "OUT_OF_RANGE", 410, ""),
+    errors.OffsetOutOfRangeError: Status("OFFSET_OUT_OF_RANGE", "OUT_OF_RANGE", 416, ""),
+    errors.MessageNotFoundError: Status("NOT_FOUND", "NOT_FOUND", 404, ""),
+    errors.MessageNotYetVisibleError: Status("NOT_YET_VISIBLE", "NOT_FOUND", 404, ""),
+    errors.CorruptMessageError: Status("CORRUPT_MESSAGE", "DATA_LOSS", 500, ""),
+    errors.CorruptStoreError: Status("CORRUPT_STORE", "DATA_LOSS", 500, ""),
+    errors.StoreClosedError: Status("STORE_CLOSED", "UNAVAILABLE", 503, "SERVICE_NOT_AVAILABLE"),
+    errors.StoreLockedError: Status("STORE_LOCKED", "UNAVAILABLE", 503, "SERVICE_NOT_AVAILABLE"),
+    errors.StoreContradictionError: Status("STORE_CONTRADICTION", "FAILED_PRECONDITION", 503, ""),
+    errors.DiskFullError: Status("DISK_FULL", "RESOURCE_EXHAUSTED", 507, "SERVICE_NOT_AVAILABLE"),
+    errors.FlushFailedError: Status("FLUSH_FAILED", "INTERNAL", 500, "UNKNOWN_ERROR"),
+    errors.InFlightLimitError: Status("IN_FLIGHT_LIMIT", "RESOURCE_EXHAUSTED", 429, "OS_PAGE_CACHE_BUSY"),
+    errors.QueueBuildError: Status("QUEUE_BUILD_FAILED", "INTERNAL", 500, ""),
+    errors.WriterUnreachableError: Status("WRITER_UNREACHABLE", "UNAVAILABLE", 503, ""),
+    errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, ""),
+}
+
+UNKNOWN = Status("INTERNAL", "INTERNAL", 500, "UNKNOWN_ERROR")
+
+BY_REASON: dict[str, type[StoreError]] = {status.reason: leaf for leaf, status in STATUS.items()}
+
+
+def status_of(error: BaseException) -> Status:
+    """How *error* looks on the wire; INTERNAL for what is no StoreError leaf."""
+    for leaf in type(error).__mro__:
+        if leaf in STATUS:
+            return STATUS[leaf]
+    return UNKNOWN
+
+
+def error_of(reason: str, message: str, **facts: errors.Fact) -> StoreError:
+    """The exception a client raises for *reason* received over the wire."""
+    return BY_REASON.get(reason, StoreError)(message, **facts)

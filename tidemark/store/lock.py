@@ -1,0 +1,90 @@
+"""Locks between processes: RocketMQ's `lock` file (spec 1.5) and locks of our own folders.
+
+RocketMQ's is a POSIX record lock on byte 0, which belongs to the process: closing any descriptor of the file in that
+process drops it, so it is opened once. Ours are `flock`s, which belong to the open file and go with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from pathlib import Path
+
+from tidemark.errors import StoreLockedError
+
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence, start, length, pid
+
+
+def lock_holder(path: Path) -> int | None:
+    """Pid of the process that holds RocketMQ's lock on *path*; None when nobody does. 0: held from another pid namespace.
+
+    Must not be asked by the process that holds it: it would drop its own lock by closing the file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    finally:
+        os.close(descriptor)
+    return None if kind == fcntl.F_UNLCK else pid
+
+
+class StoreLock:
+    """RocketMQ's lock on a store: whoever holds it may write the CommitLog."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0, os.SEEK_SET)
+        except OSError as error:
+            os.close(self._descriptor)
+            self._descriptor = None
+            holder = lock_holder(path)
+            raise StoreLockedError(
+                f"another process{f' (pid {holder})' if holder else ''} holds {path}", path=str(path), pid=holder
+            ) from error
+        os.pwrite(self._descriptor, b"lock", 0)
+        os.fsync(self._descriptor)
+
+    def release(self) -> None:
+        """Let go."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class FolderLock:
+    """An flock on a file of ours. Held until `release`, or until the process ends in any way."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+
+    def acquire(self) -> None:
+        """Wait for it, however long."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def try_acquire(self) -> bool:
+        """Take it if nobody has it."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def require(self) -> None:
+        """Take it, or StoreLockedError."""
+        if not self.try_acquire():
+            raise StoreLockedError(f"another process holds {self._path}", path=str(self._path))
+
+    def unlock(self) -> None:
+        """Let go, and keep the file open for taking it again."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def release(self) -> None:
+        """Let go and close."""
+        os.close(self._descriptor)

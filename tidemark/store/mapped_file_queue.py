@@ -1,0 +1,189 @@
+"""A run of equally sized files as one address space of bytes (spec 1.2, 1.3): MappedFileQueue.
+
+File k starts at first + k · file_size and is named by its start offset in 20 digits. Files have their full size from
+birth; where the data ends is not written anywhere in them. Reading is by `pread`, so a file that is cut under a reader
+is an error and not a signal.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tidemark.errors import CorruptStoreError, StoreContradictionError
+from tidemark.store.storage import Storage
+
+NAME_LENGTH = 20
+
+
+def file_name(start_offset: int) -> str:
+    """20 digits."""
+    return f"{start_offset:0{NAME_LENGTH}d}"
+
+
+class MappedFileQueue:
+    """The files of one folder. With a `storage` it may write; without one it only reads.
+
+    Not for several threads, except that reads may go on beside one writer.
+    """
+
+    def __init__(self, folder: Path, file_size: int, storage: Storage | None = None) -> None:
+        self.folder = folder
+        self.file_size = file_size
+        self._storage = storage
+        self._starts: list[int] = []
+        self._descriptors: dict[int, int] = {}
+        self.refresh()
+
+    # -- the files ------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Look at the folder again: others create and delete files there.
+
+        raises CorruptStoreError for a name that is no offset or a gap, StoreContradictionError for another size
+        """
+        starts: list[int] = []
+        sizes: list[int] = []
+        try:
+            entries = sorted(os.scandir(self.folder), key=lambda entry: entry.name)
+        except FileNotFoundError:
+            entries = []
+        for entry in entries:
+            if entry.is_dir():
+                continue
+            if not entry.name.isdigit():
+                raise CorruptStoreError(f"a foreign file lies in {self.folder}: {entry.name}", path=entry.path)
+            starts.append(int(entry.name))
+            sizes.append(entry.stat().st_size)
+        if sizes and sizes[-1] == 0:  # cut off while it was made; it holds nothing
+            empty = starts.pop()
+            sizes.pop()
+            if self._storage is not None:
+                self._storage.unlink(self._path(empty))
+        for start, size in zip(starts, sizes, strict=True):
+            if size != self.file_size:
+                raise StoreContradictionError(
+                    f"{self._path(start)} has {size} bytes, the setting says {self.file_size}",
+                    path=str(self._path(start)),
+                    size=size,
+                    expected=self.file_size,
+                )
+            if (start - starts[0]) % self.file_size:
+                raise CorruptStoreError(f"{self._path(start)} does not fit its neighbours", path=str(self._path(start)))
+        for gone in self._descriptors.keys() - set(starts):
+            os.close(self._descriptors.pop(gone))
+        self._starts = starts
+
+    @property
+    def starts(self) -> list[int]:
+        """Start offsets of the files, ascending. Not a copy: do not change it."""
+        return self._starts
+
+    @property
+    def min_offset(self) -> int:
+        """Where the first file starts; 0 without files."""
+        return self._starts[0] if self._starts else 0
+
+    @property
+    def capacity_end(self) -> int:
+        """Where the last file ends; 0 without files."""
+        return self._starts[-1] + self.file_size if self._starts else 0
+
+    def file_start(self, offset: int) -> int:
+        """Start of the file that covers *offset*, whether it exists or not."""
+        return offset - offset % self.file_size
+
+    def covers(self, offset: int) -> bool:
+        """Whether a file that is there holds the byte at *offset*."""
+        return self.file_start(offset) in self._descriptors or self.file_start(offset) in self._starts
+
+    def _path(self, start: int) -> Path:
+        return self.folder / file_name(start)
+
+    def descriptor(self, start: int) -> int:
+        """Open descriptor of the file that starts at *start*; FileNotFoundError when it is gone."""
+        found = self._descriptors.get(start)
+        if found is None:
+            path = self._path(start)
+            found = os.open(path, os.O_RDONLY) if self._storage is None else self._storage.open(path)
+            self._descriptors[start] = found
+        return found
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of one file from *offset*: at most *length*, ending at the file's end; b"" where there is no file."""
+        start = self.file_start(offset)
+        length = min(length, start + self.file_size - offset)
+        try:
+            return os.pread(self.descriptor(start), length, offset - start) if length > 0 else b""
+        except FileNotFoundError:
+            return b""
+
+    def read_into(self, offset: int, buffer: memoryview) -> int:
+        """Fill *buffer* with bytes of one file from *offset*; returns how many, at most to the file's end."""
+        start = self.file_start(offset)
+        length = min(len(buffer), start + self.file_size - offset)
+        try:
+            return os.preadv(self.descriptor(start), [buffer[:length]], offset - start) if length > 0 else 0
+        except FileNotFoundError:
+            return 0
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    def create_file(self, start: int) -> None:
+        """A new file of full size; its folder too. Only behind the last one, or the first of all."""
+        assert self._storage is not None, "this queue of files only reads"
+        assert start % self.file_size == 0, "a file starts at a multiple of the size"
+        self._storage.make_folder(self.folder)
+        self._descriptors[start] = self._storage.create(self._path(start), self.file_size)
+        self._starts = sorted({*self._starts, start})
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        """Write *data* at *offset*, creating files and running over their edges as needed."""
+        assert self._storage is not None, "this queue of files only reads"
+        view = memoryview(data)
+        while len(view):
+            start = self.file_start(offset)
+            if not self.covers(offset):
+                self.create_file(start)
+            room = start + self.file_size - offset
+            self._storage.pwrite(self.descriptor(start), view[:room], offset - start)
+            offset += len(view[:room])
+            view = view[room:]
+
+    def flush(self, start: int) -> None:
+        """fdatasync of the file that starts at *start*."""
+        assert self._storage is not None, "this queue of files only reads"
+        self._storage.fdatasync(self.descriptor(start))
+
+    def zero(self, offset: int, end: int) -> None:
+        """Overwrite [offset, end) with zero bytes, in files that are there."""
+        while offset < end and self.covers(offset):
+            room = min(self.file_start(offset) + self.file_size, end) - offset
+            self.write(offset, bytes(min(room, 1 << 20)))
+            offset += min(room, 1 << 20)
+
+    def delete_file(self, start: int) -> None:
+        """Remove one file."""
+        assert self._storage is not None, "this queue of files only reads"
+        if start in self._descriptors:
+            os.close(self._descriptors.pop(start))
+        self._storage.unlink(self._path(start))
+        self._starts = [kept for kept in self._starts if kept != start]
+
+    def close(self) -> None:
+        """Close all descriptors; they open again when needed."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+
+def size_on_disk(folder: Path) -> int | None:
+    """Size of the first non-empty data file in *folder*; None when there is none. Existing files decide over settings."""
+    try:
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if entry.name.isdigit() and entry.is_file() and entry.stat().st_size:
+                return entry.stat().st_size
+    except FileNotFoundError:
+        pass
+    return None

@@ -1,0 +1,201 @@
+"""`tidemark/indexer/marks`: how far each shard of the pipeline has come (docs/format.md §8). Mapped words, native order.
+
+    word 0  magic and version       word 1  number of shards, the key index among them
+    word 2  time of the last publication, epoch milliseconds          word 3  count of publications
+    word 4  which boot of the machine the visible marks belong to     word 5  time a follower last said it is there
+    from word 8, four a shard: visible, durable, term, intended
+
+*visible* moves after each chunk, *durable* after the fdatasync of what it covers. The watermark is the least visible mark:
+everything below it is indexed and may be read. Both are exclusive ends. After a reboot only durable marks mean anything.
+*intended* is where the chunk ends that is being built: unlike *visible*, it tells that a builder was killed at work.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import time
+from pathlib import Path
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store.storage import MappedWords, Storage, Words
+from tidemark.store.terms import machine_boot_id
+
+MARKS_SIZE = 4096
+MAX_SHARDS = 100
+_MAGIC = int.from_bytes(b"TIDEMRK1", sys.byteorder)
+_MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _COUNT_WORD, _BOOT_WORD, _ALIVE_WORD = range(6)
+_FIRST_MARK = 8
+_VISIBLE, _DURABLE, _TERM, _INTENDED = range(4)
+_WORDS_A_SHARD = 4
+
+
+@functools.cache
+def _boot_number() -> int:
+    return int.from_bytes(hashlib.blake2b(machine_boot_id().encode(), digest_size=8).digest(), "big")
+
+
+def _word(shard: int, which: int) -> int:
+    return _FIRST_MARK + _WORDS_A_SHARD * shard + which
+
+
+class Marks:
+    """The mapped marks file."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        self.machine_was_restarted = False  # between the last publication and open_to_write
+
+    @classmethod
+    def open_read_only(cls, path: Path) -> Marks:
+        """FileNotFoundError when the pipeline has never run; CorruptStoreError when it is something else."""
+        if path.stat().st_size != MARKS_SIZE:
+            raise CorruptStoreError("the marks file has a wrong size", path=str(path))
+        marks = cls(MappedWords(path, MARKS_SIZE, writable=False))
+        marks._require_magic(path)
+        return marks
+
+    @classmethod
+    def open_to_write(cls, path: Path, storage: Storage, *, shards: int, term: int) -> Marks:
+        """The pipeline's own. Another number of shards than before: all start at the least mark.
+
+        A new file says that nothing is indexed.
+        """
+        if not 1 <= shards <= MAX_SHARDS:
+            raise ValueError(f"{shards} shards")
+        storage.make_folder(path.parent)
+        marks = cls(storage.words(path, MARKS_SIZE))
+        if marks._words.load(_MAGIC_WORD) == 0:
+            marks._words.store(_SHARDS_WORD, shards)
+            for shard in range(shards):
+                marks._words.store(_word(shard, _TERM), term)
+            marks._words.store(_MAGIC_WORD, _MAGIC)
+            marks.flush()
+        marks._require_magic(path)
+        if marks.shards != shards:
+            marks._change_shards(shards)
+        if not marks.is_of_this_boot():
+            marks.machine_was_restarted = True
+            marks._forget_visible()
+        return marks
+
+    def _require_magic(self, path: Path) -> None:
+        if self._words.load(_MAGIC_WORD) != _MAGIC:
+            raise CorruptStoreError("this is no marks file of a version this program knows", path=str(path))
+
+    def _change_shards(self, shards: int) -> None:
+        least, term = self.durable_floor(), self.term
+        for shard in range(MAX_SHARDS):
+            for which, value in ((_VISIBLE, least), (_DURABLE, least), (_TERM, term), (_INTENDED, least)):
+                self._words.store(_word(shard, which), value)
+        self.flush()
+        self._words.store(_SHARDS_WORD, shards)
+        self.flush()
+
+    def _forget_visible(self) -> None:
+        for shard in range(self.shards):
+            self._words.store(_word(shard, _VISIBLE), self.durable(shard))
+        self.flush()
+        self._words.store(_BOOT_WORD, _boot_number())
+        self.flush()
+
+    def is_of_this_boot(self) -> bool:
+        """Whether the visible marks were published since the machine started."""
+        return self._words.load(_BOOT_WORD) == _boot_number()
+
+    @property
+    def shards(self) -> int:
+        """Number of marks: queue shards and the key index."""
+        return self._words.load(_SHARDS_WORD)
+
+    @property
+    def term(self) -> int:
+        """The oldest writer's term in which a shard's marks were true: what `TermsFile.clamp` needs for the watermark."""
+        return min(self.shard_term(shard) for shard in range(self.shards))
+
+    def shard_term(self, shard: int) -> int:
+        """The writer's term in which this shard's marks were true."""
+        return self._words.load(_word(shard, _TERM))
+
+    @property
+    def published_ms(self) -> int:
+        """When a mark moved last, epoch milliseconds; 0 for never."""
+        return self._words.load(_TIME_WORD)
+
+    def visible(self, shard: int) -> int:
+        """Physical offset below which the shard has built everything."""
+        return self._words.load(_word(shard, _VISIBLE))
+
+    def durable(self, shard: int) -> int:
+        """The same, for what would survive a power cut."""
+        return self._words.load(_word(shard, _DURABLE))
+
+    def watermark(self) -> int:
+        """The least visible mark; after a reboot the least durable one. See TermsFile.clamp for marks of an older term."""
+        if not self.is_of_this_boot():
+            return self.durable_floor()
+        return min(self.visible(shard) for shard in range(self.shards))
+
+    def durable_floor(self) -> int:
+        """The least durable mark."""
+        return min(self.durable(shard) for shard in range(self.shards))
+
+    def greatest_durable(self) -> int:
+        """The greatest durable mark: a shard has seen the log up to there as committed."""
+        return max(self.durable(shard) for shard in range(self.shards))
+
+    def intended(self, shard: int) -> int:
+        """Where the chunk ends that the shard builds, or built last."""
+        return self._words.load(_word(shard, _INTENDED))
+
+    def intend(self, shard: int, physical_offset: int) -> None:
+        """Say that a chunk up to here is about to be built."""
+        self._words.store(_word(shard, _INTENDED), physical_offset)
+
+    @property
+    def alive_ms(self) -> int:
+        """When a follower last said that it is there, epoch milliseconds; at most a second old while one is."""
+        return self._words.load(_ALIVE_WORD)
+
+    def say_alive(self) -> None:
+        """Tell that a follower is there."""
+        self._words.store(_ALIVE_WORD, time.time_ns() // 1_000_000)
+
+    def set_back(self, shard: int, physical_offset: int) -> None:
+        """Let a shard build again from *physical_offset* on, durably."""
+        for which in (_VISIBLE, _DURABLE, _INTENDED):
+            self._words.store(_word(shard, which), physical_offset)
+        self.flush()
+
+    def publish(self, shard: int, physical_offset: int) -> None:
+        """Move a shard's visible mark. The caller holds the shard's lock and has built what it says."""
+        self._words.store(_word(shard, _VISIBLE), physical_offset)
+        self._words.store(_TIME_WORD, time.time_ns() // 1_000_000)
+        self._words.store(_COUNT_WORD, (self._words.load(_COUNT_WORD) + 1) & 0xFFFFFFFF)
+
+    def publish_durable(self, shard: int, physical_offset: int) -> None:
+        """Move a shard's durable mark, durably. The caller has synced what it says."""
+        self._words.store(_word(shard, _DURABLE), physical_offset)
+        self._words.flush()
+
+    def adopt_term(self, shard: int, term: int, *, end_offset: int) -> None:
+        """Take a shard over into a new term: no mark above *end_offset*, durably. Its queues are truncated already."""
+        for which in (_VISIBLE, _DURABLE):
+            self._words.store(_word(shard, which), min(self._words.load(_word(shard, which)), end_offset))
+        self._words.store(_word(shard, _INTENDED), self.visible(shard))
+        self.flush()
+        self._words.store(_word(shard, _TERM), term)
+        self.flush()
+
+    def count_word_address(self) -> int | None:
+        """Where the count of publications lies in memory: what long polls wait on."""
+        return self._words.address(_COUNT_WORD)
+
+    def flush(self) -> None:
+        """Make the words durable."""
+        self._words.flush()
+
+    def close(self) -> None:
+        """Unmap."""
+        self._words.close()

@@ -1,0 +1,198 @@
+"""The one protocol for every write to a store.
+
+Both services write through a `Storage`, so a test can record, drop, reorder or fail any write, and a full disk is an
+error, not a signal. Reads are plain `os.pread` and read-only mappings.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import Protocol
+
+from tidemark.errors import DiskFullError, FlushFailedError
+
+_FULL = (28, 122)  # ENOSPC, EDQUOT
+
+
+class Words(Protocol):
+    """A small, fully allocated file of aligned 8-byte integers, mapped: the only writes without a system call."""
+
+    def load(self, index: int) -> int:
+        """The unsigned native integer at byte 8 · index."""
+
+    def store(self, index: int, value: int) -> None:
+        """One aligned 8-byte store: a reader in another process sees the old value or the new one, never a mix."""
+
+    def flush(self) -> None:
+        """Make the words durable; FlushFailedError when that fails."""
+
+    def address(self, index: int) -> int | None:
+        """Memory address of a word, for waiting on it; None where there is none."""
+
+    def close(self) -> None:
+        """Unmap."""
+
+
+class Storage(Protocol):
+    """Every way of Tidemark to change a file."""
+
+    def create(self, path: Path, size: int) -> int:
+        """A new file of *size* zero bytes, durable in its folder; its descriptor. FileExistsError when it is there."""
+
+    def open(self, path: Path) -> int:
+        """Descriptor of an existing file, for reading and writing."""
+
+    def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
+        """Write all of *data*. DiskFullError when there is no room; what was written until then is undefined."""
+
+    def fdatasync(self, descriptor: int) -> None:
+        """Make a file's bytes durable; FlushFailedError when that fails: never try again (spec: the pages are lost)."""
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Set a file's size."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Replace *target* atomically, and make that durable in its folder."""
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file, durably."""
+
+    def make_folder(self, path: Path) -> None:
+        """A folder and its parents, durably."""
+
+    def words(self, path: Path, size: int) -> Words:
+        """Map a file of *size* bytes as words; created and allocated when missing."""
+
+
+class MappedWords:
+    """Words over a mapping; `writable` ones are for the file's owner alone."""
+
+    def __init__(self, path: Path, size: int, *, writable: bool) -> None:
+        descriptor = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
+        try:
+            access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+            self._mapping = mmap.mmap(descriptor, size, access=access)
+        finally:
+            os.close(descriptor)
+        self._view = memoryview(self._mapping)
+        self._words = self._view.cast("Q")
+
+    def load(self, index: int) -> int:
+        return self._words[index]
+
+    def store(self, index: int, value: int) -> None:
+        self._words[index] = value
+
+    def flush(self) -> None:
+        try:
+            self._mapping.flush()
+        except OSError as error:
+            raise FlushFailedError(f"msync failed: {error}") from error
+
+    def address(self, index: int) -> int | None:
+        import numpy as np
+
+        return int(np.frombuffer(self._mapping, np.uint8).ctypes.data) + 8 * index
+
+    def close(self) -> None:
+        self._words.release()
+        self._view.release()
+        self._mapping.close()
+
+
+class DiskStorage:
+    """Storage on the real disk."""
+
+    def create(self, path: Path, size: int) -> int:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+        _fsync_folder(path.parent)
+        return descriptor
+
+    def open(self, path: Path) -> int:
+        return os.open(path, os.O_RDWR)
+
+    def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
+        view = memoryview(data)
+        try:
+            while len(view):
+                written = os.pwrite(descriptor, view, at)
+                view = view[written:]
+                at += written
+        except OSError as error:
+            if error.errno in _FULL:
+                raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+            raise
+
+    def fdatasync(self, descriptor: int) -> None:
+        try:
+            os.fdatasync(descriptor)
+        except OSError as error:
+            raise FlushFailedError(f"fdatasync failed: {error}", errno=error.errno) from error
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def rename(self, source: Path, target: Path) -> None:
+        source.replace(target)
+        _fsync_folder(target.parent)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        _fsync_folder(path.parent)
+
+    def make_folder(self, path: Path) -> None:
+        if path.is_dir():
+            return
+        self.make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _fsync_folder(path.parent)
+
+    def words(self, path: Path, size: int) -> Words:
+        if not path.exists() or path.stat().st_size != size:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                os.ftruncate(descriptor, size)
+                os.posix_fallocate(descriptor, 0, size)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            _fsync_folder(path.parent)
+        return MappedWords(path, size, writable=True)
+
+
+def _fsync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise FlushFailedError(f"fsync of a folder failed: {error}", path=str(path)) from error
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(storage: Storage, path: Path, data: bytes, *, keep_previous: bool = True) -> None:
+    """Write a small file so that after any crash the old or the new content is there, whole.
+
+    A temporary is written and synced, the previous content stays as ``<name>.bak`` (RocketMQ reads it too), the
+    temporary takes the name. For the folders of small files only: never for a data folder.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    if temporary.exists():
+        storage.unlink(temporary)
+    descriptor = storage.create(temporary, 0)
+    try:
+        storage.pwrite(descriptor, data, 0)
+        storage.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+    if keep_previous and path.exists():
+        backup = path.with_name(path.name + ".bak")
+        link = path.with_name(path.name + ".bak.tmp")
+        link.unlink(missing_ok=True)
+        os.link(path, link)
+        storage.rename(link, backup)
+    storage.rename(temporary, path)

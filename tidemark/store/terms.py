@@ -1,0 +1,104 @@
+"""`tidemark/writer/terms`: a line for each term of the writer: `<term> <recovered end> <boot id>`, synced before it serves.
+
+A writer may cut, on start, what an indexer has already built on (a torn tail after a power cut). Whoever holds a number
+of an older term takes the least of it and the recovered ends since.
+
+The boot id tells whether the machine has been up ever since: then the mapped confirm offset is what the writer stored
+last. After a reboot it is what happened to reach the disk, and means nothing before the next term begins.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.store.storage import Storage, replace_file
+
+
+class Term(NamedTuple):
+    """One life of the writer. recovered_end: where the log ended when it began; boot_id: of the machine then."""
+
+    number: int
+    recovered_end: int
+    boot_id: str = ""
+
+    def is_of_this_boot(self) -> bool:
+        """Whether the machine has not been started anew since; True where there is no telling."""
+        return self.number > 0 and self.boot_id == machine_boot_id()
+
+
+def machine_boot_id() -> str:
+    """Identity of the running kernel's boot; "-" where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or "-"
+    except OSError:
+        return "-"
+
+
+NO_TERM = Term(0, 0)  # a directory that no writer of ours has opened
+
+
+def read_terms(path: Path) -> list[Term]:
+    """All terms, oldest first; a line cut off by a crash does not count."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return []
+    terms: list[Term] = []
+    for line in text.splitlines(keepends=True):
+        words = line.split()
+        if line.endswith("\n") and len(words) == 3 and words[0].isdigit() and words[1].isdigit():
+            terms.append(Term(int(words[0]), int(words[1]), words[2]))
+    return terms
+
+
+def current_term(path: Path) -> Term:
+    """The last term; NO_TERM when there was none."""
+    terms = read_terms(path)
+    return terms[-1] if terms else NO_TERM
+
+
+def begin_term(path: Path, recovered_end: int, storage: Storage) -> Term:
+    """Start a new term, durable when this returns."""
+    terms = read_terms(path)
+    term = Term(terms[-1].number + 1 if terms else 1, recovered_end, machine_boot_id())
+    storage.make_folder(path.parent)
+    lines = "".join(f"{number} {end} {boot_id}\n" for number, end, boot_id in [*terms, term])
+    replace_file(storage, path, lines.encode())
+    return term
+
+
+def clamp(offset: int, *, of_term: int, path: Path) -> int:
+    """What is left of a physical *offset* that was true in term *of_term*: at most each recovered end since."""
+    return min([offset, *(term.recovered_end for term in read_terms(path) if term.number > of_term)])
+
+
+class TermsFile:
+    """The terms file for a reader that asks often: read again only when the file has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._signature: tuple[int, int] | None = None
+        self._terms: list[Term] = []
+
+    def terms(self) -> list[Term]:
+        """All terms, oldest first."""
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return []
+        signature = (status.st_ino, status.st_mtime_ns)
+        if signature != self._signature:
+            self._terms = read_terms(self._path)
+            self._signature = signature
+        return self._terms
+
+    def current(self) -> Term:
+        """The last term; NO_TERM when there was none."""
+        terms = self.terms()
+        return terms[-1] if terms else NO_TERM
+
+    def clamp(self, offset: int, *, of_term: int) -> int:
+        """As the function `clamp`."""
+        return min([offset, *(term.recovered_end for term in self.terms() if term.number > of_term)])

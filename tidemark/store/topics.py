@@ -1,0 +1,177 @@
+"""`config/topics.json` in RocketMQ's form (spec 1.7): which topics there are, their queues, permissions and attributes."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from tidemark.errors import CorruptStoreError, TopicAttributeError
+from tidemark.store.storage import Storage, replace_file
+
+PERMISSION_READ, PERMISSION_WRITE = 4, 2
+QUEUE_TYPE = "queue.type"
+SIMPLE_QUEUE, BATCH_QUEUE = "SimpleCQ", "BatchCQ"
+_UNQUOTED_KEY = re.compile(rb'([{,]\s*)(-?\d+)(\s*:)')
+_ENUMS: dict[str, tuple[str, ...]] = {
+    QUEUE_TYPE: (SIMPLE_QUEUE, BATCH_QUEUE),
+    "cleanup.policy": ("DELETE", "COMPACTION"),
+    "message.type": ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"),
+}
+_RESERVE_TIME = "reserve.time"
+
+
+class TopicConfig(NamedTuple):
+    """One topic."""
+
+    name: str
+    read_queues: int
+    write_queues: int
+    permission: int = PERMISSION_READ | PERMISSION_WRITE
+    attributes: Mapping[str, str] = {}
+    order: bool = False
+    filter_type: str = "SINGLE_TAG"
+    sys_flag: int = 0
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether its queues are BatchConsumeQueues."""
+        return self.attributes.get(QUEUE_TYPE, SIMPLE_QUEUE) == BATCH_QUEUE
+
+    @property
+    def queues(self) -> int:
+        """Queues that exist: the greater of read and write."""
+        return max(self.read_queues, self.write_queues)
+
+
+def loads_lenient(data: bytes) -> Any:
+    """JSON whose integer keys may stand without quotes, as fastjson writes them."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return orjson.loads(_quote_keys(data))
+
+
+def _quote_keys(data: bytes) -> bytes:
+    pieces = re.split(rb'("(?:[^"\\]|\\.)*")', data)  # odd pieces are strings: not touched
+    return b"".join(
+        piece if i % 2 else _UNQUOTED_KEY.sub(rb'\1"\2"\3', piece) for i, piece in enumerate(pieces)
+    )
+
+
+def load_config(path: Path) -> Any:
+    """Content of a config file, or of its `.bak` when it is missing, empty or broken; None without either.
+
+    raises CorruptStoreError when there is something and none of it can be read
+    """
+    found = False
+    for candidate in (path, path.with_name(path.name + ".bak")):
+        try:
+            data = candidate.read_bytes()
+        except FileNotFoundError:
+            continue
+        if not data.strip():
+            continue
+        found = True
+        try:
+            return loads_lenient(data)
+        except orjson.JSONDecodeError:
+            continue
+    if found:
+        raise CorruptStoreError(f"{path} cannot be read, nor its .bak", path=str(path))
+    return None
+
+
+def load_topics(path: Path) -> dict[str, TopicConfig]:
+    """Topics by name; none when there is no file."""
+    table = (load_config(path) or {}).get("topicConfigTable") or {}
+    return {
+        name: TopicConfig(
+            name=name,
+            read_queues=int(entry.get("readQueueNums", 16)),
+            write_queues=int(entry.get("writeQueueNums", 16)),
+            permission=int(entry.get("perm", 6)),
+            attributes=dict(entry.get("attributes") or {}),
+            order=bool(entry.get("order", False)),
+            filter_type=str(entry.get("topicFilterType", "SINGLE_TAG")),
+            sys_flag=int(entry.get("topicSysFlag", 0)),
+        )
+        for name, entry in table.items()
+    }
+
+
+def save_topics(path: Path, topics: Mapping[str, TopicConfig], storage: Storage, *, counter: int) -> None:
+    """Write all topics, durable when this returns. *counter*: how often they have changed."""
+    table = {
+        name: {
+            "attributes": dict(sorted(topic.attributes.items())),
+            "order": topic.order,
+            "perm": topic.permission,
+            "readQueueNums": topic.read_queues,
+            "topicFilterType": topic.filter_type,
+            "topicName": name,
+            "topicSysFlag": topic.sys_flag,
+            "writeQueueNums": topic.write_queues,
+        }
+        for name, topic in sorted(topics.items())
+    }
+    version = {"counter": counter, "stateVersion": 0, "timestamp": time.time_ns() // 1_000_000}
+    storage.make_folder(path.parent)
+    content = {"dataVersion": version, "topicConfigTable": table}
+    replace_file(storage, path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+
+def attributes_to_create(asked: Mapping[str, str]) -> dict[str, str]:
+    """Stored attributes of a create request, whose names may carry a `+`.
+
+    raises TopicAttributeError with the peer's fault texts (spec 1.7)
+    """
+    attributes: dict[str, str] = {}
+    for signed, value in asked.items():
+        if signed.startswith("-"):
+            raise TopicAttributeError(f"only add attribute is supported while creating topic. key: {signed[1:]}")
+        name = signed.removeprefix("+")
+        if not name or name[0] in "+-":
+            raise TopicAttributeError("kv string format wrong.")
+        if name in attributes:
+            raise TopicAttributeError(f"alter duplication key. key: {name}")
+        _require_value(name, value)
+        attributes[name] = value
+    return attributes
+
+
+def _require_value(name: str, value: str) -> None:
+    if name in _ENUMS:
+        if value not in _ENUMS[name]:
+            raise TopicAttributeError(f"value is not in set: [{', '.join(_ENUMS[name])}]")
+    elif name == _RESERVE_TIME:
+        if not re.fullmatch(r"-1|\d{1,18}", value):
+            raise TopicAttributeError("value is not in range(-1, 9223372036854775807)")
+    else:
+        raise TopicAttributeError(f"unsupported key: {name}")
+
+
+class TopicsFile:
+    """topics.json for a reader that asks often: read again only when the file has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._signature: tuple[int, int] | None = None
+        self._topics: dict[str, TopicConfig] = {}
+
+    def topics(self) -> dict[str, TopicConfig]:
+        """Topics by name. Not a copy: do not change it."""
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return self._topics
+        signature = (status.st_ino, status.st_mtime_ns)
+        if signature != self._signature:
+            self._topics = load_topics(self._path)
+            self._signature = signature
+        return self._topics

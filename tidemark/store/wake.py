@@ -1,0 +1,69 @@
+"""Waiting for a word of a mapped file to change, and waking those who wait: Linux futexes across processes.
+
+A follower that polls costs either latency or a core's share; one that sleeps on the word itself costs neither. Where
+there is no futex (another system, or a word that is not mapped) waiting is a short sleep. Waits are always bounded, so
+a lost wake-up costs latency and nothing else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+import time
+
+_FUTEX_WAIT, _FUTEX_WAKE = 0, 1
+_SYSCALL_NUMBERS = {"x86_64": 202, "aarch64": 98}
+_POLL_S = 0.002
+_EVERYBODY = 0x7FFFFFFF
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+def _load() -> tuple[object, int] | None:
+    number = _SYSCALL_NUMBERS.get(platform.machine())
+    if sys.platform != "linux" or number is None or os.environ.get("TIDEMARK_NO_FUTEX"):
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.restype = ctypes.c_long
+    return library.syscall, number
+
+
+_FUTEX = _load()
+
+
+def wake(address: int | None) -> None:
+    """Wake everybody who waits on the 4-byte word at *address*."""
+    if _FUTEX is not None and address is not None:
+        call, number = _FUTEX
+        call(  # type: ignore[operator]
+            ctypes.c_long(number), ctypes.c_void_p(address), ctypes.c_int(_FUTEX_WAKE), ctypes.c_int(_EVERYBODY), None
+        )
+
+
+def wait(address: int | None, seen: int, timeout_s: float) -> None:
+    """Sleep until the native 4-byte word at *address* is no longer *seen* and somebody wakes us, or for *timeout_s*."""
+    if _FUTEX is None or address is None:
+        time.sleep(min(timeout_s, _POLL_S))
+        return
+    call, number = _FUTEX
+    limit = _Timespec(int(timeout_s), int((timeout_s % 1) * 1e9))
+    result = call(  # type: ignore[operator]
+        ctypes.c_long(number),
+        ctypes.c_void_p(address),
+        ctypes.c_int(_FUTEX_WAIT),
+        ctypes.c_uint(seen & 0xFFFFFFFF),
+        ctypes.byref(limit),
+        None,
+        0,
+    )
+    if result == -1 and ctypes.get_errno() not in (0, 4, 11, 110):  # done, EINTR, EAGAIN, ETIMEDOUT
+        time.sleep(min(timeout_s, _POLL_S))
+
+
+def word_at(address: int) -> int:
+    """The native 4-byte word at *address*."""
+    return ctypes.c_uint32.from_address(address).value
