@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
 
             return query(rest)
         case _:
-            print(_USAGE, file=sys.stderr)
+            sys.stderr.write(_USAGE + "\n")
             return 2
 
 

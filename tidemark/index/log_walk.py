@@ -62,6 +62,10 @@ class LogWalk:
                 return
             yield part
 
+    def close(self) -> None:
+        """Close the log's files."""
+        self._log.close()
+
     def _next_part(self, limit: int, floor: int) -> LogPart | None:
         start = self.position
         if start < self._log.min_offset:  # expired meanwhile

@@ -18,7 +18,9 @@ def simple_unit_below(physical_end: int) -> UnitTest:
     def below(unit: np.void) -> bool:
         if unit["message_size"] == consume_queue.PRE_BLANK_SIZE:
             return True
-        return bool(unit["physical_offset"] >= 0 and unit["message_size"] > 0 and unit["physical_offset"] < physical_end)
+        return bool(
+            unit["physical_offset"] >= 0 and unit["message_size"] > 0 and unit["physical_offset"] < physical_end
+        )
 
     return below
 

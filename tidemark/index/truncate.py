@@ -1,9 +1,9 @@
-"""Dropping queue units of records that are not in the log any more (spec 4.5, 5.4), exactly: nothing else is touched."""
+"""Dropping queue units of records that are not in the log any more (spec 4.5, 5.4), and nothing else."""
 
 from __future__ import annotations
 
-from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _BEYOND_ALL = (1 << 63) - 1

@@ -17,17 +17,16 @@ from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
 from tidemark.index.end_of_log import durable_floor, find_end_of_log
-from tidemark.store.lock import FolderLock
-from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.storage import DiskStorage
 
 from .config import PipelineSettings
+from .hand_over import is_followed
 from .plan import EpochPlan, make_plan
 from .prepare import drop_units_behind, own_indexer, own_log_without_writer, prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 log = structlog.get_logger()
 
@@ -37,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         settings = CliApp.run(PipelineSettings, cli_args=sys.argv[1:] if arguments is None else arguments)
     except (ValidationError, SettingsError) as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         return 2
     _set_up_logging(settings.log_level)
     storage = DiskStorage()
@@ -48,10 +47,17 @@ def main(arguments: list[str] | None = None) -> int:
     except StoreError as error:
         log.error("pipeline_failed", error=type(error).__name__, message=error.message, **error.facts)
         return 1
-    except Exception as error:
-        log.exception("pipeline_failed", error=type(error).__name__)
+    except Exception as error:  # a failed query carries its task's exception, and pages of plans, as text
+        log.error("pipeline_failed", error=type(error).__name__, message=_last_line(str(error)))
+        log.debug("pipeline_failed_at", exc_info=error)
         return 1
     return 0
+
+
+def _last_line(text: str) -> str:
+    """What the innermost Python exception in Spark's report said."""
+    lines = [line for line in text.split("=== Streaming Query ===", maxsplit=1)[0].splitlines() if line.strip()]
+    return lines[-1] if lines else text
 
 
 def _set_up_logging(level: str) -> None:
@@ -84,7 +90,7 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         limit = None
         if alone:
             plan = make_plan(settings)
-            files = MappedFileQueue(plan.paths.commit_log, plan.segment_size)
+            files = plan.open_log()
             limit = find_end_of_log(files, durable_floor(plan.paths, files))
             files.close()
         plan = make_plan(settings, limit=limit)
@@ -116,7 +122,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
 
     stopping = threading.Event()
 
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -152,9 +158,7 @@ def _has_ended(queries: list[StreamingQuery]) -> bool:
     return False
 
 
-def _wait_until_followed(
-    plan: EpochPlan, query: StreamingQuery, stopping: threading.Event, timeout_s: float
-) -> None:
+def _wait_until_followed(plan: EpochPlan, query: StreamingQuery, stopping: threading.Event, timeout_s: float) -> None:
     """Until every shard is held. The second query starts only then: its tasks are to wait, not to share."""
     deadline = time.monotonic() + timeout_s
     while not stopping.is_set() and not _has_ended([query]):
@@ -163,15 +167,6 @@ def _wait_until_followed(
         if time.monotonic() > deadline:
             raise TimeoutError(f"no task follows after {timeout_s} s")
         time.sleep(0.02)
-
-
-def is_followed(plan: EpochPlan, shard: int) -> bool:
-    """Whether somebody holds the shard."""
-    lock = FolderLock(plan.lock_path(shard))
-    try:
-        return not lock.try_acquire()
-    finally:
-        lock.release()
 
 
 def _stop(plan: EpochPlan, queries: list[StreamingQuery]) -> None:

@@ -14,7 +14,7 @@ _NO_CHECKPOINT_WAIT_S = 0.05
 class CommittedOffset:
     """The committed offset of the current term, and waiting for it to move.
 
-    It counts only when the machine has been up since the term began: then the mapping holds what the writer stored last.
+    It counts only when the machine has been up since the term began: then the mapping holds what the writer stored.
     """
 
     def __init__(self, plan: EpochPlan) -> None:

@@ -12,7 +12,10 @@ class PipelineSettings(BaseSettings):
     """How the indexer's pipeline runs. File sizes are RocketMQ's; where files exist already, theirs hold."""
 
     model_config = SettingsConfigDict(
-        env_prefix="TIDEMARK_", frozen=True, cli_prog_name="python -m services.indexer pipeline", cli_kebab_case=True,
+        env_prefix="TIDEMARK_",
+        frozen=True,
+        cli_prog_name="python -m services.indexer pipeline",
+        cli_kebab_case=True,
         cli_implicit_flags=True,
     )
 
@@ -22,12 +25,18 @@ class PipelineSettings(BaseSettings):
     shards: int = Field(2, ge=1, le=64, description="tasks that share the queues; the key index is one more")
     spark_master: str = Field("", description="Spark master; empty: local[n,4] with a slot for every following task")
     spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the Spark driver, MiB")
-    commit_log_segment_size_bytes: int = Field(1_073_741_824, ge=4096, description="size of a CommitLog file")
+    commit_log_segment_size_bytes: int | None = Field(
+        None, ge=4096, description="size of a CommitLog file; as it is, if unset"
+    )
     consume_queue_file_size_bytes: int = Field(6_000_000, ge=20, description="size of a ConsumeQueue file")
     batch_consume_queue_file_size_bytes: int = Field(13_800_000, ge=46, description="size of a BatchConsumeQueue file")
     index_slots: int = Field(5_000_000, ge=1, description="slots of an index file")
     index_entries: int = Field(20_000_000, ge=2, description="entries of an index file; the first is never used")
-    chunk_size_bytes: int = Field(8 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes")
-    durable_interval_ms: int = Field(1_000, ge=10, description="how often built files are synced and durable marks move")
+    chunk_size_bytes: int = Field(
+        8 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes"
+    )
+    durable_interval_ms: int = Field(
+        1_000, ge=10, description="how often built files are synced and durable marks move"
+    )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR")

@@ -1,7 +1,7 @@
 """One task's epoch: hold the shard, follow the committed offset, and build and publish chunk by chunk (design 4).
 
-Every chunk is checked, built and published before the next is read. Message bytes never leave this process; what goes to
-Spark is one row of progress.
+Every chunk is checked, built and published before the next is read. Message bytes never leave this process; what
+goes to Spark is one row of progress.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.store import wake
-from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage, Storage
 
@@ -62,23 +61,16 @@ def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | 
 class _Epoch:
     """The state of one epoch, from taking the lock to letting go."""
 
-    def __init__(
-        self, plan: EpochPlan, shard: int, storage: Storage, hand_over: HandOver, progress: Progress
-    ) -> None:
+    def __init__(self, plan: EpochPlan, shard: int, storage: Storage, hand_over: HandOver, progress: Progress) -> None:
         self._plan = plan
         self._number = shard
         self._hand_over = hand_over
         self._progress = progress
-        self._marks = Marks.open_to_write(
-            plan.paths.marks, storage, shards=plan.tasks, term=progress.term
-        )
+        self._marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=progress.term)
         self._committed = CommittedOffset(plan)
-        self._shard: Shard = (
-            IndexShard(plan, storage) if shard == plan.shards else QueueShard(plan, shard, storage)
-        )
-        log = MappedFileQueue(plan.paths.commit_log, plan.segment_size)
-        self._walk = LogWalk(log, 0, self._shard.checker(), chunk_size_bytes=plan.chunk_size)
-        self._log = log
+        self._shard: Shard = IndexShard(plan, storage) if shard == plan.shards else QueueShard(plan, shard, storage)
+        self._position = 0
+        self._walk: LogWalk | None = None
         self._wake_address = self._marks.count_word_address()
         self._alive_at = 0.0
 
@@ -98,9 +90,9 @@ class _Epoch:
 
     def _begin(self) -> None:
         intended, visible = self._marks.intended(self._number), self._marks.visible(self._number)
-        self._walk.position = self._shard.begin(visible, intended=intended)
+        self._position = self._shard.begin(visible, intended=intended)
         self._adopt_term()
-        self._progress.start_offset = self._walk.position
+        self._progress.start_offset = self._position
 
     def _adopt_term(self) -> None:
         """On a new term of the writer: drop what it has cut, before anything is built on."""
@@ -112,14 +104,14 @@ class _Epoch:
         end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
         resume = self._shard.truncate(end if known else term.recovered_end)
         self._marks.adopt_term(self._number, term.number, end_offset=min(end, resume))
-        self._walk.position = self._shard.begin(self._marks.visible(self._number), intended=min(end, resume))
+        self._position = self._shard.begin(self._marks.visible(self._number), intended=min(end, resume))
 
     def _follow(self, durable: DurableMarks) -> None:
         ending = False
         while True:
             durable.raise_failure()
             committed = self._committed.read()
-            if self._walk.position < committed:
+            if self._position < committed:
                 self._build(committed, durable)
             elif self._plan.epoch_ms == 0:
                 return
@@ -135,12 +127,16 @@ class _Epoch:
                     self._adopt_term()
                 continue
             self._say_alive()
-            if self._walk.position >= committed:
+            if self._position >= committed:
                 timeout = 0.001 if ending else min(self._hand_over.seconds_left, 0.25)
                 self._committed.wait(committed, timeout)
 
     def _build(self, committed: int, durable: DurableMarks) -> None:
         """Build what is committed, chunk by chunk, as long as the epoch may last."""
+        if self._walk is None:  # not before something is committed: until then there may be no file
+            checker = self._shard.checker()
+            self._walk = LogWalk(self._plan.open_log(), 0, checker, chunk_size_bytes=self._plan.chunk_size)
+        self._walk.position = self._position
         for part in self._walk.parts(limit=committed, floor=committed):
             with durable.lock:
                 self._publish(part)
@@ -153,6 +149,7 @@ class _Epoch:
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
         self._marks.publish(self._number, part.end_offset)
+        self._position = part.end_offset
         wake.wake(self._wake_address)
 
     def _say_alive(self) -> None:
@@ -162,11 +159,12 @@ class _Epoch:
             self._alive_at = now + _ALIVE_INTERVAL_S
 
     def _finish(self) -> None:
-        self._progress.end_offset = self._walk.position
+        self._progress.end_offset = self._position
         self._progress.damages = self._shard.damages
         self._progress.oddities = self._shard.oddities
         self._shard.close()
-        self._log.close()
+        if self._walk is not None:
+            self._walk.close()
         self._committed.close()
 
 

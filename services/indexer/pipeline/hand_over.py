@@ -1,8 +1,9 @@
 """Hand-over of a shard between the two followers, and when an epoch ends.
 
-Each shard has a lock, so every queue file has one builder. The task of the other query waits for it, warm, and goes on
-within a millisecond. Both queries keep to one clock: query 0 lets go at even multiples of the epoch's length, query 1 at
-odd ones. So a mixed state (a retried task, a simultaneous start) heals at the next multiple, without anybody agreeing.
+Each shard has a lock, so every queue file has one builder. The task of the other query waits for it, warm, and goes
+on within a millisecond. Both queries keep to one clock: query 0 lets go at even multiples of the epoch's length, query
+1 at odd ones. So a mixed state (a retried task, a simultaneous start) heals at the next multiple, without anybody
+agreeing on anything.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class HandOver:
         self._standby = FolderLock(plan.standby_path(shard))
         self._deadline = 0.0
         self._next_check = 0.0
+        self._over = False
         self._parent = os.getppid()
 
     def acquire(self) -> float:
@@ -54,13 +56,14 @@ class HandOver:
     def is_over(self) -> bool:
         """Whether the epoch's time is over and somebody waits for the shard: otherwise going on leaves no gap."""
         now = time.monotonic()
-        if now < self._deadline or now < self._next_check:
-            return False
+        if self._over or now < self._deadline or now < self._next_check:
+            return self._over
         self._next_check = now + _STANDBY_CHECK_S
         if self._standby.try_acquire():
             self._standby.unlock()
-            return False
-        return True
+        else:
+            self._over = True
+        return self._over
 
     @property
     def seconds_left(self) -> float:
@@ -71,3 +74,12 @@ class HandOver:
         """Let the next one in."""
         self._lock.release()
         self._standby.release()
+
+
+def is_followed(plan: EpochPlan, shard: int) -> bool:
+    """Whether somebody holds the shard."""
+    lock = FolderLock(plan.lock_path(shard))
+    try:
+        return not lock.try_acquire()
+    finally:
+        lock.release()

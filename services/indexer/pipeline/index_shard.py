@@ -14,9 +14,7 @@ class IndexShard:
     """Builds the key index, for the holder of its lock."""
 
     def __init__(self, plan: EpochPlan, storage: Storage) -> None:
-        self._index = KeyIndex(
-            plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage
-        )
+        self._index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
         self.damages = 0
         self.oddities = 0
 

@@ -5,8 +5,7 @@ Planning rows come from Spark's built-in `rate-micro-batch` source, one row a sh
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from .plan import EpochPlan
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 FOLLOWERS = 2  # queries: one follows, the other stands by, warm
 _TASK_FAILURES = 4  # local[n] never retries a failed task, local[n,4] does
@@ -32,7 +31,7 @@ log = structlog.get_logger()
 
 
 def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
-    """The Spark session of the pipeline. Each following task of both queries has a slot, and its Python worker is warm."""
+    """The Spark session of the pipeline: a slot for each following task of both queries, and warm Python workers."""
     slots = plan.tasks * FOLLOWERS
     master = settings.spark_master or f"local[{slots},{_TASK_FAILURES}]"
     options = {
@@ -47,7 +46,7 @@ def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
         "spark.python.unix.domain.socket.enabled": "true",  # over TCP each task loses 42 ms to delayed ACKs
         "spark.python.daemon.module": "services.indexer.pipeline.daemon",
         "spark.driver.memory": f"{settings.spark_driver_memory_mb}m",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xss4m",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.retainedJobs": "8",
@@ -80,7 +79,7 @@ def start_query(session: SparkSession, plan: EpochPlan, follower: int, checkpoin
     return (
         indexed.writeStream.queryName(f"follower-{follower}")
         .option("checkpointLocation", checkpoint.as_uri())
-        .foreachBatch(record_progress)
+        .foreachBatch(record_progress(plan))
         .start()
     )
 
@@ -105,22 +104,31 @@ def follow(plan: EpochPlan, follower: int) -> Any:
     return tasks
 
 
-def record_progress(frame: DataFrame, epoch: int) -> None:
-    """What an epoch did, as one event."""
-    rows = [row.asDict() for row in frame.collect()]
-    if not rows:
-        return
-    log.info(
-        "epoch_finished",
-        epoch=epoch,
-        follower=rows[0]["follower"],
-        term=max(row["term"] for row in rows),
-        watermark=min(row["end_offset"] for row in rows),
-        records=sum(row["records"] for row in rows),
-        chunks=sum(row["chunks"] for row in rows),
-        damages=sum(row["damages"] for row in rows),
-        oddities=sum(row["oddities"] for row in rows),
-        waited_s=round(max(row["waited_s"] for row in rows), 4),
-        held_s=round(max(row["held_s"] for row in rows), 4),
-    )
-    sys.stdout.flush()
+def record_progress(plan: EpochPlan) -> Callable[[DataFrame, int], None]:
+    """The function for foreachBatch: run an epoch, and tell what it did as one event."""
+
+    def record(frame: DataFrame, epoch: int) -> None:
+        if plan.stop_flag.exists():
+            return
+        try:
+            rows = [row.asDict() for row in frame.collect()]
+        except Exception:
+            if plan.stop_flag.exists():  # interrupted by the stop: Spark overflows its stack over this exception's text
+                return
+            raise
+        log.info(
+            "epoch_finished",
+            epoch=epoch,
+            follower=rows[0]["follower"],
+            term=max(row["term"] for row in rows),
+            watermark=min(row["end_offset"] for row in rows),
+            records=sum(row["records"] for row in rows if row["shard"] < plan.shards),
+            keys=sum(row["records"] for row in rows if row["shard"] == plan.shards),
+            chunks=sum(row["chunks"] for row in rows),
+            damages=sum(row["damages"] for row in rows),
+            oddities=sum(row["oddities"] for row in rows),
+            waited_s=round(max(row["waited_s"] for row in rows), 4),
+            held_s=round(max(row["held_s"] for row in rows), 4),
+        )
+
+    return record

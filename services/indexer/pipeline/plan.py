@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.store.mapped_file_queue import size_on_disk
+from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.paths import StorePaths
 
 from .config import PipelineSettings
+
+_DEFAULT_SEGMENT_SIZE = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class EpochPlan:
     shards: int  # queue shards; the key index is shard number `shards`
     epoch_ms: int  # 0: drain what is committed and stop
     limit: int | None  # end of the log where no writer tells it
-    segment_size: int
+    segment_size: int | None  # None: as the files are, once there are any
     consume_queue_size: int
     batch_consume_queue_size: int
     index_slots: int
@@ -36,6 +38,11 @@ class EpochPlan:
     def tasks(self) -> int:
         """Following tasks of one query: the shards and the key index."""
         return self.shards + 1
+
+    def open_log(self) -> MappedFileQueue:
+        """The CommitLog, to read. StoreContradictionError when its files do not have the size that was set."""
+        size = self.segment_size or size_on_disk(self.paths.commit_log) or _DEFAULT_SEGMENT_SIZE
+        return MappedFileQueue(self.paths.commit_log, size)
 
     @property
     def stop_flag(self) -> Path:
@@ -68,7 +75,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         shards=settings.shards,
         epoch_ms=0 if settings.once else settings.epoch_ms,
         limit=limit,
-        segment_size=size("commit_log_segment_size_bytes", paths.commit_log),
+        segment_size=settings.commit_log_segment_size_bytes,
         consume_queue_size=-(-queue_size // 20) * 20,
         batch_consume_queue_size=size("batch_consume_queue_file_size_bytes", paths.batch_consume_queue),
         index_slots=settings.index_slots,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.truncate import truncate_queue
@@ -74,7 +74,7 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: b
 
 
 def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """After a power cut the newest index file may hold any mix of old and new pages, unless it was synced to its end."""
+    """After a power cut the newest index file may hold any mix of old and new pages, unless synced to its end."""
     shard = plan.shards
     if marks.intended(shard) == marks.durable(shard):
         return

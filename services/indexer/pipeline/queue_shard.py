@@ -40,7 +40,7 @@ class QueueShard:
         """The walk of this shard: its own rows only, their bodies verified, damaged ones marked."""
         return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards)
 
-    def begin(self, mark: int, *, intended: int) -> int:  # noqa: ARG002 - a shard of queues needs no repair
+    def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
         self._mark = mark
         self._builders.clear()
@@ -107,7 +107,10 @@ class QueueShard:
 
     def _tell(self, physical_offset: int, size: int, reason: str, **where: str | int | None) -> None:
         self.damages += self._ledger.record(
-            physical_offset=physical_offset, size=size, reason=reason, **where  # type: ignore[arg-type]
+            physical_offset=physical_offset,
+            size=size,
+            reason=reason,
+            **where,  # type: ignore[arg-type]
         )
 
     def _tell_faults(self, run: QueueRun) -> None:
@@ -133,8 +136,14 @@ class QueueShard:
     def _tell_oddity(self, run: QueueRun, oddity: Oddity) -> None:
         self.oddities += 1
         if oddity.reason in _UNBUILT:
-            where = {"topic": run.topic, "queue_id": run.queue_id, "queue_offset": oddity.queue_offset}
-            self._tell(oddity.physical_offset, oddity.size, oddity.reason, **where)
+            self._tell(
+                oddity.physical_offset,
+                oddity.size,
+                oddity.reason,
+                topic=run.topic,
+                queue_id=run.queue_id,
+                queue_offset=oddity.queue_offset,
+            )
 
     # -- durability -------------------------------------------------------------------------------------------------
 
