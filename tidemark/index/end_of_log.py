@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc
 from tidemark.index.log_walk import LogWalk
 from tidemark.store.checkpoint import Checkpoint
@@ -19,11 +22,13 @@ def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:
     if paths.checkpoint.exists() and paths.checkpoint.stat().st_size >= 4096:
         checkpoint = Checkpoint.open_read_only(paths.checkpoint)
         floor = checkpoint.committed_offset
+        floor = 0 if floor >> 63 else floor  # negative: a broker that never confirmed
         checkpoint.close()
     if paths.marks.exists():
-        marks = Marks.open_read_only(paths.marks)
-        floor = max(floor, marks.greatest_durable())
-        marks.close()
+        with contextlib.suppress(CorruptStoreError):  # killed while the file was made: nothing is marked yet
+            marks = Marks.open_read_only(paths.marks)
+            floor = max(floor, marks.greatest_durable())
+            marks.close()
     return max(min(floor, log.capacity_end), log.min_offset)
 
 

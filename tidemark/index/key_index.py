@@ -6,6 +6,7 @@ read from a mapping of the file itself, so nothing of a file is held in memory.
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import mmap
 import os
@@ -89,12 +90,21 @@ class OpenIndexFile:
         wrong = np.flatnonzero(slots >= self.header.index_count)
         if not len(wrong):
             return
-        start = index_file.entry_at(self._slots, 0)
-        entries = self._bytes[start : start + (self._bytes.size - start) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
         values = slots[wrong]
         while (above := values >= self.header.index_count).any():
-            values[above] = entries["previous_entry"][values[above]]
+            values[above] = self._entries["previous_entry"][values[above]]
         self.write_slots(wrong.astype(np.int32), values)
+
+    @property
+    def _entries(self) -> NDArray[np.void]:
+        """The entries, entry 0 among them."""
+        return self._bytes[index_file.entry_at(self._slots, 0) :].view(ENTRY)
+
+    def entries_from(self, physical_offset: int) -> int:
+        """How many entries belong to records at or above *physical_offset*: the last ones, because records ascend."""
+        entries, end = self._entries, self.header.index_count
+        first = bisect.bisect_left(range(1, end), physical_offset, key=lambda i: int(entries[i]["physical_offset"]))
+        return end - 1 - first
 
     def flush(self) -> None:
         """fdatasync."""
@@ -117,7 +127,22 @@ class KeyIndex:
         self._storage = storage
         self._last: OpenIndexFile | None = None
         self.touched = False
+        self._skip = 0
         self._open_last()
+
+    def begin(self, mark: int) -> None:
+        """Go on at *mark*: keys of records at or above it that are there already are not put in once more.
+
+        They are of a chunk whose builder was killed between two writes of it.
+        """
+        self._skip = 0
+        for path in reversed(index_files(self._folder)):
+            file = OpenIndexFile(path, self._slots, self._storage, self._storage.open(path))
+            known, count = file.entries_from(mark), file.header.index_count - 1
+            file.close()
+            self._skip += known
+            if known < count:
+                break
 
     def _open_last(self) -> None:
         paths = index_files(self._folder)
@@ -173,7 +198,8 @@ class KeyIndex:
         hashes, rows = index_file.hash_keys(buffer, requests)
         physical = requests["physical_offset"][rows]
         times = requests["store_timestamp"][rows]
-        done = 0
+        done = min(self._skip, len(hashes))
+        self._skip -= done
         while done < len(hashes):
             last = self._writable()
             room = self._entries - last.header.index_count

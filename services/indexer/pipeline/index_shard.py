@@ -26,6 +26,7 @@ class IndexShard:
         """Take over at *mark*; where to build from. intended ≠ mark: the builder before was killed at work."""
         if intended != mark:
             self._index.repair()
+        self._index.begin(mark)
         return mark
 
     def truncate(self, physical_end: int) -> int:

@@ -1,0 +1,120 @@
+"""Plain builders of records, wire batches and small logs, from struct and zlib alone.
+
+No code of Tidemark's makes these bytes, so tests may compare its results with them.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MAGIC_V1, MAGIC_V2, MAGIC_BLANK = -626843481, -626843477, -875286124
+BORN_MS, STORE_MS = 1_700_000_000_000, 1_700_000_000_123
+BORN_HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 54321)
+STORE_HOST = bytes([192, 168, 7, 65]) + struct.pack(">i", 10911)
+BORN_HOST_V6 = bytes(15) + b"\x01" + struct.pack(">i", 54321)
+STORE_HOST_V6 = bytes.fromhex("105000000000000000050600300c326b") + struct.pack(">i", 10911)
+BODY_OF_CRC_0 = bytes.fromhex("9d0ad96d")  # zlib.crc32 of it is 0
+
+
+def properties(entries: Mapping[str, str]) -> bytes:
+    """``name U+0001 value U+0002`` for each entry."""
+    return "".join(f"{name}\x01{value}\x02" for name, value in entries.items()).encode()
+
+
+def record_bytes(
+    *,
+    topic: bytes = b"TopicTest",
+    body: bytes = b"Hello",
+    properties: bytes = b"",
+    queue_id: int = 0,
+    queue_offset: int = 0,
+    physical_offset: int = 0,
+    flag: int = 0,
+    sys_flag: int = 0,
+    born_timestamp: int = BORN_MS,
+    store_timestamp: int = STORE_MS,
+    born_host: bytes = BORN_HOST,
+    store_host: bytes = STORE_HOST,
+    reconsume_times: int = 0,
+    prepared_transaction_offset: int = 0,
+    body_crc: int | None = None,
+    magic: int = MAGIC_V1,
+) -> bytes:
+    """One record (spec 2.1); the host bits of sys_flag follow the hosts, body_crc None is computed."""
+    sys_flag |= (0x10 if len(born_host) == 20 else 0) | (0x20 if len(store_host) == 20 else 0)
+    crc = zlib.crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
+    rest = b"".join(
+        (
+            struct.pack(">iiiiqqiq", magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_timestamp),
+            born_host,
+            struct.pack(">q", store_timestamp),
+            store_host,
+            struct.pack(">iqi", reconsume_times, prepared_transaction_offset, len(body)),
+            body,
+            struct.pack(">h" if magic == MAGIC_V2 else ">B", len(topic)),
+            topic,
+            struct.pack(">h", len(properties)),
+            properties,
+        )
+    )
+    return struct.pack(">i", 4 + len(rest)) + rest
+
+
+def blank_bytes(bytes_left: int) -> bytes:
+    """The 8 bytes that end a file with *bytes_left* bytes left in it (spec 2.6)."""
+    return struct.pack(">ii", bytes_left, MAGIC_BLANK)
+
+
+def row_of_records(fields: Iterable[Mapping[str, Any]], *, base_offset: int = 0) -> bytes:
+    """Records back to back, the first at *base_offset*; each is told its place."""
+    row = b""
+    for one in fields:
+        row += record_bytes(**{"physical_offset": base_offset + len(row), **one})
+    return row
+
+
+class Placed(NamedTuple):
+    """A record where a log has it."""
+
+    physical_offset: int
+    data: bytes
+
+
+def write_log(
+    folder: Path, file_size: int, fields: Iterable[Mapping[str, Any]], *, first_offset: int = 0
+) -> list[Placed]:
+    """Files of a CommitLog with these records, rolled with blank records by the rule of spec 2.6."""
+    folder.mkdir(parents=True, exist_ok=True)
+    placed: list[Placed] = []
+    start, content = first_offset, b""
+
+    def finish() -> None:
+        (folder / f"{start:020d}").write_bytes(content.ljust(file_size, b"\0"))
+
+    for one in fields:
+        data = record_bytes(**{**one, "physical_offset": start + len(content)})
+        if len(data) + 8 > file_size - len(content):
+            content += blank_bytes(file_size - len(content))
+            finish()
+            start, content = start + file_size, b""
+            data = record_bytes(**{**one, "physical_offset": start})
+        placed.append(Placed(start + len(content), data))
+        content += data
+    finish()
+    return placed
+
+
+def wire_element(body: bytes, properties: bytes = b"", flag: int = 0) -> bytes:
+    """One element of a wire batch (spec 3.1)."""
+    size = 22 + len(body) + len(properties)
+    head = struct.pack(">iiiii", size, 0, 0, flag, len(body))
+    return head + body + struct.pack(">h", len(properties)) + properties
+
+
+def wire_batch(*elements: tuple[bytes, bytes, int]) -> bytes:
+    """A wire batch of (body, properties, flag)."""
+    return b"".join(wire_element(*element) for element in elements)

@@ -1,0 +1,33 @@
+"""Fixtures that several suites share, and the property tests' profile."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+GOLDEN = Path(__file__).parent / "conformance" / "data"
+
+settings.register_profile(  # the first call of a compiled loop compiles it
+    "tidemark", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tidemark")
+
+
+@pytest.fixture(scope="session")
+def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Unpacks a golden store once a run: golden_store("mixed/store"). Whoever writes to it works on a copy."""
+    unpacked: dict[str, Path] = {}
+
+    def unpack(name: str) -> Path:
+        if name not in unpacked:
+            folder = tmp_path_factory.mktemp(name.replace("/", "-"))
+            with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
+                archive.extractall(folder, filter="data")
+            unpacked[name] = folder / Path(name).name
+        return unpacked[name]
+
+    return unpack

@@ -1,0 +1,171 @@
+"""The pipeline as a process: real Spark, real files, a real writer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import write_log
+from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
+from tidemark.cli.local_stack import PIPELINE, WRITER, LocalStack
+from tidemark.client import Producer
+from tidemark.index.ledger import read_ledger
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+
+pytestmark = pytest.mark.spark
+GoldenStore = Callable[[str], Path]
+SIZES = {"index_slots": 500, "index_entries": 2000, "consume_queue_file_size_bytes": 4000}
+ENVIRONMENT = {f"TIDEMARK_{name.upper()}": str(value) for name, value in SIZES.items()} | {
+    "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": "65536",
+    "TIDEMARK_EPOCH_MS": "1000",
+}
+
+
+def run_once(root: Path, **settings: object) -> subprocess.CompletedProcess[str]:
+    """`python -m services.indexer pipeline --once` on *root*."""
+    environment = {f"TIDEMARK_{name.upper()}": str(value) for name, value in settings.items()}
+    return subprocess.run(
+        [sys.executable, "-m", "services.indexer", "pipeline", "--once"],
+        env={**os.environ, **environment, "TIDEMARK_STORE_ROOT": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def events(text: str) -> dict[str, dict[str, object]]:
+    """JSON log lines by event; the last of each."""
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return {line["event"]: line for line in lines}
+
+
+def watermark_of(root: Path) -> int:
+    path = StorePaths(root).marks
+    if not path.exists():
+        return 0
+    marks = Marks.open_read_only(path)
+    try:
+        return marks.watermark()
+    finally:
+        marks.close()
+
+
+def wait_for_watermark(root: Path, at_least: int, timeout_s: float = 60) -> None:
+    """Until everything below *at_least* may be read."""
+    deadline = time.monotonic() + timeout_s
+    while watermark_of(root) < at_least:
+        assert time.monotonic() < deadline, f"the watermark is {watermark_of(root)}, not {at_least}"
+        time.sleep(0.01)
+
+
+def rebuilt(root: Path, target: Path) -> Path:
+    """The same log, indexed by an epoch in this process."""
+    shutil.copytree(root / "commitlog", target / "commitlog")
+    shutil.copy(root / "checkpoint", target / "checkpoint")
+    shutil.copytree(root / "config", target / "config")
+    build(plan_of(target, **SIZES))
+    return target
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[LocalStack]:
+    """A writer and a pipeline on a new store."""
+    stack = LocalStack(tmp_path / "store", environment=ENVIRONMENT, services=(WRITER, PIPELINE))
+    stack.start()
+    yield stack
+    stack.stop()
+
+
+def send(stack: LocalStack, count: int, topic: str = "orders") -> int:
+    """*count* messages over four queues; the physical end of the last."""
+    with Producer(stack.writer_address) as producer:
+        sent = [producer.send(topic, f"message {i}".encode(), key=f"k{i}", tag="A") for i in range(count)]
+    return max(result.end_physical_offset for result in sent)
+
+
+def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_path: Path) -> None:
+    """The golden store's queues and index, rebuilt by Spark tasks, equal the broker's bytes."""
+    root = without_derived(golden_store("mixed/store"), tmp_path / "store")
+    done = run_once(root, **GOLDEN_SETTINGS["mixed/store"])
+    assert done.returncode == 0, done.stderr
+    assert queue_files(root) == queue_files(golden_store("mixed/store"))
+    assert index_contents(root) == index_contents(golden_store("mixed/store"))
+    assert events(done.stderr)["drain_finished"]["records"] == 2414
+
+
+def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_path: Path) -> None:
+    """A task's exception is the process's: exit status 1, one event that says why."""
+    write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
+    done = run_once(tmp_path, commit_log_segment_size_bytes=8192)
+    assert done.returncode == 1
+    assert "4096 bytes, the setting says 8192" in str(events(done.stderr)["pipeline_failed"]["message"])
+
+
+def test_bad_settings_are_told_and_exit_2(tmp_path: Path) -> None:
+    """Nothing is started."""
+    done = run_once(tmp_path, shards=0)
+    assert done.returncode == 2
+    assert "shards" in done.stderr
+
+
+def test_what_is_followed_equals_a_rebuild_over_hand_overs_kills_and_restarts(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    """Epochs of one second, a kill -9 of the pipeline, a stop in order: the same bytes as one pass over the log."""
+    root = stack.data
+    for _ in range(3):
+        wait_for_watermark(root, send(stack, 200))
+        time.sleep(1)
+    stack.services[PIPELINE].kill()
+    end = send(stack, 300)
+    stack.start_service(PIPELINE)
+    wait_for_watermark(root, end)
+    assert stack.services[PIPELINE].stop(30) == 0
+    marks = Marks.open_read_only(StorePaths(root).marks)
+    assert marks.watermark() == marks.durable_floor() == end
+    built = rebuilt(root, tmp_path / "rebuilt")
+    assert queue_files(root) == queue_files(built)
+    assert index_contents(root) == index_contents(built)
+    assert read_ledger(StorePaths(root).indexer) == []
+
+
+def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: LocalStack) -> None:
+    """The pipeline needs no restart."""
+    root = stack.data
+    wait_for_watermark(root, send(stack, 50))
+    stack.services[WRITER].kill()
+    stack.start_service(WRITER)
+    end = send(stack, 50)
+    wait_for_watermark(root, end)
+    marks = Marks.open_read_only(StorePaths(root).marks)
+    assert marks.term == 2
+
+
+def test_a_second_pipeline_on_the_same_store_is_refused(stack: LocalStack) -> None:
+    """One indexer at a time."""
+    wait_for_watermark(stack.data, send(stack, 1))
+    done = run_once(stack.data)
+    assert done.returncode == 1
+    assert events(done.stderr)["pipeline_failed"]["error"] == "StoreLockedError"
+
+
+def test_a_task_that_cannot_go_on_ends_the_process(stack: LocalStack) -> None:
+    """A queue folder of the wrong type: no silent, dead index, but exit status 1 and the peer's text."""
+    root = stack.data
+    wait_for_watermark(root, send(stack, 1))
+    for queue_id in range(4):
+        (root / "batchconsumequeue" / "payments" / str(queue_id)).mkdir(parents=True)
+    send(stack, 4, topic="payments")
+    pipeline = stack.services[PIPELINE]
+    assert pipeline.wait(60) == 1
+    assert any("should be SimpleCQ, but is BatchCQ" in line for line in pipeline.last_lines())

@@ -1,0 +1,86 @@
+"""Running the pipeline's epochs in this process, without Spark: what its tasks do, on any store and storage."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.epoch import Progress, run_epoch
+from services.indexer.pipeline.plan import EpochPlan, make_plan
+from services.indexer.pipeline.prepare import drop_units_behind, prepare
+from tidemark.index.end_of_log import durable_floor, find_end_of_log
+from tidemark.store.storage import DiskStorage, Storage
+
+GOLDEN_SETTINGS: dict[str, dict[str, Any]] = {  # sizes the broker of each golden store was set to
+    "mixed/store": {
+        "consume_queue_file_size_bytes": 20_000,
+        "batch_consume_queue_file_size_bytes": 46_000,
+        "index_slots": 500,
+        "index_entries": 2_000,
+    },
+    "killed/store-recovered": {
+        "consume_queue_file_size_bytes": 4_000,
+        "batch_consume_queue_file_size_bytes": 4_600,
+        "index_slots": 100,
+        "index_entries": 400,
+    },
+    "killed/store-killed": {
+        "consume_queue_file_size_bytes": 4_000,
+        "batch_consume_queue_file_size_bytes": 4_600,
+        "index_slots": 100,
+        "index_entries": 400,
+    },
+    "expired/store": {
+        "consume_queue_file_size_bytes": 2_000,
+        "batch_consume_queue_file_size_bytes": 2_300,
+        "index_slots": 100,
+        "index_entries": 400,
+    },
+}
+DERIVED = ("consumequeue", "batchconsumequeue", "index")
+
+
+def plan_of(root: Path, **settings: Any) -> EpochPlan:
+    """A draining plan for a store that nobody writes; its end is found as recovery finds it."""
+    return make_plan(PipelineSettings(store_root=root, once=True, **settings), limit=end_of(root))
+
+
+def end_of(root: Path) -> int:
+    """Where the log of a store that nobody writes ends."""
+    plan = make_plan(PipelineSettings(store_root=root, once=True))
+    log = plan.open_log()
+    end = find_end_of_log(log, durable_floor(plan.paths, log))
+    log.close()
+    return end
+
+
+def build(plan: EpochPlan, storage: Storage | None = None) -> list[Progress]:
+    """Prepare, and drain every shard, as `--once` does."""
+    storage = storage or DiskStorage()
+    storage.make_folder(plan.paths.indexer)
+    prepare(plan, storage)
+    if plan.limit is not None:
+        drop_units_behind(plan, plan.limit, storage)
+    return [run_epoch(plan, shard=shard, follower=0, storage=storage) for shard in range(plan.tasks)]
+
+
+def without_derived(store: Path, target: Path) -> Path:
+    """A copy of *store* without its queue files and index."""
+    return Path(shutil.copytree(store, target, ignore=shutil.ignore_patterns(*DERIVED)))
+
+
+def queue_files(root: Path) -> dict[str, bytes]:
+    """Every queue file by its path below *root*."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for folder in DERIVED[:2]
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file()
+    }
+
+
+def index_contents(root: Path) -> list[bytes]:
+    """The index files, oldest first; their names are times."""
+    return [path.read_bytes() for path in sorted((root / "index").iterdir())]

@@ -1,0 +1,128 @@
+"""Building queue files: units at their places, pre-blank heads, holes, repeats, restarts (spec 4.3, 5.3)."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidemark.format.dispatch_request import DISPATCH_REQUEST, RequestArray
+from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.storage import DiskStorage
+
+BLANK = bytes.fromhex("00000000000000007fffffff0000000000000000")  # spec 1.4
+
+
+def requests(*rows: tuple[int, int], size: int = 100) -> RequestArray:
+    """Rows of (physical offset, queue offset)."""
+    made = np.zeros(len(rows), DISPATCH_REQUEST)
+    for row, (physical_offset, queue_offset) in zip(made, rows, strict=True):
+        row["physical_offset"], row["queue_offset"], row["message_size"] = physical_offset, queue_offset, size
+        row["tags_code"], row["base_offset"], row["batch_size"] = -queue_offset, queue_offset, 1
+    return made
+
+
+def unit(physical_offset: int, queue_offset: int, size: int = 100) -> bytes:
+    return struct.pack(">qiq", physical_offset, size, -queue_offset)
+
+
+def simple(folder: Path, *, mark: int = 0, file_size: int = 200) -> ConsumeQueueBuilder:
+    return ConsumeQueueBuilder(MappedFileQueue(folder, file_size, DiskStorage()), mark=mark)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name.lstrip("0") or "0": path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_unit_n_lies_at_byte_20_n_over_the_edges_of_files(tmp_path: Path) -> None:
+    """25 units in files of ten."""
+    assert simple(tmp_path).build(requests(*((100 * i, i) for i in range(25)))) == []
+    data = b"".join(content(tmp_path).values())
+    assert data == b"".join(unit(100 * i, i) for i in range(25)).ljust(600, b"\0")
+
+
+def test_a_queue_that_begins_above_zero_has_a_pre_blank_head_in_its_first_file(tmp_path: Path) -> None:
+    """First unit 13: the file that holds it starts at unit 10 (OWN5 of the peer's list, small)."""
+    simple(tmp_path).build(requests((5000, 13), (5100, 14)))
+    assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13) + unit(5100, 14)).ljust(200, b"\0")}
+
+
+def test_a_hole_gets_pre_blank_units_and_is_told(tmp_path: Path) -> None:
+    """Records 1 and 2 are damaged: their units are blank, numbering holds."""
+    builder = simple(tmp_path)
+    oddities = builder.build(requests((0, 0), (300, 3)))
+    assert content(tmp_path)["0"][:80] == unit(0, 0) + BLANK * 2 + unit(300, 3)
+    assert [(odd.reason, odd.queue_offset) for odd in oddities] == [("QUEUE_HOLE", 3)]
+
+
+def test_a_hole_too_wide_for_its_bytes_is_damage_and_builds_nothing(tmp_path: Path) -> None:
+    """Between two records 200 bytes apart at most two can be missing: the queue offset itself is wrong."""
+    builder = simple(tmp_path)
+    oddities = builder.build(requests((0, 0), (200, 1 << 60), (300, 1)))
+    assert content(tmp_path)["0"][:60] == unit(0, 0) + unit(300, 1) + bytes(20)
+    assert [odd.reason for odd in oddities] == ["QUEUE_OFFSET"]
+
+
+def test_numbering_that_began_anew_is_appended_as_the_peer_does(tmp_path: Path) -> None:
+    """Queue offset 0 has no order check there; what follows it is a repeat and is left out (spec 4.3 QUIRK)."""
+    builder = simple(tmp_path)
+    builder.build(requests((0, 0), (100, 1)))
+    oddities = builder.build(requests((200, 0), (300, 1), (400, 2), (500, 3)))
+    assert content(tmp_path)["0"][:80] == unit(0, 0) + unit(100, 1) + unit(200, 0) + unit(500, 3)
+    assert [odd.reason for odd in oddities] == ["QUEUE_RESTART", "QUEUE_REPEAT"]
+
+
+def test_building_again_from_an_earlier_mark_gives_the_same_bytes(tmp_path: Path) -> None:
+    """A builder that did not come to publish leaves units behind its mark; the next writes them again."""
+    rows = [(100 * i, i) for i in range(25)]
+    simple(tmp_path).build(requests(*rows))
+    before = content(tmp_path)
+    assert simple(tmp_path, mark=700).build(requests(*rows[7:])) == []
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("split", range(1, 24))
+def test_batches_of_any_size_give_the_same_files(tmp_path: Path, split: int) -> None:
+    """Building in two goes equals building in one."""
+    rows = [(100 * i, i + 7) for i in range(25)]
+    simple(tmp_path / "one").build(requests(*rows))
+    simple(tmp_path / "two").build(requests(*rows[:split]))
+    simple(tmp_path / "two", mark=100 * split).build(requests(*rows[split:]))
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+
+
+def test_a_batch_queue_appends_units_wherever_their_queue_offsets_are(tmp_path: Path) -> None:
+    """Two units a file; the file's name is a byte position (spec 5.1)."""
+    files = MappedFileQueue(tmp_path, 92, DiskStorage())
+    made = requests((0, 1000), (100, 1010), (200, 1020))
+    made["batch_size"], made["store_timestamp"] = 10, 77
+    assert BatchConsumeQueueBuilder(files, mark=0).build(made) == []
+    units = [
+        struct.pack(">qiqqqhii", physical_offset, 100, -base, 77, base, 10, -1, 0)
+        for physical_offset, base in ((0, 1000), (100, 1010), (200, 1020))
+    ]
+    assert content(tmp_path) == {"0": units[0] + units[1], "92": units[2] + bytes(46)}
+
+
+def test_a_batch_of_no_messages_gets_no_unit_and_is_told(tmp_path: Path) -> None:
+    """A unit of size zero would end the queue for every reader."""
+    files = MappedFileQueue(tmp_path, 460, DiskStorage())
+    made = requests((0, 0), (100, 1), (200, 1))
+    made["batch_size"][1] = 0
+    oddities = BatchConsumeQueueBuilder(files, mark=0).build(made)
+    assert [(odd.reason, odd.physical_offset) for odd in oddities] == [("BATCH_SIZE", 100)]
+    assert content(tmp_path)["0"][92:] == bytes(460 - 92)
+
+
+def test_a_batch_queue_goes_on_behind_its_mark(tmp_path: Path) -> None:
+    """Units at or above the mark are written again at the same place."""
+    rows = [(100 * i, i) for i in range(9)]
+    for folder, mark in (("one", None), ("two", 400)):
+        files = MappedFileQueue(tmp_path / folder, 92, DiskStorage())
+        BatchConsumeQueueBuilder(files, mark=0).build(requests(*rows))
+        if mark is not None:
+            BatchConsumeQueueBuilder(files, mark=mark).build(requests(*rows[mark // 100 :]))
+    assert content(tmp_path / "one") == content(tmp_path / "two")

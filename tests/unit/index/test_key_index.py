@@ -1,0 +1,160 @@
+"""The key index as a run of files: rolls, repair after a kill, truncation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.builders import properties, row_of_records
+from tidemark.errors import StoreContradictionError
+from tidemark.format import index_file
+from tidemark.format.check import Checker
+from tidemark.format.index_file import Header, file_size, find_entries, key_hash
+from tidemark.index.key_index import KeyIndex, index_files
+from tidemark.store.storage import DiskStorage
+
+SLOTS, ENTRIES = 16, 40
+
+
+def open_index(folder: Path) -> KeyIndex:
+    return KeyIndex(folder, slots=SLOTS, entries=ENTRIES, storage=DiskStorage())
+
+
+def walk(count: int, first: int = 0) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Records with two keys each, `k<i mod 5>` and `only<i>`; the buffer, its rows, their places."""
+    log = row_of_records(
+        {"properties": properties({"UNIQ_KEY": f"only{i}", "KEYS": f"k{i % 5}"})} for i in range(first, first + count)
+    )
+    buffer = np.frombuffer(bytearray(log), np.uint8)
+    rows = Checker().check(buffer, base_offset=0).requests.copy()
+    return buffer, rows, rows["physical_offset"].tolist()
+
+
+def look_up(folder: Path, key: str) -> list[int]:
+    """Physical offsets of a key's hash over all files, newest first."""
+    found: list[int] = []
+    for path in reversed(index_files(folder)):
+        data = np.frombuffer(path.read_bytes(), np.uint8)
+        entries_at = index_file.entry_at(SLOTS, 0)
+        found += find_entries(
+            data[40:entries_at],
+            data[entries_at:],
+            index_file.decode_header(data[:40].tobytes()),
+            key_hash=key_hash("TopicTest", key),
+            begin_ms=0,
+            end_ms=1 << 62,
+            limit=100,
+        )
+    return found
+
+
+def test_every_key_is_found_over_the_edges_of_files(tmp_path: Path) -> None:
+    """100 records with two keys each, 39 keys a file: entry 0 is never used (spec 6.1)."""
+    buffer, rows, places = walk(100)
+    index = open_index(tmp_path)
+    assert index.append(buffer, rows) == 200
+    assert len(index_files(tmp_path)) == 6  # ceil(200 / 39)
+    assert all(path.stat().st_size == 40 + 4 * SLOTS + 20 * ENTRIES for path in index_files(tmp_path))
+    for i in (0, 19, 20, 99):
+        assert look_up(tmp_path, f"only{i}") == [places[i]]
+    assert look_up(tmp_path, "k3") == [places[i] for i in range(98, 0, -5)]
+
+
+@pytest.mark.parametrize("step", [1, 3, 7, 50])
+def test_files_do_not_depend_on_how_much_is_appended_at_once(tmp_path: Path, step: int) -> None:
+    """Few slots are written one by one, many in runs of pages: the bytes are the same."""
+    buffer, rows, _ = walk(100)
+    open_index(tmp_path / "one").append(buffer, rows)
+    index = open_index(tmp_path / "many")
+    for start in range(0, 100, step):
+        index.append(buffer, rows[start : start + step])
+    contents = [[path.read_bytes() for path in index_files(tmp_path / folder)] for folder in ("one", "many")]
+    assert contents[0] == contents[1]
+
+
+def test_many_slots_at_once_are_right(tmp_path: Path) -> None:
+    """A wide slot table is written in runs with gaps between them."""
+    buffer, rows, places = walk(300)
+    index = KeyIndex(tmp_path, slots=200_000, entries=1000, storage=DiskStorage())
+    index.append(buffer, rows)
+    data = np.frombuffer(index_files(tmp_path)[0].read_bytes(), np.uint8)
+    header = index_file.decode_header(data[:40].tobytes())
+    table, entries = data[40 : index_file.entry_at(200_000, 0)], data[index_file.entry_at(200_000, 0) :]
+    for i in range(300):
+        wanted = key_hash("TopicTest", f"only{i}")
+        found = find_entries(table, entries, header, key_hash=wanted, begin_ms=0, end_ms=1 << 62, limit=9)
+        assert found == [places[i]]
+
+
+def test_a_builder_killed_between_slots_and_header_is_repaired(tmp_path: Path) -> None:
+    """Slots that point at entries the header does not know lead back to those it knows."""
+    buffer, rows, places = walk(15)
+    index = open_index(tmp_path / "a")
+    index.append(buffer, rows[:10])
+    path = index_files(tmp_path / "a")[0]
+    header = path.read_bytes()[:40]
+    index.append(buffer, rows[10:])
+    whole = path.read_bytes()
+    path.write_bytes(header + whole[40:])  # killed before the header was written
+    again = open_index(tmp_path / "a")
+    again.repair()
+    assert look_up(tmp_path / "a", "k0") == [places[5], places[0]]
+    again.append(buffer, rows[10:])
+    assert path.read_bytes() == whole
+
+
+def test_truncation_drops_files_that_know_cut_records_and_says_where_to_go_on(tmp_path: Path) -> None:
+    """What is built from there equals an index that never saw more."""
+    buffer, rows, places = walk(100)
+    index = open_index(tmp_path / "a")
+    index.append(buffer, rows)
+    resume = index.truncate(places[70])
+    assert resume in places
+    index.append(buffer, rows[places.index(resume) : 70])
+    assert look_up(tmp_path / "a", "only70") == []
+    assert look_up(tmp_path / "a", "only69") == [places[69]]
+    assert look_up(tmp_path / "a", "k3") == [places[i] for i in range(68, 0, -5)]
+
+
+def test_names_of_files_ascend_even_when_made_in_one_millisecond(tmp_path: Path) -> None:
+    """17 digits of local time, each at least one millisecond after the one before."""
+    buffer, rows, _ = walk(100)
+    open_index(tmp_path).append(buffer, rows)
+    names = [path.name for path in index_files(tmp_path)]
+    assert all(len(name) == 17 and name.isdigit() for name in names)
+    assert names == sorted(set(names))
+
+
+def test_files_of_another_size_are_refused(tmp_path: Path) -> None:
+    """Slots and entries are settings that the files cannot tell."""
+    (tmp_path / "20260101000000000").write_bytes(bytes(file_size(SLOTS, ENTRIES) + 20))
+    with pytest.raises(StoreContradictionError):
+        open_index(tmp_path)
+
+
+def test_a_file_cut_off_at_birth_is_removed(tmp_path: Path) -> None:
+    """A crash while it was made leaves it empty."""
+    (tmp_path / "20260101000000000").write_bytes(b"")
+    open_index(tmp_path)
+    assert index_files(tmp_path) == []
+
+
+def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
+    """Its first entry's time counts from the old file's end (spec 6.2 QUIRK), its header from the entry itself."""
+    buffer, rows, _ = walk(25)
+    rows["store_timestamp"] = 1_700_000_000_000 + 3000 * np.arange(25)
+    open_index(tmp_path).append(buffer, rows)
+    second = index_files(tmp_path)[1].read_bytes()
+    header = index_file.decode_header(second)
+    assert header == Header(
+        begin_timestamp=int(rows["store_timestamp"][19]),
+        end_timestamp=int(rows["store_timestamp"][24]),
+        begin_physical_offset=int(rows["physical_offset"][19]),
+        end_physical_offset=int(rows["physical_offset"][24]),
+        hash_slot_count=header.hash_slot_count,
+        index_count=12,  # 50 keys: 39 in the first file, 11 here
+    )
+    first_entry = np.frombuffer(second, index_file.ENTRY, count=1, offset=index_file.entry_at(SLOTS, 1))[0]
+    assert first_entry["time_difference"] == 0  # key 40 belongs to record 19, as key 39 that ended the first file

@@ -1,0 +1,136 @@
+"""The walk over a log: parts, rolls, damage below the floor, the torn end above it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Placed, write_log
+from tidemark.format.check import Checker, Crc
+from tidemark.index.log_walk import Damage, LogWalk
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+FILE_SIZE = 4096
+
+
+def make_log(folder: Path, count: int = 60, body: bytes = b"0123456789" * 5) -> list[Placed]:
+    """*count* records of one queue in 4 KiB files."""
+    return write_log(folder, FILE_SIZE, ({"body": body, "queue_offset": i} for i in range(count)))
+
+
+def end_of(placed: list[Placed]) -> int:
+    return placed[-1].physical_offset + len(placed[-1].data)
+
+
+def walk_all(
+    folder: Path, *, floor: int, chunk: int = 1 << 16, position: int = 0
+) -> tuple[list[int], list[Damage], int]:
+    """Physical offsets seen, damage told, and where the walk ended."""
+    log = MappedFileQueue(folder, FILE_SIZE)
+    walk = LogWalk(log, position, Checker(crc=Crc.STOPS), chunk_size_bytes=chunk)
+    seen: list[int] = []
+    damages: list[Damage] = []
+    for part in walk.parts(limit=log.capacity_end, floor=floor):
+        seen.extend(part.requests["physical_offset"].tolist())
+        damages.extend(part.damages)
+    return seen, damages, walk.position
+
+
+def overwrite(folder: Path, at: int, data: bytes) -> None:
+    with (folder / f"{at - at % FILE_SIZE:020d}").open("r+b") as file:
+        file.seek(at % FILE_SIZE)
+        file.write(data)
+
+
+@pytest.mark.parametrize("chunk", [200, 256, 1000, 4096, 1 << 16])
+def test_every_record_is_seen_once_in_order_whatever_the_chunk(tmp_path: Path, chunk: int) -> None:
+    """Chunks cut records; rolls end files; nothing is lost or doubled."""
+    placed = make_log(tmp_path)
+    seen, damages, end = walk_all(tmp_path, floor=0, chunk=chunk)
+    assert seen == [record.physical_offset for record in placed]
+    assert damages == []
+    assert end == end_of(placed)
+
+
+def test_a_record_longer_than_the_chunk_is_read_whole(tmp_path: Path) -> None:
+    """The buffer grows to the record."""
+    placed = make_log(tmp_path, count=3, body=bytes(1500))
+    assert walk_all(tmp_path, floor=0, chunk=128)[0] == [record.physical_offset for record in placed]
+
+
+def test_the_walk_stops_at_the_limit(tmp_path: Path) -> None:
+    """Nothing at or above the committed offset is looked at."""
+    placed = make_log(tmp_path)
+    log = MappedFileQueue(tmp_path, FILE_SIZE)
+    walk = LogWalk(log, 0, Checker())
+    limit = placed[7].physical_offset
+    parts = [part.requests["physical_offset"].tolist() for part in walk.parts(limit=limit, floor=limit)]
+    assert sum(parts, []) == [record.physical_offset for record in placed[:7]]
+    assert walk.position == limit
+
+
+@pytest.mark.parametrize(
+    ("byte", "reason"), [(4, "MAGIC"), (0, "LENGTH"), (30, "POSITION"), (90, "BODY_CRC"), (87, "LENGTH")]
+)
+def test_a_bad_record_above_the_floor_ends_the_log(tmp_path: Path, byte: int, reason: str) -> None:
+    """A torn tail is the end, whatever is torn."""
+    placed = make_log(tmp_path)
+    bad = placed[20]
+    overwrite(tmp_path, bad.physical_offset + byte, bytes([bad.data[byte] ^ 0x11]))
+    seen, damages, end = walk_all(tmp_path, floor=bad.physical_offset)
+    assert seen == [record.physical_offset for record in placed[:20]]
+    assert damages == []
+    assert end == bad.physical_offset
+
+
+@pytest.mark.parametrize(
+    ("byte", "reason"), [(4, "MAGIC"), (0, "LENGTH"), (30, "POSITION"), (90, "BODY_CRC"), (87, "LENGTH")]
+)
+def test_a_bad_record_below_the_floor_is_told_and_the_log_behind_it_is_read(
+    tmp_path: Path, byte: int, reason: str
+) -> None:
+    """Damage is reported with its place, size and reason; nothing else is lost."""
+    placed = make_log(tmp_path)
+    bad = placed[20]
+    overwrite(tmp_path, bad.physical_offset + byte, bytes([bad.data[byte] ^ 0x11]))
+    seen, damages, end = walk_all(tmp_path, floor=end_of(placed))
+    assert seen == [record.physical_offset for record in placed if record is not bad]
+    assert damages == [Damage(bad.physical_offset, len(bad.data), reason)]
+    assert end == end_of(placed)
+
+
+def test_a_damaged_blank_record_costs_only_the_rest_of_its_file(tmp_path: Path) -> None:
+    """The walk goes on with the next file."""
+    placed = make_log(tmp_path)
+    last_of_first = max(record.physical_offset + len(record.data) for record in placed if record.physical_offset < 4096)
+    overwrite(tmp_path, last_of_first, bytes(8))
+    seen, damages, _ = walk_all(tmp_path, floor=end_of(placed))
+    assert seen == [record.physical_offset for record in placed]
+    assert damages == [Damage(last_of_first, FILE_SIZE - last_of_first, "MAGIC")]
+
+
+def test_stale_bytes_behind_the_end_are_not_taken_for_records(tmp_path: Path) -> None:
+    """A whole record of an older generation, right but for its position, ends the log."""
+    placed = make_log(tmp_path, count=5)
+    overwrite(tmp_path, end_of(placed), placed[2].data)
+    seen, damages, end = walk_all(tmp_path, floor=0)
+    assert (len(seen), damages, end) == (5, [], end_of(placed))
+
+
+def test_a_missing_file_below_the_floor_is_damage(tmp_path: Path) -> None:
+    """The hole is told, and the files behind it are read."""
+    placed = make_log(tmp_path)
+    (tmp_path / f"{FILE_SIZE:020d}").unlink()
+    log = MappedFileQueue(tmp_path, FILE_SIZE)
+    walk = LogWalk(log, 0, Checker())
+    parts = list(walk.parts(limit=end_of(placed), floor=end_of(placed)))
+    damages = [damage for part in parts for damage in part.damages]
+    assert damages == [Damage(FILE_SIZE, FILE_SIZE, "FILE_MISSING")]
+    assert walk.position == end_of(placed)
+
+
+def test_a_log_that_begins_above_zero_is_read_from_its_first_file(tmp_path: Path) -> None:
+    """Expired files are no damage."""
+    placed = write_log(tmp_path, FILE_SIZE, ({"queue_offset": i} for i in range(5)), first_offset=3 * FILE_SIZE)
+    assert walk_all(tmp_path, floor=0)[0] == [record.physical_offset for record in placed]

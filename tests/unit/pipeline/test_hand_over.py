@@ -1,0 +1,81 @@
+"""Hand-over between the two followers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.hand_over import HandOver, is_followed, seconds_to_deadline
+from services.indexer.pipeline.plan import EpochPlan, make_plan
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> EpochPlan:
+    made = make_plan(PipelineSettings(store_root=tmp_path, epoch_ms=100))
+    made.paths.indexer.mkdir(parents=True)
+    return made
+
+
+@pytest.mark.parametrize("now", [0.0, 0.1, 4.999, 5.0, 7.3, 9.999, 1_000_003.7])
+def test_the_followers_let_go_half_a_period_apart(now: float) -> None:
+    """Whenever they took over: one at even, the other at odd multiples of the epoch."""
+    deadlines = [now + seconds_to_deadline(now, follower=follower, epoch_ms=5000) for follower in (0, 1)]
+    assert deadlines[0] % 10 == pytest.approx(0, abs=1e-6) or deadlines[0] % 10 == pytest.approx(10, abs=1e-6)
+    assert deadlines[1] % 10 == pytest.approx(5, abs=1e-6)
+    assert all(now < deadline <= now + 10 for deadline in deadlines)
+
+
+def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -> None:
+    """The standby goes on as soon as the holder lets go."""
+    first = HandOver(plan, 0, 0)
+    first.acquire()
+    taken = threading.Event()
+    second = HandOver(plan, 0, 1)
+    waiter = threading.Thread(target=lambda: (second.acquire(), taken.set()))
+    waiter.start()
+    assert not taken.wait(0.1)
+    first.release()
+    assert taken.wait(1)
+    waiter.join()
+    second.release()
+
+
+def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
+    """Letting go would leave a gap; with a standby it is over, and stays so."""
+    holder = HandOver(plan, 0, 0)
+    holder.acquire()
+    time.sleep(0.25)  # beyond two epochs of 100 ms
+    assert not holder.is_over()
+    standby = HandOver(plan, 0, 1)
+    waiter = threading.Thread(target=standby.acquire)
+    waiter.start()
+    deadline = time.monotonic() + 2
+    while not holder.is_over() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert holder.is_over()
+    assert holder.is_over()
+    holder.release()
+    waiter.join()
+    standby.release()
+
+
+def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> None:
+    """A health check needs no other word."""
+    holder = HandOver(plan, 1, 0)
+    assert not is_followed(plan, 1)
+    holder.acquire()
+    assert is_followed(plan, 1)
+    holder.release()
+    assert not is_followed(plan, 1)
+
+
+def test_the_stop_flag_ends_every_epoch(plan: EpochPlan) -> None:
+    """Tasks are asked to end before Spark stops the query."""
+    holder = HandOver(plan, 0, 0)
+    assert not holder.is_stopping()
+    plan.stop_flag.touch()
+    assert holder.is_stopping()
