@@ -40,3 +40,8 @@ class PipelineSettings(BaseSettings):
     )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether tasks run on this host."""
+        return not self.spark_master or self.spark_master.startswith("local")

@@ -50,8 +50,11 @@ class HandOver:
         return now - began
 
     def is_stopping(self) -> bool:
-        """Whether the whole pipeline ends: told so, or the daemon that made this process is gone."""
-        return self._plan.stop_flag.exists() or os.getppid() != self._parent
+        """Whether the whole pipeline ends: told so, or the driver or the daemon that made this process is gone."""
+        if self._plan.stop_flag.exists() or os.getppid() != self._parent:
+            return True
+        driver = self._plan.driver_pid
+        return driver is not None and not os.path.exists(f"/proc/{driver}") and os.path.exists("/proc/self")
 
     def is_over(self) -> bool:
         """Whether the epoch's time is over and somebody waits for the shard: otherwise going on leaves no gap."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class EpochPlan:
     index_entries: int
     chunk_size: int
     durable_interval_ms: int
+    driver_pid: int | None  # tasks end with it; None where they run on other hosts
 
     @property
     def paths(self) -> StorePaths:
@@ -82,6 +84,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         index_entries=settings.index_entries,
         chunk_size=settings.chunk_size_bytes,
         durable_interval_ms=settings.durable_interval_ms,
+        driver_pid=os.getpid() if settings.is_local else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""A builder that dies at any of its writes, and a start again: the same queue bytes, the same answers from the index."""
+"""A builder that dies at any of its writes, and a start again: the same queue and index bytes."""
 
 from __future__ import annotations
 

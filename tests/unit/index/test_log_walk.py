@@ -65,8 +65,9 @@ def test_the_walk_stops_at_the_limit(tmp_path: Path) -> None:
     log = MappedFileQueue(tmp_path, FILE_SIZE)
     walk = LogWalk(log, 0, Checker())
     limit = placed[7].physical_offset
-    parts = [part.requests["physical_offset"].tolist() for part in walk.parts(limit=limit, floor=limit)]
-    assert sum(parts, []) == [record.physical_offset for record in placed[:7]]
+    parts = walk.parts(limit=limit, floor=limit)
+    seen = [place for part in parts for place in part.requests["physical_offset"].tolist()]
+    assert seen == [record.physical_offset for record in placed[:7]]
     assert walk.position == limit
 
 

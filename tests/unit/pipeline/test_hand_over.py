@@ -35,7 +35,12 @@ def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -
     first.acquire()
     taken = threading.Event()
     second = HandOver(plan, 0, 1)
-    waiter = threading.Thread(target=lambda: (second.acquire(), taken.set()))
+
+    def wait() -> None:
+        second.acquire()
+        taken.set()
+
+    waiter = threading.Thread(target=wait)
     waiter.start()
     assert not taken.wait(0.1)
     first.release()
