@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto format lint types test integration crash conformance check up down demo bench compose-test clean
+.PHONY: help sync lock proto docs format lint types test integration crash conformance check up down demo bench compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,9 @@ lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml (keeps v
 proto: $(SYNCED)  ## write tidemark/v1 again from proto/
 	PATH="$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc --proto_path=proto --proto_path="$$(echo .venv/lib/python3*/site-packages)" \
 	    --python_out=. --pyi_out=. --grpc_python_out=. --mypy_grpc_out=. $(PROTOS)
+
+docs: $(SYNCED)  ## write the generated parts of docs/ again
+	$(BIN)/python -m scripts.settings_table
 
 format: $(SYNCED)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import datetime
-import mmap
 import os
 from pathlib import Path
 
@@ -44,8 +43,7 @@ class OpenIndexFile:
         self._slots = slots
         self._storage = storage
         self._descriptor = descriptor
-        self._mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        self._bytes: U8Array = np.frombuffer(self._mapping, np.uint8)
+        self._bytes: U8Array = np.asarray(np.memmap(path, np.uint8, "r"))
         self.header = index_file.decode_header(self._bytes[:HEADER_SIZE].tobytes())
 
     @property
@@ -111,9 +109,8 @@ class OpenIndexFile:
         self._storage.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """Close; views of the mapping that are still about keep it alive."""
+        """Close; the mapping goes with the last view of it."""
         self._bytes = np.empty(0, np.uint8)
-        self._mapping.close()
         os.close(self._descriptor)
 
 

@@ -6,8 +6,6 @@ build run this module, so that no service compiles; Spark's daemon runs it befor
 
 from __future__ import annotations
 
-import mmap
-
 import numpy as np
 
 from tidemark.format import index_file
@@ -26,17 +24,15 @@ def warm_up() -> None:
     find_next_record(buffer, base_offset=0)
     shard_of(b"warm", 0, 2)
     hashes, rows = index_file.hash_keys(buffer, requests)
-    with mmap.mmap(-1, mmap.PAGESIZE) as memory:
-        slots = np.frombuffer(memory, np.uint8)
-        slots.flags.writeable = False
-        index_file.make_entries(
-            index_file.Header(),
-            slots[40:80],
-            hashes=hashes,
-            physical_offsets=requests["physical_offset"][rows],
-            store_timestamps=requests["store_timestamp"][rows],
-        )
-        del slots
+    slots = np.zeros(40, np.uint8)
+    slots.flags.writeable = False  # as a mapped file's
+    index_file.make_entries(
+        index_file.Header(),
+        slots,
+        hashes=hashes,
+        physical_offsets=requests["physical_offset"][rows],
+        store_timestamps=requests["store_timestamp"][rows],
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class PipelineSettings(BaseSettings):
         cli_implicit_flags=True,
     )
 
-    store_root: Path = Field(Path("data/store"), description="root of the store")
+    store_root: Path = Field(Path("data"), description="the store's directory")
     once: bool = Field(False, description="index what is committed, publish, and exit")
     epoch_ms: int = Field(30_000, ge=0, le=3_600_000, description="how long a task follows; 0: drain and stop")
     shards: int = Field(2, ge=1, le=64, description="tasks that share the queues; the key index is one more")
@@ -30,8 +30,12 @@ class PipelineSettings(BaseSettings):
     )
     consume_queue_file_size_bytes: int = Field(6_000_000, ge=20, description="size of a ConsumeQueue file")
     batch_consume_queue_file_size_bytes: int = Field(13_800_000, ge=46, description="size of a BatchConsumeQueue file")
-    index_slots: int = Field(5_000_000, ge=1, description="slots of an index file")
-    index_entries: int = Field(20_000_000, ge=2, description="entries of an index file; the first is never used")
+    index_slots: int | None = Field(
+        None,
+        ge=1,
+        description="slots of an index file; unset: 5000000, or what the files' size says at 4 entries a slot",
+    )
+    index_entries: int | None = Field(None, ge=2, description="entries of an index file; unset: four times the slots")
     chunk_size_bytes: int = Field(
         8 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes"
     )
@@ -39,7 +43,7 @@ class PipelineSettings(BaseSettings):
         1_000, ge=10, description="how often built files are synced and durable marks move"
     )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
-    log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR")
+    log_level: str = Field("info", description="debug, info, warning or error")
 
     @property
     def is_local(self) -> bool:

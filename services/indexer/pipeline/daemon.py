@@ -1,4 +1,4 @@
-"""Spark's Python daemon with everything loaded that a task needs: workers are forked from it, warm, and share its pages."""
+"""Spark's Python daemon with all that a task needs loaded: workers are forked from it, warm, and share its pages."""
 
 from __future__ import annotations
 

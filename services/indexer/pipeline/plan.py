@@ -6,12 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.paths import StorePaths
 
 from .config import PipelineSettings
 
 _DEFAULT_SEGMENT_SIZE = 1 << 30
+ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         chosen = int(getattr(settings, name))
         return chosen if name in settings.model_fields_set else (_first_size(folder) or chosen)
 
+    slots = settings.index_slots or _slots_on_disk(paths.index) or DEFAULT_SLOTS
     queue_size = size("consume_queue_file_size_bytes", paths.consume_queue)
     return EpochPlan(
         root=paths.root,
@@ -80,12 +83,21 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         segment_size=settings.commit_log_segment_size_bytes,
         consume_queue_size=-(-queue_size // 20) * 20,
         batch_consume_queue_size=size("batch_consume_queue_file_size_bytes", paths.batch_consume_queue),
-        index_slots=settings.index_slots,
-        index_entries=settings.index_entries,
+        index_slots=slots,
+        index_entries=settings.index_entries or ENTRIES_A_SLOT * slots,
         chunk_size=settings.chunk_size_bytes,
         durable_interval_ms=settings.durable_interval_ms,
         driver_pid=os.getpid() if settings.is_local else None,
     )
+
+
+def _slots_on_disk(folder: Path) -> int | None:
+    """Slots of the index files that exist, if these have RocketMQ's proportion of entries to slots."""
+    size = size_on_disk(folder)
+    if size is None:
+        return None
+    slots, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)
+    return slots if rest == 0 else None
 
 
 def _first_size(folder: Path) -> int | None:
