@@ -49,7 +49,9 @@ def record_bytes(
     crc = zlib.crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
     rest = b"".join(
         (
-            struct.pack(">iiiiqqiq", magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_timestamp),
+            struct.pack(
+                ">iiiiqqiq", magic, crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_timestamp
+            ),
             born_host,
             struct.pack(">q", store_timestamp),
             store_host,

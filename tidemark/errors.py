@@ -32,7 +32,7 @@ Fact = str | int | float | bool | None
 class StoreError(Exception):
     """Any failure Tidemark names. *facts* are keyword arguments: physical_offset=, path=, limit=, ..."""
 
-    def __init__(self, message: str, **facts: Fact) -> None:
+    def __init__(self, message: str, /, **facts: Fact) -> None:
         super().__init__(message)
         self.message = message
         self.facts = facts

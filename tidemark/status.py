@@ -74,6 +74,6 @@ def status_of(error: BaseException) -> Status:
     return UNKNOWN
 
 
-def error_of(reason: str, message: str, **facts: errors.Fact) -> StoreError:
+def error_of(reason: str, message: str, /, **facts: errors.Fact) -> StoreError:
     """The exception a client raises for *reason* received over the wire."""
     return BY_REASON.get(reason, StoreError)(message, **facts)

@@ -1,7 +1,7 @@
 """Walk a buffer record by record: DispatchRequest rows, and why and where it stopped.
 
-spec 8.1, with body CRC verification, plus one rule of ours: a record's PHYSICALOFFSET equals its position (stale bytes of
-an older generation pass every other test).
+spec 8.1, with body CRC verification, plus one rule of ours: a record's PHYSICALOFFSET equals its position (stale bytes
+of an older generation pass every other test).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.record import MIN_RECORD_SIZE
 
 _SCRATCH_SIZE = 32_767 + 4  # the longest topic a V2 record can hold, and a queue id
+_MAX_BUFFER_SIZE = (1 << 31) - 1  # places in rows are i4
 
 
 class Crc(enum.IntEnum):
@@ -57,14 +58,14 @@ class Checker:
     ) -> CheckResult:
         """Walk buffer[start:end].
 
-        buffer       uint8; base_offset: physical offset of its byte 0
+        buffer       uint8, contiguous, less than 2 GiB; base_offset: physical offset of its byte 0
         file_end     where the segment ends, in the buffer's count; None when unknown. A blank record must reach it, no
                      record may pass it
-        raises       nothing for bad bytes: they are an outcome. ValueError for a negative base_offset
+        raises       nothing for bad bytes: they are an outcome. ValueError for a negative base_offset and for a stretch
+                     that is not within the buffer
         """
-        if base_offset < 0:
-            raise ValueError(f"base_offset is {base_offset}")
         stop = buffer.size if end is None else end
+        _require_stretch(buffer, base_offset, start, stop)
         wanted = min(self._max_rows, (stop - start) // MIN_RECORD_SIZE + 1)
         if self._rows.size < wanted:
             self._rows = np.empty(wanted, DISPATCH_REQUEST)
@@ -84,19 +85,30 @@ class Checker:
         return CheckResult(self._rows[:n], Outcome(outcome), Fault(fault), int(at), int(records))
 
 
+def _require_stretch(buffer: U8Array, base_offset: int, start: int, stop: int) -> None:
+    """Compiled loops do not check bounds."""
+    if base_offset < 0:
+        raise ValueError(f"base_offset is {base_offset}")
+    if not 0 <= start <= stop <= buffer.size <= _MAX_BUFFER_SIZE or not buffer.flags.c_contiguous:
+        raise ValueError(f"bytes {start} to {stop} of a buffer of {buffer.size}")
+
+
 def find_next_record(
     buffer: U8Array, *, base_offset: int, start: int = 0, end: int | None = None, file_end: int | None = None
 ) -> int | None:
     """Where the next whole and right record (or the file's blank record) starts in buffer[start:end]; None if nowhere.
 
-    Safe by magic, position, lengths and CRC together. A record cut off by the buffer's end is not found.
+    Safe by magic, position, lengths and CRC together. A record cut off by the buffer's end is not found. ValueError as
+    `Checker.check`.
     """
     stop = buffer.size if end is None else end
+    _require_stretch(buffer, base_offset, start, stop)
     at = kernel.find_next(buffer, start, stop, base_offset, -1 if file_end is None else file_end)
     return None if at < 0 else int(at)
 
 
 def shard_of(topic: bytes, queue_id: int, shards: int) -> int:
-    """The shard that owns a queue: crc32(topic ‖ queue id as i32, big-endian), highest bit cleared, mod *shards*."""
+    """The shard that owns a queue: crc32(topic ‖ queue id as i32, big-endian), highest bit cleared, then murmur3's
+    32-bit finaliser, mod *shards*."""
     name = np.frombuffer(topic, np.uint8)
     return int(kernel.owner_of(name, 0, name.size, queue_id, shards, np.empty(name.size + 4, np.uint8)))

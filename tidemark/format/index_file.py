@@ -1,6 +1,6 @@
 """The key index file (spec 6): a header, a table of slots, a table of entries chained by slot.
 
-    40 bytes header · 4 bytes a slot · 20 bytes an entry.  Entry 0 is never used.
+40 bytes header · 4 bytes a slot · 20 bytes an entry. Entry 0 is never used.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.errors import CorruptStoreError
 from tidemark.format.dispatch_request import RequestArray, U8Array
 from tidemark.format.kernels import index as kernel
 from tidemark.format.primitives import java_abs, java_hash
@@ -68,7 +69,9 @@ def encode_header(header: Header) -> bytes:
 
 
 def decode_header(data: bytes | memoryview) -> Header:
-    """Header of the first 40 bytes of *data*."""
+    """Header of the first 40 bytes of *data*; CorruptStoreError when there are fewer."""
+    if len(data) < HEADER_SIZE:
+        raise CorruptStoreError(f"an index file's header has {HEADER_SIZE} bytes, not {len(data)}")
     header = Header(*_HEADER.unpack_from(data))
     return header._replace(index_count=max(header.index_count, 1))
 
@@ -116,7 +119,15 @@ def make_entries(
     out = np.empty(ENTRY_SIZE * len(hashes), np.uint8)
     values = np.empty(len(hashes), np.int32)
     fresh = kernel.make_entries(
-        hashes, physical_offsets, store_timestamps, order, slots, header.index_count, header.begin_timestamp, out, values
+        hashes,
+        physical_offsets,
+        store_timestamps,
+        order,
+        slots,
+        header.index_count,
+        header.begin_timestamp,
+        out,
+        values,
     )
     sorted_slots = (hashes % n_slots)[order]
     last_of_slot = np.append(sorted_slots[1:] != sorted_slots[:-1], True)
@@ -141,7 +152,8 @@ def find_entries(
 ) -> list[int]:
     """Physical offsets of at most *limit* entries of *key_hash* with begin_ms ≤ time ≤ end_ms, newest first (spec 6.4).
 
-    Hash matches only: whoever shows the records compares topic and key.
+    slots, entries: uint8, the two tables; a chain that leads out of the entries ends there. Hash matches only: whoever
+    shows the records compares topic and key.
     """
     out = np.empty(limit, np.int64)
     found = kernel.find_entries(

@@ -135,6 +135,13 @@ def gather(
     return ends, out
 
 
+def copy_records(
+    buffer: U8Array, base: int, physical_offsets: NDArray[np.int64], sizes: NDArray[np.int64], out: U8Array, to: int
+) -> None:
+    """Copy records from *buffer*, whose byte 0 is physical offset *base*, back to back into *out* from byte *to* on."""
+    kernel.copy_records(buffer, base, physical_offsets, sizes, out, to)
+
+
 def offset_message_ids(buffer: U8Array, messages: MessageArray) -> tuple[NDArray[np.int32], U8Array]:
     """(ends, hex digits) of the offset message id of each message's record."""
     ends = np.empty(len(messages) + 1, np.int32)
@@ -144,7 +151,7 @@ def offset_message_ids(buffer: U8Array, messages: MessageArray) -> tuple[NDArray
 
 
 class PropertyPlaces(NamedTuple):
-    """Where the names and values of all properties of a run of messages stand."""
+    """Where the names and values of properties of a run of messages stand."""
 
     row_ends: NDArray[np.int32]  # Arrow's offsets of a map column: one more than messages
     name_at: NDArray[np.int32]
@@ -154,7 +161,7 @@ class PropertyPlaces(NamedTuple):
 
 
 def find_properties(buffer: U8Array, messages: MessageArray) -> PropertyPlaces:
-    """Places of all properties, with the leniency of spec 2.4."""
+    """Places of all properties but TAGS, KEYS and UNIQ_KEY, with the leniency of spec 2.4."""
     row_ends = np.empty(len(messages) + 1, np.int32)
     room = int((messages["properties_length"].astype(np.int64) // 4 + 1).sum())
     columns = [np.empty(room, np.int32) for _ in range(4)]

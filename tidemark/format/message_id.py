@@ -1,10 +1,9 @@
-"""Message ids: the offset message id (spec 2.5), which names a place, and UNIQ_KEY (spec 2.12), which a client makes."""
+"""Message ids: the offset message id (spec 2.5) names a place; UNIQ_KEY (spec 2.12) is what a client makes."""
 
 from __future__ import annotations
 
 import datetime
 import ipaddress
-import itertools
 import os
 import secrets
 import struct
@@ -12,7 +11,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from tidemark.format.host import Host, decode_host, encode_host
+from tidemark.format.host import Host, decode_host
 
 _OFFSET = struct.Struct(">q")
 _UNIQUE_TAIL = struct.Struct(">HiIH")  # pid, process tag, milliseconds of the month, counter
@@ -32,10 +31,15 @@ def encode_offset_message_id(host: bytes, physical_offset: int) -> str:
 
 def decode_offset_message_id(text: str) -> OffsetMessageId:
     """ValueError when *text* is no offset message id."""
-    if len(text) not in (32, 56):
-        raise ValueError(f"an offset message id has 32 or 56 hex digits, not {len(text)}")
-    raw = bytes.fromhex(text)
+    raw = _unhex(text)
     return OffsetMessageId(decode_host(raw[:-8]), _OFFSET.unpack(raw[-8:])[0])
+
+
+def _unhex(text: str) -> bytes:
+    raw = bytes.fromhex(text)  # skips blanks
+    if len(text) not in (32, 56) or 2 * len(raw) != len(text):
+        raise ValueError(f"a message id has 32 or 56 hex digits, not {len(text)}")
+    return raw
 
 
 class UniqueKey(NamedTuple):
@@ -55,13 +59,14 @@ def _month_start_ms(now_s: float) -> int:
 class UniqueKeys:
     """Makes UNIQ_KEYs of this process; safe to use from several threads.
 
-    A process tag from the system's randomness keeps two processes of one host and pid apart.
+    A process tag from the system's randomness keeps two processes of one host and pid apart. Milliseconds and counter
+    together only rise: where more than 65,536 keys are made within a millisecond they take the next one's numbers.
     """
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         self._head = ipaddress.ip_address(address).packed
         self._tag = struct.unpack(">i", secrets.token_bytes(4))[0]
-        self._counter = itertools.count(secrets.randbelow(1 << 16))
+        self._next = 0  # milliseconds and counter of the next key, 48 bits
         self._lock = threading.Lock()
         self._month_ms = 0
         self._next_month_ms = 0
@@ -71,6 +76,7 @@ class UniqueKeys:
         if not self._month_ms <= now_ms < self._next_month_ms:
             self._month_ms = _month_start_ms(now_ms / 1000)
             self._next_month_ms = _month_start_ms(self._month_ms / 1000 + 32 * 86400)
+            self._next = 0
         return now_ms - self._month_ms
 
     def make(self) -> str:
@@ -81,17 +87,16 @@ class UniqueKeys:
         """*count* new keys."""
         with self._lock:
             milliseconds = self._milliseconds()
-            numbers = list(itertools.islice(self._counter, count))
+            first = max(self._next, milliseconds << 16)
+            self._next = first + count
         pid = os.getpid() & 0xFFFF
         head = self._head.hex().upper() + struct.pack(">Hi", pid, self._tag).hex().upper()
-        return [f"{head}{(milliseconds + (number >> 16)) & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}" for number in numbers]
+        return [f"{head}{number:012X}" for number in range(first, first + count)]
 
 
 def decode_unique_key(text: str, *, now_ms: int | None = None) -> UniqueKey:
     """What *text* tells; ValueError when it is no UNIQ_KEY. *now_ms* decides the month, this one or the one before."""
-    if len(text) not in (32, 56):
-        raise ValueError(f"a UNIQ_KEY has 32 or 56 hex digits, not {len(text)}")
-    raw = bytes.fromhex(text)
+    raw = _unhex(text)
     pid, _, milliseconds, counter = _UNIQUE_TAIL.unpack(raw[-12:])
     now = int(time.time() * 1000) if now_ms is None else now_ms
     month = _month_start_ms(now / 1000)

@@ -5,6 +5,7 @@ The loops are `kernels.pack`; what they write equals `wire_batch.encode_elements
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ class MessageColumns(NamedTuple):
     unique_key: Column = ABSENT
 
     @property
-    def count(self) -> int:
+    def n_rows(self) -> int:
         """Rows."""
         return len(self.body.offsets) - 1
 
@@ -67,8 +68,8 @@ def pack_batches(
     raises BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError (fact: row, counted from *first_row*)
     before the first batch
     """
-    queue_of = np.empty(columns.count, np.int64)
-    size_of = np.empty(columns.count, np.int64)
+    queue_of = np.empty(columns.n_rows, np.int64)
+    size_of = np.empty(columns.n_rows, np.int64)
     body, tag, key, unique_key = (_read_only(column) for column in columns)
     fault, row = kernel.plan_rows(body.offsets, *tag, *key, *unique_key, queues, first_row, queue_of, size_of)
     if fault != kernel.NO_FAULT:
@@ -96,4 +97,4 @@ def _cut(
     ends = np.empty(len(order), np.int64)
     batches = kernel.cut_batches(order, queue_of, size_of, max_count, max_bytes, ends)
     edges = [0, *ends[:batches].tolist()]
-    return sorted(zip(edges[:-1], edges[1:], strict=True), key=lambda edge: int(order[edge[0]]))
+    return sorted(itertools.pairwise(edges), key=lambda edge: int(order[edge[0]]))

@@ -34,19 +34,8 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
 
 def decode_properties(data: bytes | memoryview) -> dict[str, str]:
     """Entries of a properties string; empty names and values are dropped, a later duplicate wins."""
-    text = bytes(data).decode("utf-8", "replace")
-    entries: dict[str, str] = {}
-    position = 0
-    while position < len(text):
-        end = text.find("\x02", position)
-        if end < 0:
-            end = len(text)
-        if end - position >= 3:
-            name_end = text.find("\x01", position)
-            if position < name_end < end - 1:
-                entries[text[position:name_end]] = text[name_end + 1 : end]
-        position = end + 1
-    return entries
+    segments = [segment.partition("\x01") for segment in str(data, "utf-8", "replace").split("\x02")]
+    return {name: value for name, _, value in segments if name and value}
 
 
 def split_keys(value: str) -> list[str]:

@@ -1,8 +1,8 @@
 """The CommitLog record and the blank record (spec 2; docs/format.md §2).
 
-A record is a head of fixed fields, the body, and the tail: topic, properties. Hosts have 8 or 20 bytes, told by two bits
-of sys_flag; the topic's length has one byte (V1) or two (V2). The twins here are plain and exact; the loops that the
-services run are `kernels`, which equal them (property tests).
+A record is a head of fixed fields, the body, and the tail: topic, properties. Hosts have 8 or 20 bytes, told by two
+bits of sys_flag; the topic's length has one byte (V1) or two (V2). The twins here are plain and exact; the loops that
+the services run are `kernels`, which equal them (property tests).
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def with_host_flags(sys_flag: int, *, born_host: bytes, store_host: bytes) -> in
     """*sys_flag* with the two host bits as these hosts need them."""
     sys_flag &= ~int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
     if len(born_host) == IPV6_HOST_SIZE:
-        sys_flag |= SysFlag.BORN_HOST_V6
+        sys_flag |= int(SysFlag.BORN_HOST_V6)  # an IntFlag of a negative number would drop bits it does not know
     if len(store_host) == IPV6_HOST_SIZE:
-        sys_flag |= SysFlag.STORE_HOST_V6
+        sys_flag |= int(SysFlag.STORE_HOST_V6)
     return sys_flag
 
 

@@ -1,6 +1,6 @@
 """The batch body producers send (spec 3.1): elements back to back, no count, no padding.
 
-    i32 size · i32 0 · i32 0 · i32 flag · i32 body length · body · i16 properties length · properties
+i32 size · i32 0 · i32 0 · i32 flag · i32 body length · body · i16 properties length · properties
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def encode_elements(elements: Iterable[Element]) -> bytes:
 
 
 def decode_elements(wire: bytes | memoryview) -> Iterator[Element]:
-    """Elements of *wire* one by one; BatchMalformedError (fact: at, a byte) at the first that is not whole and right."""
+    """Elements of *wire* one by one.
+
+    raises BatchMalformedError (fact: at, a byte) at the first that is not whole and right
+    """
     raw = memoryview(wire)
     at = 0
     while at < len(raw):
@@ -83,7 +86,7 @@ class Fact(enum.IntEnum):
 class BatchFacts(NamedTuple):
     """A checked wire batch. Sizes in bytes; `*_at` element numbers are None where there is no such element."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # not tuple's method: facts are read by name
     parts_size: int  # bodies and properties together
     max_element_parts: int  # the greatest body plus properties of one element
     empty_body_at: int | None

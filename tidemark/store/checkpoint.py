@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 
+from tidemark.errors import CorruptStoreError
 from tidemark.store.storage import MappedWords, Storage, Words
 
 CHECKPOINT_SIZE = 4096
@@ -35,7 +36,9 @@ class Checkpoint:
 
     @classmethod
     def open_read_only(cls, path: Path) -> Checkpoint:
-        """FileNotFoundError when there is none."""
+        """FileNotFoundError when there is none, CorruptStoreError when it is too short."""
+        if path.stat().st_size < CHECKPOINT_SIZE:
+            raise CorruptStoreError(f"{path} has fewer than {CHECKPOINT_SIZE} bytes", path=str(path))
         return cls(MappedWords(path, CHECKPOINT_SIZE, writable=False))
 
     @classmethod

@@ -1,7 +1,8 @@
 """Locks between processes: RocketMQ's `lock` file (spec 1.5) and locks of our own folders.
 
 RocketMQ's is a POSIX record lock on byte 0, which belongs to the process: closing any descriptor of the file in that
-process drops it, so it is opened once. Ours are `flock`s, which belong to the open file and go with it.
+process drops it, so it is opened once: `_held` knows which files this process must not open again. Ours are `flock`s,
+which belong to the open file and go with it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,25 @@ from pathlib import Path
 from tidemark.errors import StoreLockedError
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence, start, length, pid
+_held: dict[tuple[int, int], int] = {}  # device and inode of locked files → pid that locked (a fork holds nothing)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+def _is_held_here(path: Path) -> bool:
+    return path.exists() and _held.get(_identity(path)) == os.getpid()
 
 
 def lock_holder(path: Path) -> int | None:
-    """Pid of the process that holds RocketMQ's lock on *path*; None when nobody does. 0: held from another pid namespace.
+    """Pid of the process that holds RocketMQ's lock on *path*; None when nobody does.
 
-    Must not be asked by the process that holds it: it would drop its own lock by closing the file.
+    0: held from another pid namespace.
     """
+    if _is_held_here(path):
+        return os.getpid()
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -37,22 +50,29 @@ class StoreLock:
     """RocketMQ's lock on a store: whoever holds it may write the CommitLog."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if _is_held_here(path):
+            raise StoreLockedError(f"this process holds {path} already", path=str(path), pid=os.getpid())
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0, os.SEEK_SET)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0, os.SEEK_SET)
+            os.pwrite(descriptor, b"lock", 0)
+            os.fsync(descriptor)
         except OSError as error:
-            os.close(self._descriptor)
-            self._descriptor = None
+            os.close(descriptor)
+            if not isinstance(error, BlockingIOError | PermissionError):
+                raise
             holder = lock_holder(path)
             raise StoreLockedError(
                 f"another process{f' (pid {holder})' if holder else ''} holds {path}", path=str(path), pid=holder
             ) from error
-        os.pwrite(self._descriptor, b"lock", 0)
-        os.fsync(self._descriptor)
+        self._descriptor: int | None = descriptor
+        self._identity = _identity(path)
+        _held[self._identity] = os.getpid()
 
     def release(self) -> None:
         """Let go."""
         if self._descriptor is not None:
+            _held.pop(self._identity, None)
             os.close(self._descriptor)
             self._descriptor = None
 

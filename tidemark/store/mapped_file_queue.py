@@ -7,6 +7,7 @@ is an error and not a signal.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -40,21 +41,21 @@ class MappedFileQueue:
     def refresh(self) -> None:
         """Look at the folder again: others create and delete files there.
 
-        raises CorruptStoreError for a name that is no offset or a gap, StoreContradictionError for another size
+        A file may be missing in the row: `covers` tells.
+        raises CorruptStoreError for a name that is no file's start, StoreContradictionError for another size
         """
         starts: list[int] = []
         sizes: list[int] = []
-        try:
-            entries = sorted(os.scandir(self.folder), key=lambda entry: entry.name)
-        except FileNotFoundError:
-            entries = []
-        for entry in entries:
+        for entry in _entries(self.folder):
             if entry.is_dir():
                 continue
-            if not entry.name.isdigit():
+            if not _is_file_name(entry.name):
                 raise CorruptStoreError(f"a foreign file lies in {self.folder}: {entry.name}", path=entry.path)
+            try:
+                sizes.append(entry.stat().st_size)
+            except FileNotFoundError:  # deleted since
+                continue
             starts.append(int(entry.name))
-            sizes.append(entry.stat().st_size)
         if sizes and sizes[-1] == 0:  # cut off while it was made; it holds nothing
             empty = starts.pop()
             sizes.pop()
@@ -68,8 +69,9 @@ class MappedFileQueue:
                     size=size,
                     expected=self.file_size,
                 )
-            if (start - starts[0]) % self.file_size:
-                raise CorruptStoreError(f"{self._path(start)} does not fit its neighbours", path=str(self._path(start)))
+            if start % self.file_size:
+                path = self._path(start)
+                raise CorruptStoreError(f"{path} starts at no multiple of {self.file_size}", path=str(path))
         for gone in self._descriptors.keys() - set(starts):
             os.close(self._descriptors.pop(gone))
         self._starts = starts
@@ -179,11 +181,23 @@ class MappedFileQueue:
 
 
 def size_on_disk(folder: Path) -> int | None:
-    """Size of the first non-empty data file in *folder*; None when there is none. Existing files decide over settings."""
-    try:
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if entry.name.isdigit() and entry.is_file() and entry.stat().st_size:
+    """Size of the first non-empty data file in *folder*; None when there is none.
+
+    Existing files decide over settings.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        for entry in _entries(folder):
+            if _is_file_name(entry.name) and entry.is_file() and entry.stat().st_size:
                 return entry.stat().st_size
-    except FileNotFoundError:
-        pass
     return None
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        return sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+
+
+def _is_file_name(name: str) -> bool:
+    return len(name) == NAME_LENGTH and name.isascii() and name.isdigit()

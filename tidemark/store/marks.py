@@ -1,17 +1,18 @@
-"""`tidemark/indexer/marks`: how far each shard of the pipeline has come (docs/format.md §8). Mapped words, native order.
+"""`tidemark/indexer/marks`: how far each shard of the pipeline has come (docs/format.md §8). Mapped words, native.
 
     word 0  magic and version       word 1  number of shards, the key index among them
-    word 2  time of the last publication, epoch milliseconds          word 3  count of publications
+    word 2  time of the last publication, epoch milliseconds          word 3  a number that each publication changes
     word 4  which boot of the machine the visible marks belong to     word 5  time a follower last said it is there
     from word 8, four a shard: visible, durable, term, intended
 
-*visible* moves after each chunk, *durable* after the fdatasync of what it covers. The watermark is the least visible mark:
-everything below it is indexed and may be read. Both are exclusive ends. After a reboot only durable marks mean anything.
+*visible* moves after each chunk, *durable* after the fdatasync of what it covers. The watermark is the least visible
+mark: everything below it is indexed and may be read. Both are exclusive ends. After a reboot only durable marks count.
 *intended* is where the chunk ends that is being built: unlike *visible*, it tells that a builder was killed at work.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import sys
@@ -49,10 +50,16 @@ class Marks:
 
     @classmethod
     def open_read_only(cls, path: Path) -> Marks:
-        """FileNotFoundError when the pipeline has never run; CorruptStoreError when it is something else."""
-        if path.stat().st_size != MARKS_SIZE:
+        """FileNotFoundError when the pipeline has never run, or is only just making the file.
+
+        CorruptStoreError when it is something else.
+        """
+        size = path.stat().st_size
+        if size not in (0, MARKS_SIZE):
             raise CorruptStoreError("the marks file has a wrong size", path=str(path))
-        marks = cls(MappedWords(path, MARKS_SIZE, writable=False))
+        marks = cls(MappedWords(path, MARKS_SIZE, writable=False)) if size else None
+        if marks is None or marks._words.load(_MAGIC_WORD) == 0:
+            raise FileNotFoundError(errno.ENOENT, "the marks are only just being made", str(path))
         marks._require_magic(path)
         return marks
 
@@ -81,7 +88,7 @@ class Marks:
         return marks
 
     def _require_magic(self, path: Path) -> None:
-        if self._words.load(_MAGIC_WORD) != _MAGIC:
+        if self._words.load(_MAGIC_WORD) != _MAGIC or not 1 <= self.shards <= MAX_SHARDS:
             raise CorruptStoreError("this is no marks file of a version this program knows", path=str(path))
 
     def _change_shards(self, shards: int) -> None:
@@ -111,7 +118,7 @@ class Marks:
 
     @property
     def term(self) -> int:
-        """The oldest writer's term in which a shard's marks were true: what `TermsFile.clamp` needs for the watermark."""
+        """The oldest writer's term in which a shard's marks were true: the watermark's, for `TermsFile.clamp`."""
         return min(self.shard_term(shard) for shard in range(self.shards))
 
     def shard_term(self, shard: int) -> int:
@@ -132,7 +139,7 @@ class Marks:
         return self._words.load(_word(shard, _DURABLE))
 
     def watermark(self) -> int:
-        """The least visible mark; after a reboot the least durable one. See TermsFile.clamp for marks of an older term."""
+        """The least visible mark; after a reboot the least durable one. For marks of an older term: TermsFile.clamp."""
         if not self.is_of_this_boot():
             return self.durable_floor()
         return min(self.visible(shard) for shard in range(self.shards))
@@ -172,7 +179,8 @@ class Marks:
         """Move a shard's visible mark. The caller holds the shard's lock and has built what it says."""
         self._words.store(_word(shard, _VISIBLE), physical_offset)
         self._words.store(_TIME_WORD, time.time_ns() // 1_000_000)
-        self._words.store(_COUNT_WORD, (self._words.load(_COUNT_WORD) + 1) & 0xFFFFFFFF)
+        # Shards are processes: two that count at once must not store the same number, or who sleeps on it misses one.
+        self._words.store(_COUNT_WORD, (self._words.load(_COUNT_WORD) + 1 + shard) & 0xFFFFFFFF)
 
     def publish_durable(self, shard: int, physical_offset: int) -> None:
         """Move a shard's durable mark, durably. The caller has synced what it says."""
@@ -189,7 +197,7 @@ class Marks:
         self.flush()
 
     def count_word_address(self) -> int | None:
-        """Where the count of publications lies in memory: what long polls wait on."""
+        """Where the number lies in memory that each publication changes: what long polls wait on."""
         return self._words.address(_COUNT_WORD)
 
     def flush(self) -> None:

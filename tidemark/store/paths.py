@@ -11,7 +11,7 @@ _SAFE_TOPIC = re.compile(r"^[%|a-zA-Z0-9_-]{1,255}$")
 
 def is_topic_name(topic: str) -> bool:
     """Whether a topic's name can be a folder: RocketMQ's characters, none of them a dot or a slash (spec 10.1)."""
-    return _SAFE_TOPIC.match(topic) is not None
+    return _SAFE_TOPIC.fullmatch(topic) is not None
 
 
 @dataclass(frozen=True)

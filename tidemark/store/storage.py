@@ -6,14 +6,17 @@ error, not a signal. Reads are plain `os.pread` and read-only mappings.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import mmap
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from tidemark.errors import DiskFullError, FlushFailedError
 
-_FULL = (28, 122)  # ENOSPC, EDQUOT
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Words(Protocol):
@@ -39,7 +42,10 @@ class Storage(Protocol):
     """Every way of Tidemark to change a file."""
 
     def create(self, path: Path, size: int) -> int:
-        """A new file of *size* zero bytes, durable in its folder; its descriptor. FileExistsError when it is there."""
+        """A new file of *size* zero bytes, durable in its folder; its descriptor. FileExistsError when it is there.
+
+        Whatever else goes wrong, no file is left.
+        """
 
     def open(self, path: Path) -> int:
         """Descriptor of an existing file, for reading and writing."""
@@ -74,8 +80,10 @@ class MappedWords:
         try:
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
             self._mapping = mmap.mmap(descriptor, size, access=access)
-        finally:
+        except BaseException:
             os.close(descriptor)
+            raise
+        self._descriptor = descriptor
         self._view = memoryview(self._mapping)
         self._words = self._view.cast("Q")
 
@@ -86,10 +94,10 @@ class MappedWords:
         self._words[index] = value
 
     def flush(self) -> None:
-        try:
-            self._mapping.flush()
+        try:  # what msync(MS_SYNC) does; but mmap.flush holds the GIL for as long as the disk takes
+            os.fdatasync(self._descriptor)
         except OSError as error:
-            raise FlushFailedError(f"msync failed: {error}") from error
+            raise FlushFailedError(f"fdatasync of mapped words failed: {error}", errno=error.errno) from error
 
     def address(self, index: int) -> int | None:
         import numpy as np
@@ -100,16 +108,24 @@ class MappedWords:
         self._words.release()
         self._view.release()
         self._mapping.close()
+        os.close(self._descriptor)
 
 
 class DiskStorage:
     """Storage on the real disk."""
 
     def create(self, path: Path, size: int) -> int:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-        os.ftruncate(descriptor, size)
-        os.fsync(descriptor)
-        _fsync_folder(path.parent)
+        with _full_disk_told():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            with _full_disk_told():
+                os.ftruncate(descriptor, size)
+            _fsync(descriptor)
+            _fsync_folder(path.parent)
+        except BaseException:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+            raise
         return descriptor
 
     def open(self, path: Path) -> int:
@@ -117,15 +133,11 @@ class DiskStorage:
 
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
         view = memoryview(data)
-        try:
+        with _full_disk_told():
             while len(view):
                 written = os.pwrite(descriptor, view, at)
                 view = view[written:]
                 at += written
-        except OSError as error:
-            if error.errno in _FULL:
-                raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
-            raise
 
     def fdatasync(self, descriptor: int) -> None:
         try:
@@ -134,10 +146,12 @@ class DiskStorage:
             raise FlushFailedError(f"fdatasync failed: {error}", errno=error.errno) from error
 
     def truncate(self, descriptor: int, size: int) -> None:
-        os.ftruncate(descriptor, size)
+        with _full_disk_told():
+            os.ftruncate(descriptor, size)
 
     def rename(self, source: Path, target: Path) -> None:
-        source.replace(target)
+        with _full_disk_told():
+            source.replace(target)
         _fsync_folder(target.parent)
 
     def unlink(self, path: Path) -> None:
@@ -148,28 +162,55 @@ class DiskStorage:
         if path.is_dir():
             return
         self.make_folder(path.parent)
-        path.mkdir(exist_ok=True)
+        with _full_disk_told():
+            path.mkdir(exist_ok=True)
         _fsync_folder(path.parent)
 
     def words(self, path: Path, size: int) -> Words:
-        if not path.exists() or path.stat().st_size != size:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if not _is_allocated(path, size):
+            with _full_disk_told():
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                os.ftruncate(descriptor, size)
-                os.posix_fallocate(descriptor, 0, size)
-                os.fsync(descriptor)
+                with _full_disk_told():
+                    os.ftruncate(descriptor, size)
+                    os.posix_fallocate(descriptor, 0, size)
+                _fsync(descriptor)
             finally:
                 os.close(descriptor)
             _fsync_folder(path.parent)
         return MappedWords(path, size, writable=True)
 
 
-def _fsync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _is_allocated(path: Path, size: int) -> bool:
+    """Whether it is there without holes: a broker's checkpoint may have some, and a full disk kills who fills one."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return False
+    return status.st_size == size and status.st_blocks * 512 >= size
+
+
+@contextlib.contextmanager
+def _full_disk_told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+        raise
+
+
+def _fsync(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        raise FlushFailedError(f"fsync of a folder failed: {error}", path=str(path)) from error
+        raise FlushFailedError(f"fsync failed: {error}", errno=error.errno) from error
+
+
+def _fsync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        _fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -177,10 +218,25 @@ def _fsync_folder(path: Path) -> None:
 def replace_file(storage: Storage, path: Path, data: bytes, *, keep_previous: bool = True) -> None:
     """Write a small file so that after any crash the old or the new content is there, whole.
 
-    A temporary is written and synced, the previous content stays as ``<name>.bak`` (RocketMQ reads it too), the
-    temporary takes the name. For the folders of small files only: never for a data folder.
+    The previous content stays as ``<name>.bak`` (RocketMQ reads it too). Both are written beside and synced before the
+    first takes its name, so a full disk changes nothing. For the folders of small files only: never for a data folder.
     """
-    temporary = path.with_name(path.name + ".tmp")
+    backup = path.with_name(path.name + ".bak")
+    new = {path: data}
+    if keep_previous and path.exists():
+        new[backup] = path.read_bytes()
+    for target, content in new.items():
+        _write_beside(storage, target, content)
+    for target in new:
+        storage.rename(_beside(target), target)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".tmp")
+
+
+def _write_beside(storage: Storage, path: Path, data: bytes) -> None:
+    temporary = _beside(path)
     if temporary.exists():
         storage.unlink(temporary)
     descriptor = storage.create(temporary, 0)
@@ -189,10 +245,3 @@ def replace_file(storage: Storage, path: Path, data: bytes, *, keep_previous: bo
         storage.fdatasync(descriptor)
     finally:
         os.close(descriptor)
-    if keep_previous and path.exists():
-        backup = path.with_name(path.name + ".bak")
-        link = path.with_name(path.name + ".bak.tmp")
-        link.unlink(missing_ok=True)
-        os.link(path, link)
-        storage.rename(link, backup)
-    storage.rename(temporary, path)

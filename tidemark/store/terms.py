@@ -1,4 +1,4 @@
-"""`tidemark/writer/terms`: a line for each term of the writer: `<term> <recovered end> <boot id>`, synced before it serves.
+"""`tidemark/writer/terms`: a line a term of the writer: `<term> <recovered end> <boot id>`, synced before it serves.
 
 A writer may cut, on start, what an indexer has already built on (a torn tail after a power cut). Whoever holds a number
 of an older term takes the least of it and the recovered ends since.
@@ -42,7 +42,7 @@ NO_TERM = Term(0, 0)  # a directory that no writer of ours has opened
 def read_terms(path: Path) -> list[Term]:
     """All terms, oldest first; a line cut off by a crash does not count."""
     try:
-        text = path.read_text()
+        text = path.read_text("ascii", "replace")
     except FileNotFoundError:
         return []
     terms: list[Term] = []

@@ -1,4 +1,4 @@
-"""`config/topics.json` in RocketMQ's form (spec 1.7): which topics there are, their queues, permissions and attributes."""
+"""`config/topics.json` in RocketMQ's form (spec 1.7): which topics there are, their queues, permissions, attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemark.store.storage import Storage, replace_file
 PERMISSION_READ, PERMISSION_WRITE = 4, 2
 QUEUE_TYPE = "queue.type"
 SIMPLE_QUEUE, BATCH_QUEUE = "SimpleCQ", "BatchCQ"
-_UNQUOTED_KEY = re.compile(rb'([{,]\s*)(-?\d+)(\s*:)')
+_UNQUOTED_KEY = re.compile(rb"([{,]\s*)(-?\d+)(\s*:)")
 _ENUMS: dict[str, tuple[str, ...]] = {
     QUEUE_TYPE: (SIMPLE_QUEUE, BATCH_QUEUE),
     "cleanup.policy": ("DELETE", "COMPACTION"),
@@ -59,9 +59,7 @@ def loads_lenient(data: bytes) -> Any:
 
 def _quote_keys(data: bytes) -> bytes:
     pieces = re.split(rb'("(?:[^"\\]|\\.)*")', data)  # odd pieces are strings: not touched
-    return b"".join(
-        piece if i % 2 else _UNQUOTED_KEY.sub(rb'\1"\2"\3', piece) for i, piece in enumerate(pieces)
-    )
+    return b"".join(piece if i % 2 else _UNQUOTED_KEY.sub(rb'\1"\2"\3', piece) for i, piece in enumerate(pieces))
 
 
 def load_config(path: Path) -> Any:
@@ -88,21 +86,26 @@ def load_config(path: Path) -> Any:
 
 
 def load_topics(path: Path) -> dict[str, TopicConfig]:
-    """Topics by name; none when there is no file."""
-    table = (load_config(path) or {}).get("topicConfigTable") or {}
-    return {
-        name: TopicConfig(
-            name=name,
-            read_queues=int(entry.get("readQueueNums", 16)),
-            write_queues=int(entry.get("writeQueueNums", 16)),
-            permission=int(entry.get("perm", 6)),
-            attributes=dict(entry.get("attributes") or {}),
-            order=bool(entry.get("order", False)),
-            filter_type=str(entry.get("topicFilterType", "SINGLE_TAG")),
-            sys_flag=int(entry.get("topicSysFlag", 0)),
-        )
-        for name, entry in table.items()
-    }
+    """Topics by name; none when there is no file. CorruptStoreError when it holds something else."""
+    content = load_config(path)
+    try:
+        table = (content or {}).get("topicConfigTable") or {}
+        return {name: _decode_topic(name, entry) for name, entry in table.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CorruptStoreError(f"{path} is no table of topics", path=str(path)) from error
+
+
+def _decode_topic(name: str, entry: Mapping[str, Any]) -> TopicConfig:
+    return TopicConfig(
+        name=name,
+        read_queues=int(entry.get("readQueueNums", 16)),
+        write_queues=int(entry.get("writeQueueNums", 16)),
+        permission=int(entry.get("perm", 6)),
+        attributes=dict(entry.get("attributes") or {}),
+        order=bool(entry.get("order", False)),
+        filter_type=str(entry.get("topicFilterType", "SINGLE_TAG")),
+        sys_flag=int(entry.get("topicSysFlag", 0)),
+    )
 
 
 def save_topics(path: Path, topics: Mapping[str, TopicConfig], storage: Storage, *, counter: int) -> None:
@@ -150,7 +153,7 @@ def _require_value(name: str, value: str) -> None:
         if value not in _ENUMS[name]:
             raise TopicAttributeError(f"value is not in set: [{', '.join(_ENUMS[name])}]")
     elif name == _RESERVE_TIME:
-        if not re.fullmatch(r"-1|\d{1,18}", value):
+        if not re.fullmatch(r"-1|[0-9]{1,19}", value) or int(value) >= 1 << 63:
             raise TopicAttributeError("value is not in range(-1, 9223372036854775807)")
     else:
         raise TopicAttributeError(f"unsupported key: {name}")
@@ -168,9 +171,9 @@ class TopicsFile:
         """Topics by name. Not a copy: do not change it."""
         try:
             status = os.stat(self._path)
-        except FileNotFoundError:
-            return self._topics
-        signature = (status.st_ino, status.st_mtime_ns)
+            signature = (status.st_ino, status.st_mtime_ns)
+        except FileNotFoundError:  # a broker that writes it has the previous content in `.bak` meanwhile
+            signature = (0, 0)
         if signature != self._signature:
             self._topics = load_topics(self._path)
             self._signature = signature

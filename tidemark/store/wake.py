@@ -46,6 +46,7 @@ def wake(address: int | None) -> None:
 
 def wait(address: int | None, seen: int, timeout_s: float) -> None:
     """Sleep until the native 4-byte word at *address* is no longer *seen* and somebody wakes us, or for *timeout_s*."""
+    timeout_s = max(timeout_s, 0)
     if _FUTEX is None or address is None:
         time.sleep(min(timeout_s, _POLL_S))
         return

@@ -33,7 +33,7 @@ class PipelineSettings(BaseSettings):
     index_slots: int | None = Field(
         None,
         ge=1,
-        description="slots of an index file; unset: 5000000, or what the files' size says at 4 entries a slot",
+        description="slots of an index file; unset: 5000000, or as existing files have at 4 entries a slot",
     )
     index_entries: int | None = Field(None, ge=2, description="entries of an index file; unset: four times the slots")
     chunk_size_bytes: int = Field(

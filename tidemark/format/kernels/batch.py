@@ -5,9 +5,8 @@ Twins: `tidemark.format.wire_batch`.
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidemark.format.kernels import properties as names
+from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, put_i2, put_i4, put_i8
 from tidemark.format.kernels.properties import scan_properties
@@ -31,7 +30,7 @@ ELEMENT_OVERHEAD = 22
 N_FACTS = 13
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
     """Check every element of *wire* and fill *facts* (int64). facts[FAULT] = 1 when the bytes are no wire batch.
 
@@ -83,7 +82,7 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
     facts[COUNT] = count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def encode_records(wire, head, topic, first_extra, queue_offset, physical_offset, out, positions):  # type: ignore[no-untyped-def]
     """Write the elements of a checked *wire* as records into *out*; tell their physical offsets in *positions*.
 

@@ -9,8 +9,10 @@ import ctypes
 
 import isal.isal_zlib
 import llvmlite.binding as llvm
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from tidemark.format.kernels.compiled import compiled
 
 _SYMBOL = "tidemark_crc32_gzip_refl"
 _LIBRARY = ctypes.CDLL(isal.isal_zlib.__file__)
@@ -19,21 +21,24 @@ llvm.add_symbol(_SYMBOL, ctypes.cast(_LIBRARY.crc32_gzip_refl, ctypes.c_void_p).
 _crc32_gzip_refl = types.ExternalFunction(_SYMBOL, types.uint32(types.uint32, types.uintp, types.uint64))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _address(typingctx, array):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+@intrinsic
+def _address(typingctx, array):  # type: ignore[no-untyped-def]
     """Address of an array's first byte."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         from numba.core import cgutils
 
-        view = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0])
+        view = cgutils.create_struct_proxy(signature.args[0])(  # type: ignore[no-untyped-call]
+            context, builder, args[0]
+        )
         return builder.ptrtoint(view.data, context.get_value_type(types.uintp))
 
     return types.uintp(array), codegen
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def masked_crc32(buffer, at, length):  # type: ignore[no-untyped-def]
     """CRC-32 of buffer[at:at+length] without its highest bit; 0 for no bytes."""
-    crc = _crc32_gzip_refl(types.uint32(0), _address(buffer) + types.uintp(at), types.uint64(length))
+    start = _address(buffer) + types.uintp(at)  # type: ignore[call-arg]
+    crc = _crc32_gzip_refl(types.uint32(0), start, types.uint64(length))
     return types.int32(crc & types.uint32(0x7FFFFFFF))

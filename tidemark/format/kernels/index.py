@@ -6,8 +6,8 @@ Twins: `tidemark.format.index_file`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_i4, put_i4, put_i8
 from tidemark.format.kernels.text import text_hash
 
@@ -15,7 +15,7 @@ _I4_MAX = (1 << 31) - 1
 _ROLLBACK = 0xC
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _index_hash(value):  # type: ignore[no-untyped-def]
     """java_abs of a hash (uint32), with 0 for the one that stays negative."""
     signed = np.int64(np.int32(value))
@@ -23,7 +23,7 @@ def _index_hash(value):  # type: ignore[no-untyped-def]
     return np.int32(magnitude) if magnitude <= _I4_MAX else np.int32(0)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def]
     """Hash of topic#key for every key of *rows*, in the order the index takes them; returns how many.
 
@@ -56,8 +56,10 @@ def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def
     return n
 
 
-@njit(nogil=True, cache=True)
-def make_entries(hashes, physical_offsets, store_timestamps, order, slots, first_entry, begin_timestamp, out, slot_values):  # type: ignore[no-untyped-def]
+@compiled
+def make_entries(  # type: ignore[no-untyped-def]
+    hashes, physical_offsets, store_timestamps, order, slots, first_entry, begin_timestamp, out, slot_values
+):
     """Entries of keys that follow each other in one file, and the slots they leave behind.
 
     order            the keys' numbers, sorted by slot, stable
@@ -99,14 +101,15 @@ def make_entries(hashes, physical_offsets, store_timestamps, order, slots, first
     return fresh
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_ms, end_ms, out):  # type: ignore[no-untyped-def]
     """Physical offsets of entries of *key_hash* within [begin_ms, end_ms], newest first, into *out*; returns how many.
 
-    entries: uint8, the table from entry 0. Stops as spec 6.4 says: enough, a negative difference, an end or a loop of
-    the chain, or times below begin_ms.
+    entries: uint8, the table from entry 0. Stops as spec 6.4 says: enough, a negative difference, the chain's end, or
+    times below begin_ms. A chain leads to older entries only, as `put` makes it: one that does not would never end.
     """
     n = 0
+    index_count = min(index_count, entries.size // 20 - 1)
     number = get_i4(slots, 4 * (key_hash % (slots.size // 4)))
     if number <= 0 or number > index_count or index_count <= 1:
         return 0
@@ -122,7 +125,7 @@ def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_m
             out[n] = (high << 32) | low
             n += 1
         previous = get_i4(entries, at + 16)
-        if previous <= 0 or previous > index_count or previous == number or timestamp < begin_ms:
+        if previous <= 0 or previous >= number or timestamp < begin_ms:
             break
         number = previous
     return n

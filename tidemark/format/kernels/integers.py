@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from tidemark.format.kernels.compiled import compiled
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def get_i2(buffer, at):  # type: ignore[no-untyped-def]
+    """Signed 16 bits, as int64."""
     return np.int64(np.int16((np.uint16(buffer[at]) << 8) | np.uint16(buffer[at + 1])))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def get_u4(buffer, at):  # type: ignore[no-untyped-def]
+    """Unsigned 32 bits."""
     return (
         (np.uint32(buffer[at]) << np.uint32(24))
         | (np.uint32(buffer[at + 1]) << np.uint32(16))
@@ -21,37 +24,45 @@ def get_u4(buffer, at):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def get_i4(buffer, at):  # type: ignore[no-untyped-def]
+    """Signed 32 bits, as int64."""
     return np.int64(np.int32(get_u4(buffer, at)))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def get_i8(buffer, at):  # type: ignore[no-untyped-def]
+    """Signed 64 bits."""
     return np.int64((np.uint64(get_u4(buffer, at)) << np.uint64(32)) | np.uint64(get_u4(buffer, at + 4)))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def put_i2(buffer, at, value):  # type: ignore[no-untyped-def]
+    """Write the lowest 16 bits of *value*."""
     buffer[at] = (value >> 8) & 0xFF
     buffer[at + 1] = value & 0xFF
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def put_i4(buffer, at, value):  # type: ignore[no-untyped-def]
+    """Write the lowest 32 bits of *value*."""
     for i in range(4):
         buffer[at + i] = (value >> (24 - 8 * i)) & 0xFF
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def put_i8(buffer, at, value):  # type: ignore[no-untyped-def]
+    """Write *value*."""
     for i in range(8):
         buffer[at + i] = (value >> (56 - 8 * i)) & 0xFF
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def parse_decimal(buffer, at, length, greatest):  # type: ignore[no-untyped-def]
-    """(is a number, value) of Integer.parseInt and its like: an optional sign, ASCII digits, |value| ≤ greatest (+1)."""
+    """(is a number, value) as Integer.parseInt and its like: an optional sign, ASCII digits, at most *greatest*.
+
+    At least -greatest - 1.
+    """
     negative = False
     i = at
     end = at + length

@@ -5,13 +5,13 @@ Twin: `tidemark.format.message`.
 
 from __future__ import annotations
 
-from numba import njit
-
 from tidemark.format.dispatch_request import Fault, Outcome
 from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
+from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
+from tidemark.format.kernels.properties import _name_of as name_of
 from tidemark.format.kernels.properties import scan_properties
 from tidemark.format.kernels.walk import CRC_MARKS, walk
 
@@ -23,7 +23,7 @@ _BORN_V6, _STORE_V6 = 0x10, 0x20
 _HEX = b"0123456789ABCDEF"
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _is_topic(buffer, at, length, topic):  # type: ignore[no-untyped-def]
     if length != topic.size:
         return False
@@ -33,7 +33,7 @@ def _is_topic(buffer, at, length, topic):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, rows, found, scratch):  # type: ignore[no-untyped-def]
     """Check the records that units point at; fill rows[i], whose `fault` tells.
 
@@ -44,9 +44,7 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, rows
     for i in range(places.size):
         at = places[i]
         base = physical_offsets[i] - at
-        n, _, outcome, fault, _ = walk(
-            buffer, at, at + sizes[i], base, -1, CRC_MARKS, 0, 1, rows[i : i + 1], found, scratch
-        )
+        n, _, _, fault, _ = walk(buffer, at, at + sizes[i], base, -1, CRC_MARKS, 0, 1, rows[i : i + 1], found, scratch)
         row = rows[i]
         if n == 0:
             row.fault = fault if fault != 0 else _LENGTH
@@ -55,11 +53,13 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, rows
             continue
         if row.message_size != sizes[i]:
             row.fault = _LENGTH
-        elif topic.size > 0 and not (row.queue_id == queue_id and _is_topic(buffer, row.topic_at, row.topic_length, topic)):
+        elif topic.size > 0 and not (
+            row.queue_id == queue_id and _is_topic(buffer, row.topic_at, row.topic_length, topic)
+        ):
             row.fault = OTHER_QUEUE
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
     """Elements of the wire batch buffer[at:end]; 0 when any of it is malformed."""
     count = 0
@@ -80,7 +80,7 @@ def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def count_messages(buffer, rows):  # type: ignore[no-untyped-def]
     """Messages in the records of *rows*: elements of inner batches, else one each; none of rows with a fault."""
     total = 0
@@ -95,7 +95,7 @@ def count_messages(buffer, rows):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _set_properties(buffer, message, at, length, found):  # type: ignore[no-untyped-def]
     scan_properties(buffer, at, at + length, found)
     message.properties_at, message.properties_length = at, length
@@ -104,7 +104,7 @@ def _set_properties(buffer, message, at, length, found):  # type: ignore[no-unty
     message.unique_key_at, message.unique_key_length = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-untyped-def]
     """Fill *messages* (MESSAGE, as many as `count_messages` told) from checked rows, in their order."""
     n = 0
@@ -158,9 +158,9 @@ def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-unt
     return n
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def gather(buffer, places, lengths, ends, out):  # type: ignore[no-untyped-def]
-    """Copy buffer[places[i] : +lengths[i]] back to back into *out*; ends (int32 or int64, one more) = Arrow's offsets."""
+    """Copy buffer[places[i] : +lengths[i]] back to back into *out*; ends (int32, one more) = Arrow's offsets."""
     to = 0
     ends[0] = 0
     for i in range(places.size):
@@ -170,7 +170,16 @@ def gather(buffer, places, lengths, ends, out):  # type: ignore[no-untyped-def]
         ends[i + 1] = to
 
 
-@njit(nogil=True, cache=True)
+@compiled
+def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignore[no-untyped-def]
+    """Copy records out of *buffer*, whose byte 0 is physical offset *base*, back to back into *out* from *to* on."""
+    for i in range(sizes.size):
+        at, length = physical_offsets[i] - base, sizes[i]
+        out[to : to + length] = buffer[at : at + length]
+        to += length
+
+
+@compiled
 def hex_ids(buffer, messages, ends, out):  # type: ignore[no-untyped-def]
     """Offset message ids (spec 2.5) of *messages* as upper-case hex, back to back; ends as in `gather`."""
     to = 0
@@ -188,7 +197,7 @@ def hex_ids(buffer, messages, ends, out):  # type: ignore[no-untyped-def]
         ends[i + 1] = to
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _is_same(buffer, one, other, length):  # type: ignore[no-untyped-def]
     for i in range(length):
         if buffer[one + i] != buffer[other + i]:
@@ -196,9 +205,11 @@ def _is_same(buffer, one, other, length):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
-    """Places of all properties of *messages*, a later duplicate in place of the earlier one (spec 2.4); returns how many.
+    """Places of properties of *messages*, a later duplicate in place of the earlier one (spec 2.4); returns how many.
+
+    All but TAGS, KEYS and UNIQ_KEY, whose places MESSAGE has.
 
     row_ends  int32, one more than messages: Arrow's offsets of a map column. The other arrays hold an entry each and
               are long enough: properties of n bytes hold at most n / 4 + 1 entries
@@ -218,6 +229,10 @@ def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, val
                 segment_end += 1
             if position < name_end < segment_end - 1:
                 length = name_end - position
+                known = name_of(buffer, position, length)
+                if known in (names.TAGS, names.KEYS, names.UNIQ_KEY):
+                    position = segment_end + 1
+                    continue
                 to = n
                 for k in range(first, n):
                     if name_length[k] == length and _is_same(buffer, name_at[k], position, length):

@@ -7,9 +7,9 @@ no bytes in a row: the row has no such value. Twins: `tidemark.format.pack`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
+from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import put_i2, put_i4
 from tidemark.format.kernels.text import text_hash
 
@@ -25,30 +25,30 @@ _KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 _UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _length(offsets, row):  # type: ignore[no-untyped-def]
     return np.int64(0) if offsets.size == 0 else offsets[row + 1] - offsets[row]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _property_size(name, offsets, row):  # type: ignore[no-untyped-def]
     length = _length(offsets, row)
     return name.size + length + 1 if length > 0 else np.int64(0)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _is_clean(data, offsets, row, least):  # type: ignore[no-untyped-def]
     """Whether a value holds neither separator, nor, where *least* says so, a space."""
     if offsets.size == 0:
         return True
     for at in range(offsets[row], offsets[row + 1]):
         byte = data[at]
-        if byte <= least and (byte == 1 or byte == 2 or byte == 32):
+        if byte <= least and byte in (1, 2, 32):
             return False
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def plan_rows(  # type: ignore[no-untyped-def]
     body_at, tag, tag_at, key, key_at, unique, unique_at, queues, first_row, queue_of, size_of
 ):
@@ -78,7 +78,7 @@ def plan_rows(  # type: ignore[no-untyped-def]
     return NO_FAULT, np.int64(-1)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def cut_batches(order, queue_of, size_of, max_count, max_bytes, ends):  # type: ignore[no-untyped-def]
     """Cut *order* (row numbers, one queue behind the other) into batches of one queue each; returns how many.
 
@@ -103,13 +103,13 @@ def cut_batches(order, queue_of, size_of, max_count, max_bytes, ends):  # type: 
     return batches
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _put_bytes(out, to, data, at, length):  # type: ignore[no-untyped-def]
     out[to : to + length] = data[at : at + length]
     return to + length
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _put_property(out, to, name, data, offsets, row):  # type: ignore[no-untyped-def]
     length = _length(offsets, row)
     if length == 0:
@@ -120,7 +120,7 @@ def _put_property(out, to, name, data, offsets, row):  # type: ignore[no-untyped
     return to + 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def pack_elements(  # type: ignore[no-untyped-def]
     rows, body, body_at, tag, tag_at, key, key_at, unique, unique_at, out
 ):

@@ -1,10 +1,13 @@
-"""Finding the properties that the store itself reads, in compiled loops (spec 2.4; twin: `tidemark.format.properties`)."""
+"""Finding the properties that the store itself reads, in compiled loops (spec 2.4).
+
+Twin: `tidemark.format.properties`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_u4
 
 # Rows of the table that `scan_properties` fills: where each value stands.
@@ -18,11 +21,19 @@ def _word(text: str) -> np.uint32:
 
 _TAGS, _KEYS, _UNIQ, _KEY = _word("TAGS"), _word("KEYS"), _word("UNIQ"), _word("_KEY")
 _INNE, _R_NU, _R_BA = _word("INNE"), _word("R_NU"), _word("R_BA")
-_DELA, _TIME, _R_DE = _word("DELA"), _word("TIME"), _word("R_DE")
+_DELA, _TIME, _R_DE, _LAY_, _LIVE = _word("DELA"), _word("TIME"), _word("R_DE"), _word("LAY_"), _word("LIVE")
 _R_MU, _LTI_, _DISP, _ATCH = _word("R_MU"), _word("LTI_"), _word("DISP"), _word("ATCH")
 
 
-@njit(nogil=True, cache=True)
+@compiled
+def _is_time_unit(buffer, at, length):  # type: ignore[no-untyped-def]
+    """Whether SEC or MS stands at buffer[at:at+length]."""
+    if length == 3:
+        return buffer[at] == 83 and buffer[at + 1] == 69 and buffer[at + 2] == 67
+    return length == 2 and buffer[at] == 77 and buffer[at + 1] == 83
+
+
+@compiled
 def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
     """Which of the names above stands at buffer[at:at+length]; -1 for any other."""
     if length < 4:
@@ -50,16 +61,22 @@ def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
             if get_u4(buffer, at + 12) == _DISP and get_u4(buffer, at + 16) == _ATCH:
                 return MULTI_DISPATCH
         return -1
-    if word == _TIME and second == _R_DE and length >= 9 and buffer[at + 8] == 76:
-        return TIMER  # TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS, TIMER_DEL_UNIQKEY
+    if word == _TIME and second == _R_DE and length >= 14:
+        third = get_u4(buffer, at + 8)
+        if third == _LAY_ and _is_time_unit(buffer, at + 12, length - 12):
+            return TIMER  # TIMER_DELAY_SEC, TIMER_DELAY_MS
+        if third == _LIVE and length == 16 and buffer[at + 12] == 82 and buffer[at + 13] == 95:
+            return TIMER if buffer[at + 14] == 77 and buffer[at + 15] == 83 else -1  # TIMER_DELIVER_MS
     return -1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def scan_properties(buffer, at, end, found):  # type: ignore[no-untyped-def]
-    """Fill *found* (int64, shape (N_NAMES, 2): position, length of each value; length 0 = absent). Last duplicate wins."""
-    for i in range(N_NAMES):
-        found[i, 1] = 0
+    """Fill *found*: position and length of each value, 0 and 0 when absent. The last duplicate wins.
+
+    found  int64, shape (N_NAMES, 2)
+    """
+    found[:, :] = 0
     position = at
     while position < end:
         name_end = -1

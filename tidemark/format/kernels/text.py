@@ -1,20 +1,22 @@
 """Java's String.hashCode() over UTF-8 bytes, in compiled loops.
 
-Malformed UTF-8 decodes as Java and Python do it: each maximal ill-formed part becomes one U+FFFD.
+Malformed UTF-8 decodes as Java and Python do it: each maximal ill-formed part becomes one U+FFFD. (Of a surrogate in
+UTF-8, which neither writes, Python makes three and Java one: Python is followed.)
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from tidemark.format.kernels.compiled import compiled
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _is_continuation(buffer, at, end, low, high):  # type: ignore[no-untyped-def]
     return at < end and low <= buffer[at] <= high
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _next_code_point(buffer, at, end):  # type: ignore[no-untyped-def]
     """(code point, position behind it) of the bytes at *at*, a byte of 0x80 or more."""
     lead = buffer[at]
@@ -50,7 +52,7 @@ def _next_code_point(buffer, at, end):  # type: ignore[no-untyped-def]
     return np.int64(0xFFFD), at + 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def text_hash(buffer, at, length, seed):  # type: ignore[no-untyped-def]
     """hashCode of buffer[at:at+length], going on from *seed* (uint32; the hash of what stands before it)."""
     value = np.uint32(seed)

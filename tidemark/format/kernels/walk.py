@@ -1,15 +1,15 @@
 """The walk over records: check each, fill its DispatchRequest row; and the search for the next record behind damage.
 
-spec 8.1 (CommitLog.checkMessageAndReturnSize), plus: PHYSICALOFFSET equals the position. Twin: `tidemark.format.check.check_plain`.
+spec 8.1 (CommitLog.checkMessageAndReturnSize), plus: PHYSICALOFFSET equals the position. Twin: tests/plain_check.py.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from tidemark.format.dispatch_request import Fault, Outcome
 from tidemark.format.kernels import properties as names
+from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8, parse_decimal, put_i4
 from tidemark.format.kernels.properties import scan_properties
@@ -29,12 +29,14 @@ CRC_OFF, CRC_STOPS, CRC_MARKS = range(3)
 _OK = -1  # beside the outcomes: a record
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _measure(buffer, at, end, base, file_end):  # type: ignore[no-untyped-def]
-    """(outcome or _OK, fault, total, body_at, body_length, topic_at, topic_length, properties_length) of the record at *at*."""
+    """What stands at *at*: outcome or _OK, fault, total, body's place and length, topic's, properties' length."""
     left = end - at
     if left <= 0:
         return _END, _NONE, 0, 0, 0, 0, 0, 0
+    if file_end >= 0 and file_end - at < 8:  # a blank record has always room
+        return _BAD, _MAGIC, 0, 0, 0, 0, 0, 0
     if left < 8:
         return _PARTIAL, _MAGIC, 0, 0, 0, 0, 0, 0
     total = get_i4(buffer, at)
@@ -43,7 +45,7 @@ def _measure(buffer, at, end, base, file_end):  # type: ignore[no-untyped-def]
         if file_end >= 0 and total != file_end - at:
             return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
         return _BLANK_FOUND, _NONE, total, 0, 0, 0, 0, 0
-    if magic != _V1 and magic != _V2:
+    if magic not in (_V1, _V2):
         return _BAD, _MAGIC, 0, 0, 0, 0, 0, 0
     if total < _MIN or (file_end >= 0 and total > file_end - at):
         return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
@@ -73,7 +75,7 @@ def _measure(buffer, at, end, base, file_end):  # type: ignore[no-untyped-def]
     return _OK, _NONE, total, body_at, body_length, topic_at, topic_length, properties_length
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _queue_hash(buffer, topic_at, topic_length, queue_id):  # type: ignore[no-untyped-def]
     value = np.uint64(0xCBF29CE484222325)
     prime = np.uint64(0x100000001B3)
@@ -82,15 +84,22 @@ def _queue_hash(buffer, topic_at, topic_length, queue_id):  # type: ignore[no-un
     return (value ^ np.uint64(np.uint32(queue_id))) * prime
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch):  # type: ignore[no-untyped-def]
-    """Shard of a queue: crc32(topic ‖ queue id as i32, big-endian) mod shards. *scratch*: uint8, at least topic_length + 4."""
+    """Shard of a queue: murmur3's finaliser of crc32(topic ‖ queue id as i32, big-endian), mod shards.
+
+    The finaliser spreads: a CRC is linear, and its lowest bits are the same for queues 0 to 3 of any topic.
+    scratch: uint8, at least topic_length + 4.
+    """
     scratch[:topic_length] = buffer[topic_at : topic_at + topic_length]
     put_i4(scratch, topic_length, queue_id)
-    return masked_crc32(scratch, 0, topic_length + 4) % shards
+    h = np.uint32(masked_crc32(scratch, 0, topic_length + 4))
+    h = np.uint32((h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    h = np.uint32((h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.int64(h ^ (h >> np.uint32(16))) % shards
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _is_schedule(buffer, at, length):  # type: ignore[no-untyped-def]
     if length != _SCHEDULE.size:
         return False
@@ -100,7 +109,7 @@ def _is_schedule(buffer, at, length):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
     """Base offset, batch size and tags code of *row*; False when a number is none (the peer's parser would throw)."""
     row.base_offset = row.queue_offset
@@ -126,7 +135,12 @@ def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
+def _is_body_right(buffer, at, body_at, body_length):  # type: ignore[no-untyped-def]
+    return body_length == 0 or masked_crc32(buffer, body_at, body_length) == get_i4(buffer, at + 8)
+
+
+@compiled
 def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, found, scratch):  # type: ignore[no-untyped-def]
     """Check records of buffer[start:end] one after the other until something else comes.
 
@@ -154,7 +168,7 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, foun
             continue
         row = rows[n]
         row.fault = _NONE
-        if crc_mode != CRC_OFF and body_length > 0 and masked_crc32(buffer, body_at, body_length) != get_i4(buffer, at + 8):
+        if crc_mode != CRC_OFF and not _is_body_right(buffer, at, body_at, body_length):
             if crc_mode == CRC_STOPS:
                 return n, at, _BAD, _BODY_CRC, seen
             row.fault = _BODY_CRC
@@ -184,7 +198,7 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, foun
         at += total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def find_next(buffer, start, end, base, file_end):  # type: ignore[no-untyped-def]
     """Position of the first whole and right record, or of the file's blank record, in buffer[start:end]; -1 if none.
 
@@ -200,8 +214,6 @@ def find_next(buffer, start, end, base, file_end):  # type: ignore[no-untyped-de
         outcome, _, _, body_at, body_length, _, _, _ = _measure(buffer, at, end, base, file_end)
         if outcome == _BLANK_FOUND:
             return at
-        if outcome == _OK and (body_length == 0 or masked_crc32(buffer, body_at, body_length) == get_i4(buffer, at + 8)):
+        if outcome == _OK and _is_body_right(buffer, at, body_at, body_length):
             return at
     return -1
-
-

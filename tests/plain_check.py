@@ -1,0 +1,274 @@
+"""The walk over records once more, in plain Python, straight from spec 8.1: the twin of `tidemark.format.kernels.walk`.
+
+Beside the spec's steps: a record's PHYSICALOFFSET is its position, a record or blank record stays within its file, and
+a walk may keep to the queues of one shard.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from typing import NamedTuple
+
+from tests.builders import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+
+DELAYS_S = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+Row = dict[str, int]
+
+
+class Stop(Exception):  # noqa: N818 - no error: how a walk ends
+    """The walk ends here."""
+
+    def __init__(self, outcome: str, fault: str = "NONE") -> None:
+        super().__init__(outcome, fault)
+        self.outcome, self.fault = outcome, fault
+
+
+class PlainResult(NamedTuple):
+    """As CheckResult, in plain values."""
+
+    rows: list[Row]
+    outcome: str
+    fault: str
+    end_at: int
+    records: int
+
+
+class Parts(NamedTuple):
+    """Where the parts of one record stand."""
+
+    total: int
+    body: tuple[int, int]
+    topic: tuple[int, int]
+    properties: tuple[int, int]
+
+
+def i1(data: bytes, at: int) -> int:
+    return int(struct.unpack_from(">b", data, at)[0])
+
+
+def i2(data: bytes, at: int) -> int:
+    return int(struct.unpack_from(">h", data, at)[0])
+
+
+def i4(data: bytes, at: int) -> int:
+    return int(struct.unpack_from(">i", data, at)[0])
+
+
+def i8(data: bytes, at: int) -> int:
+    return int(struct.unpack_from(">q", data, at)[0])
+
+
+def java_hash(text: str) -> int:
+    """The reference of spec 0."""
+    h = 0
+    b = text.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(b), 2):
+        h = (31 * h + (b[i] << 8 | b[i + 1])) & 0xFFFFFFFF
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+def text_hash(data: bytes) -> int:
+    """java_hash of UTF-8 bytes."""
+    return java_hash(data.decode("utf-8", "replace"))
+
+
+def masked_crc(data: bytes) -> int:
+    return zlib.crc32(data) & 0x7FFFFFFF
+
+
+def owner_of(topic: bytes, queue_id: int, shards: int) -> int:
+    """A queue's shard: the masked CRC of topic and queue id, spread by murmur3's finaliser."""
+    h = masked_crc(topic + struct.pack(">i", queue_id))
+    h = (h ^ h >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    h = (h ^ h >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    return (h ^ h >> 16) % shards
+
+
+def queue_hash(topic: bytes, queue_id: int) -> int:
+    """FNV-1a, 64 bits, of the topic's bytes and then the queue id as one symbol."""
+    value = 0xCBF29CE484222325
+    for symbol in (*topic, queue_id & 0xFFFFFFFF):
+        value = (value ^ symbol) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def find_properties(data: bytes, at: int, length: int) -> dict[bytes, tuple[int, int]]:
+    """Name → (place, length) of its value, by the parser of spec 2.4."""
+    found: dict[bytes, tuple[int, int]] = {}
+    position, stop = at, at + length
+    while position < stop:
+        end = data.find(b"\x02", position, stop)
+        end = stop if end < 0 else end
+        if end - position >= 3:
+            equals = data.find(b"\x01", position, stop)
+            if position < equals < end - 1:
+                found[data[position:equals]] = (equals + 1, end - equals - 1)
+        position = end + 1
+    return found
+
+
+def parse_number(text: bytes, greatest: int) -> int | None:
+    """Java's parse of a decimal number of this greatest value; None where it throws."""
+    if not re.fullmatch(rb"[+-]?[0-9]+", text):
+        return None
+    value = int(text)
+    return value if -greatest - 1 <= value <= greatest else None
+
+
+def wrap_i8(value: int) -> int:
+    """Two's complement of 64 bits."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def measure(data: bytes, at: int, end: int, *, base_offset: int, file_end: int | None) -> Parts:
+    """Parts of the record at *at*; Stop where there is none."""
+    if at >= end:
+        raise Stop("END")
+    if file_end is not None and file_end - at < 8:
+        raise Stop("BAD", "MAGIC")
+    if end - at < 8:
+        raise Stop("PARTIAL", "MAGIC")
+    total, magic = i4(data, at), i4(data, at + 4)
+    if magic == MAGIC_BLANK:
+        if file_end is not None and at + total != file_end:
+            raise Stop("BAD", "LENGTH")
+        raise Stop("BLANK")
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise Stop("BAD", "MAGIC")
+    if total < 91 or (file_end is not None and at + total > file_end):
+        raise Stop("BAD", "LENGTH")
+    if end - at < 40:
+        raise Stop("PARTIAL", "LENGTH")
+    if i8(data, at + 28) != base_offset + at:
+        raise Stop("BAD", "POSITION")
+    if at + total > end:
+        raise Stop("PARTIAL", "LENGTH")
+    return _parts_of(data[: at + total], at, total, magic)
+
+
+def _parts_of(data: bytes, at: int, total: int, magic: int) -> Parts:
+    """Lengths that do not add up within the record are a fault, read in the order of the fields."""
+    sys_flag = i4(data, at + 36)
+    hosts = (20 if sys_flag & 0x10 else 8) + (20 if sys_flag & 0x20 else 8)
+    try:
+        body_length = i4(data, at + 68 + hosts)
+        body_at = at + 72 + hosts
+        topic_at = body_at + body_length + (2 if magic == MAGIC_V2 else 1)
+        if body_length < 0:
+            raise Stop("BAD", "LENGTH")
+        topic_length = i2(data, topic_at - 2) if magic == MAGIC_V2 else i1(data, topic_at - 1)
+        if topic_length < 0:
+            raise Stop("BAD", "LENGTH")
+        properties_length = i2(data, topic_at + topic_length)
+    except struct.error:
+        raise Stop("BAD", "LENGTH") from None
+    properties_at = topic_at + topic_length + 2
+    if properties_length < 0 or properties_at + properties_length != at + total:
+        raise Stop("BAD", "LENGTH")
+    return Parts(total, (body_at, body_length), (topic_at, topic_length), (properties_at, properties_length))
+
+
+def is_body_right(data: bytes, at: int, parts: Parts) -> bool:
+    body_at, body_length = parts.body
+    return body_length == 0 or masked_crc(data[body_at : body_at + body_length]) == i4(data, at + 8)
+
+
+def _row(data: bytes, at: int, parts: Parts, base_offset: int) -> Row:
+    sys_flag = i4(data, at + 36)
+    found = find_properties(data, *parts.properties)
+    row = {
+        "physical_offset": base_offset + at,
+        "queue_offset": i8(data, at + 20),
+        "store_timestamp": i8(data, at + (68 if sys_flag & 0x10 else 56)),
+        "topic_hash": queue_hash(data[parts.topic[0] : sum(parts.topic)], i4(data, at + 12)),
+        "message_size": parts.total,
+        "queue_id": i4(data, at + 12),
+        "sys_flag": sys_flag,
+        "body_at": parts.body[0],
+        "body_length": parts.body[1],
+        "topic_at": parts.topic[0],
+        "topic_length": parts.topic[1],
+        "properties_at": parts.properties[0],
+        "properties_length": parts.properties[1],
+        "multi_dispatch_length": found.get(b"INNER_MULTI_DISPATCH", (0, 0))[1],
+        "fault": 0,
+    }
+    for prefix, name in (("tags", b"TAGS"), ("keys", b"KEYS"), ("unique_key", b"UNIQ_KEY")):
+        row[f"{prefix}_at"], row[f"{prefix}_length"] = found.get(name, (0, 0))
+    return row | _numbers(data, row, found)
+
+
+def _numbers(data: bytes, row: Row, found: dict[bytes, tuple[int, int]]) -> Row:
+    """tags_code, base_offset and batch_size (spec 2.9, 5.1)."""
+
+    def number(name: bytes, greatest: int) -> int:
+        at, length = found[name]
+        value = parse_number(data[at : at + length], greatest)
+        if value is None:
+            raise Stop("BAD", "NUMBER")
+        return value
+
+    base, size = row["queue_offset"], 1
+    if b"INNER_BASE" in found and b"INNER_NUM" in found:
+        base, size = number(b"INNER_BASE", (1 << 63) - 1), number(b"INNER_NUM", 32767)
+    code = 0
+    if row["tags_length"]:
+        code = text_hash(data[row["tags_at"] : row["tags_at"] + row["tags_length"]])
+    topic = data[row["topic_at"] : row["topic_at"] + row["topic_length"]]
+    if topic == b"SCHEDULE_TOPIC_XXXX" and b"DELAY" in found:
+        level = min(number(b"DELAY", (1 << 31) - 1), 18)
+        if level > 0:
+            code = wrap_i8(row["store_timestamp"] + 1000 * DELAYS_S[level - 1])
+    return {"tags_code": code, "base_offset": base, "batch_size": size}
+
+
+def walk(
+    data: bytes,
+    *,
+    base_offset: int,
+    start: int = 0,
+    end: int | None = None,
+    file_end: int | None = None,
+    crc: str = "STOPS",
+    shard: int = 0,
+    shards: int = 1,
+    max_rows: int = 1 << 30,
+) -> PlainResult:
+    """Walk data[start:end] as Checker.check does; crc: OFF, STOPS or MARKS."""
+    rows: list[Row] = []
+    at, records = start, 0
+    stop = len(data) if end is None else end
+    try:
+        while True:
+            parts = measure(data, at, stop, base_offset=base_offset, file_end=file_end)
+            if len(rows) == max_rows:
+                raise Stop("FULL")
+            topic = data[parts.topic[0] : sum(parts.topic)]
+            if shards == 1 or owner_of(topic, i4(data, at + 12), shards) == shard:
+                wrong = crc != "OFF" and not is_body_right(data, at, parts)
+                if wrong and crc == "STOPS":
+                    raise Stop("BAD", "BODY_CRC")
+                rows.append(_row(data, at, parts, base_offset) | ({"fault": 4} if wrong else {}))
+            at += parts.total
+            records += 1
+    except Stop as why:
+        return PlainResult(rows, why.outcome, why.fault, at, records)
+
+
+def find_next(
+    data: bytes, *, base_offset: int, start: int = 0, end: int | None = None, file_end: int | None = None
+) -> int | None:
+    """By trying every place: the first whole record of right lengths and CRC, or the file's blank record."""
+    stop = len(data) if end is None else end
+    for at in range(start, stop):
+        try:
+            parts = measure(data, at, stop, base_offset=base_offset, file_end=file_end)
+        except Stop as why:
+            if why.outcome == "BLANK" and file_end is not None:
+                return at
+            continue
+        if is_body_right(data, at, parts):
+            return at
+    return None

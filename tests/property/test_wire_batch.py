@@ -1,0 +1,150 @@
+"""Wire batches: the compiled scan and encoder equal the plain decoder and encoder."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import builders
+from tests.property.strategies import damaged_wire_batches, property_bytes, wire_batches
+from tidemark.errors import BatchMalformedError
+from tidemark.format import wire_batch
+from tidemark.format.properties import TIMER_NAMES, decode_properties
+from tidemark.format.record import HEAD, Record, encode_record
+from tidemark.format.wire_batch import Element, decode_elements, encode_elements, scan
+
+Elements = list[tuple[bytes, bytes, int]]
+
+
+def first(values: list[bool]) -> int | None:
+    return values.index(True) if True in values else None
+
+
+def decoded(wire: bytes) -> tuple[list[Element], int | None]:
+    """Elements, and where the first malformed one starts, if any."""
+    elements = []
+    try:
+        for element in decode_elements(wire):
+            elements.append(element)  # noqa: PERF402 - those before the malformed one are kept
+    except BatchMalformedError as error:
+        return elements, int(str(error.facts["at"]))
+    return elements, None
+
+
+def is_delayed(properties: dict[str, str]) -> bool:
+    return properties.get("DELAY", "0") != "0" or any(name in properties for name in TIMER_NAMES)
+
+
+@given(elements=wire_batches())
+def test_encoded_elements_are_the_bytes_of_the_layout(elements: Elements) -> None:
+    """encode_elements writes what struct writes from spec 3.1, and decode_elements reads it back."""
+    wire = encode_elements(Element(*element) for element in elements)
+    assert wire == builders.wire_batch(*elements)
+    assert list(decode_elements(wire)) == [Element(*element) for element in elements]
+
+
+@given(wire=st.one_of(damaged_wire_batches(), st.binary(max_size=120)))
+def test_scan_accepts_what_the_plain_decoder_accepts(wire: bytes) -> None:
+    """A batch is malformed for both, at the same byte, or for none; and the facts are those of its elements."""
+    elements, malformed_at = decoded(wire)
+    if malformed_at is not None:
+        with pytest.raises(BatchMalformedError) as refused:
+            scan(wire)
+        assert refused.value.facts["at"] == malformed_at
+        return
+    facts = scan(wire)
+    parts = [len(element.body) + len(element.properties) for element in elements]
+    properties = [decode_properties(element.properties) for element in elements]
+    assert facts.count == len(elements)
+    assert facts.parts_size == sum(parts)
+    assert facts.max_element_parts == max(parts, default=0)
+    assert facts.empty_body_at == first([not element.body for element in elements])
+    assert facts.inner_at == first(["INNER_NUM" in one or "INNER_MULTI_DISPATCH" in one for one in properties])
+    assert facts.delay_at == first([is_delayed(one) for one in properties])
+    assert facts.first_properties == (elements[0].properties if elements else b"")
+
+
+@given(elements=wire_batches().filter(bool))
+def test_scan_tells_the_first_elements_keys(elements: Elements) -> None:
+    """unique_key and keys are the bytes of the first element's properties, empty when it has none."""
+    facts = scan(builders.wire_batch(*elements))
+    named = decode_properties(elements[0][1])
+    assert facts.unique_key.decode("utf-8", "replace") == named.get("UNIQ_KEY", "")
+    assert facts.keys.decode("utf-8", "replace") == named.get("KEYS", "")
+
+
+@given(wire=damaged_wire_batches())
+def test_scan_is_the_same_for_an_array(wire: bytes) -> None:
+    """Bytes and uint8 arrays give the same facts."""
+    outcomes = []
+    for form in (wire, np.frombuffer(bytearray(wire), np.uint8)):
+        try:
+            outcomes.append(str(scan(form)))
+        except BatchMalformedError as error:
+            outcomes.append(str(error.facts))
+    assert outcomes[0] == outcomes[1]
+
+
+@given(
+    elements=wire_batches(),
+    topic=st.binary(max_size=127),
+    is_v2=st.booleans(),
+    first_extra=property_bytes(),
+    queue_offset=st.integers(0, 1 << 40),
+    physical_offset=st.integers(0, 1 << 40),
+)
+def test_encoded_records_are_those_of_encode_record(
+    elements: Elements, topic: bytes, is_v2: bool, first_extra: bytes, queue_offset: int, physical_offset: int
+) -> None:
+    """Each record the compiled loop writes is byte-equal to the plain encoder's and to struct's."""
+    common = {
+        "topic": topic,
+        "queue_id": 3,
+        "sys_flag": 0x2,
+        "magic": builders.MAGIC_V2 if is_v2 else builders.MAGIC_V1,
+    }
+    head = np.frombuffer(builders.record_bytes(**common)[: HEAD.itemsize], np.uint8)  # type: ignore[arg-type]
+    named = np.frombuffer(struct.pack(">h" if is_v2 else ">B", len(topic)) + topic, np.uint8)
+    out = np.zeros(sum(200 + len(body) + len(extra) + 600 for body, extra, _ in elements), np.uint8)
+    positions = np.zeros(len(elements), np.int64)
+    written = wire_batch.encode_records(
+        np.frombuffer(builders.wire_batch(*elements), np.uint8),
+        head=head,
+        topic=named,
+        first_extra=np.frombuffer(first_extra, np.uint8),
+        queue_offset=queue_offset,
+        physical_offset=physical_offset,
+        out=out,
+        positions=positions,
+    )
+    expected, by_struct = [], b""
+    for i, (body, properties, flag) in enumerate(elements):
+        fields = {
+            **common,
+            "body": body,
+            "properties": properties + (first_extra if i == 0 else b""),
+            "flag": flag,
+            "queue_offset": queue_offset + i,
+            "physical_offset": physical_offset + len(by_struct),
+            "born_timestamp": builders.BORN_MS,
+            "store_timestamp": builders.STORE_MS,
+            "born_host": builders.BORN_HOST,
+            "store_host": builders.STORE_HOST,
+        }
+        expected.append(encode_record(Record(**fields)))  # type: ignore[arg-type]
+        by_struct += builders.record_bytes(**fields)  # type: ignore[arg-type]
+    assert out[:written].tobytes() == b"".join(expected) == by_struct
+    assert not out[written:].any()
+    assert positions.tolist() == [physical_offset + sum(map(len, expected[:i])) for i in range(len(expected))]
+
+
+def test_record_of_a_body_of_crc_0_carries_0() -> None:
+    """A body whose CRC is 0 is stored with 0."""
+    assert zlib.crc32(builders.BODY_OF_CRC_0) == 0
+    record = encode_record(Record(topic=b"T", body=builders.BODY_OF_CRC_0))
+    assert record[8:12] == bytes(4)

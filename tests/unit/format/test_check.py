@@ -1,0 +1,259 @@
+"""What the walk says about single right and wrong bytes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import builders
+from tests.builders import BODY_OF_CRC_0, MAGIC_V2, blank_bytes, properties, record_bytes, row_of_records
+from tidemark.format.check import Checker, CheckResult, Crc, find_next_record
+from tidemark.format.dispatch_request import Fault, Outcome
+
+
+def check(data: bytes, *, crc: Crc = Crc.STOPS, base_offset: int = 0, file_end: int | None = None) -> CheckResult:
+    return Checker(crc=crc).check(np.frombuffer(data, np.uint8), base_offset=base_offset, file_end=file_end)
+
+
+def row_of(**fields: Any) -> np.void:
+    result = check(record_bytes(**fields))
+    assert result.outcome is Outcome.END
+    row: np.void = result.requests[0]
+    return row
+
+
+def ends(result: CheckResult) -> tuple[Outcome, Fault, int]:
+    return result.outcome, result.fault, result.end_at
+
+
+def patched(data: bytes, at: int, value: int, form: str = ">i") -> bytes:
+    changed = bytearray(data)
+    struct.pack_into(form, changed, at, value)
+    return bytes(changed)
+
+
+A = record_bytes(properties=properties({"TAGS": "TagA"}))
+
+
+def test_no_bytes_are_the_end() -> None:
+    """An empty buffer ends at a record's edge."""
+    assert ends(check(b"")) == (Outcome.END, Fault.NONE, 0)
+
+
+def test_zero_bytes_are_no_record() -> None:
+    """What lies behind the end of a fresh log."""
+    assert ends(check(A + bytes(100))) == (Outcome.BAD, Fault.MAGIC, len(A))
+
+
+def test_blank_record_ends_the_file() -> None:
+    """At its start, whatever stands behind its eight bytes."""
+    data = A + blank_bytes(100) + b"\xff" * 92
+    assert ends(check(data, file_end=len(data))) == (Outcome.BLANK, Fault.NONE, len(A))
+
+
+@pytest.mark.parametrize("told", [0, 8, 99, 101, -1])
+def test_blank_record_that_misses_the_files_end_is_bad(told: int) -> None:
+    """Its length leads exactly to the end; without a known end there is no telling."""
+    data = blank_bytes(told) + bytes(92)
+    assert ends(check(data, file_end=100)) == (Outcome.BAD, Fault.LENGTH, 0)
+    assert check(data).outcome is Outcome.BLANK
+
+
+def test_record_over_the_files_end_is_bad() -> None:
+    """No record spans two files, even if the buffer goes on."""
+    assert ends(check(A, file_end=len(A) - 1)) == (Outcome.BAD, Fault.LENGTH, 0)
+    assert check(A, file_end=len(A)).outcome is Outcome.END
+
+
+@pytest.mark.parametrize("left", range(1, 8))
+def test_less_than_a_blank_record_before_the_files_end_is_bad(left: int) -> None:
+    """Nothing can start there: waiting for more bytes would never end."""
+    assert ends(check(A + bytes(left), file_end=len(A) + left)) == (Outcome.BAD, Fault.MAGIC, len(A))
+    assert check(A + bytes(left)).outcome is Outcome.PARTIAL
+
+
+def test_stale_record_of_an_older_generation_ends_the_walk() -> None:
+    """Right magic, lengths and CRC, but it says that it lies elsewhere."""
+    stale = record_bytes(physical_offset=len(A) + 1)
+    assert ends(check(A + stale)) == (Outcome.BAD, Fault.POSITION, len(A))
+
+
+def test_records_of_the_right_generation_go_on_behind_one_another() -> None:
+    """Each at its place, the base counted in."""
+    data = row_of_records([{"queue_offset": i} for i in range(5)], base_offset=1 << 40)
+    result = check(data, base_offset=1 << 40)
+    assert (ends(result), result.records) == ((Outcome.END, Fault.NONE, len(data)), 5)
+    assert result.requests["queue_offset"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("total", [-1, 0, 90, -(1 << 31), 92, 121, 123, (1 << 31) - 1])
+def test_wrong_total_size_is_told(total: int) -> None:
+    """Too small: bad. Too large: the rest may yet come, unless the file ends before."""
+    data = patched(A, 0, total)
+    outcome = Outcome.PARTIAL if total > len(A) else Outcome.BAD
+    assert ends(check(data)) == (outcome, Fault.LENGTH, 0)
+    assert ends(check(data, file_end=len(A))) == (Outcome.BAD, Fault.LENGTH, 0)
+
+
+@pytest.mark.parametrize("length", [-1, -(1 << 31), 4, 6, 1000, (1 << 31) - 1])
+def test_wrong_body_length_is_told(length: int) -> None:
+    """Whatever it is, lengths must add up."""
+    assert ends(check(patched(A, 84, length))) == (Outcome.BAD, Fault.LENGTH, 0)
+
+
+@pytest.mark.parametrize("length", [-1, -128, 8, 10, 127])
+def test_wrong_topic_length_is_told(length: int) -> None:
+    """One signed byte in V1."""
+    assert ends(check(patched(A, 93, length, ">b"))) == (Outcome.BAD, Fault.LENGTH, 0)
+
+
+@pytest.mark.parametrize("length", [-1, -32768, 9, 11, 32767])
+def test_wrong_properties_length_is_told(length: int) -> None:
+    """Two signed bytes."""
+    assert ends(check(patched(A, 103, length, ">h"))) == (Outcome.BAD, Fault.LENGTH, 0)
+
+
+def test_topic_of_128_bytes_needs_v2() -> None:
+    """The peer reads V1's length byte as signed, so such a record is unreadable (spec 2.1)."""
+    assert ends(check(record_bytes(topic=b"t" * 128))) == (Outcome.BAD, Fault.LENGTH, 0)
+    assert check(record_bytes(topic=b"t" * 128, magic=MAGIC_V2)).records == 1
+
+
+def test_v2_topic_as_long_as_its_length_can_tell_is_walked_in_every_shard() -> None:
+    """32,767 bytes of topic fit into what the walk keeps aside."""
+    data = np.frombuffer(record_bytes(topic=b"t" * 32_767, magic=MAGIC_V2), np.uint8)
+    found = [len(Checker(shard=shard, shards=3).check(data, base_offset=0).requests) for shard in range(3)]
+    assert sorted(found) == [0, 0, 1]
+
+
+WRONG_BODY = patched(A, 88, 0x4A656C6C)
+
+
+def test_wrong_body_stops_recovery_and_marks_for_the_indexer() -> None:
+    """Three ways to treat a CRC."""
+    data = WRONG_BODY + record_bytes(physical_offset=len(A))
+    assert ends(check(data)) == (Outcome.BAD, Fault.BODY_CRC, 0)
+    marked = check(data, crc=Crc.MARKS)
+    assert marked.requests["fault"].tolist() == [Fault.BODY_CRC, Fault.NONE]
+    assert check(data, crc=Crc.OFF).requests["fault"].tolist() == [0, 0]
+
+
+def test_body_of_crc_0_is_accepted_with_0() -> None:
+    """Zero is a CRC like any other; it does not mean: not computed."""
+    assert check(record_bytes(body=BODY_OF_CRC_0, body_crc=0)).records == 1
+    assert check(record_bytes(body=b"Hello", body_crc=0)).fault is Fault.BODY_CRC
+
+
+@pytest.mark.parametrize("crc", [0, 1, -1])
+def test_crc_of_an_empty_body_is_not_looked_at(crc: int) -> None:
+    """As the peer (spec 8.1, step 5)."""
+    assert check(record_bytes(body=b"", body_crc=crc)).records == 1
+
+
+def test_crc_with_its_highest_bit_is_wrong() -> None:
+    """RocketMQ stores it cleared."""
+    assert check(record_bytes(body=b"Hello", body_crc=0x77D18982 - (1 << 31))).fault is Fault.BODY_CRC
+
+
+def test_rows_that_do_not_fit_are_told() -> None:
+    """FULL at the first record without a row; the walk goes on from there."""
+    data = row_of_records([{"queue_offset": i} for i in range(5)])
+    buffer = np.frombuffer(data, np.uint8)
+    checker = Checker(max_rows=2)
+    at, found = 0, []
+    for outcome in (Outcome.FULL, Outcome.FULL, Outcome.END):
+        result = checker.check(buffer, base_offset=0, start=at)
+        assert result.outcome is outcome
+        found += result.requests["queue_offset"].tolist()
+        at = result.end_at
+    assert found == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("level", "delay_s"), [("1", 1), ("4", 30), ("18", 7200), ("19", 7200), ("2147483647", 7200)])
+def test_tags_code_of_a_delayed_message_is_its_time(level: str, delay_s: int) -> None:
+    """In the schedule topic (spec 2.9); levels above 18 count as 18."""
+    named = properties({"DELAY": level, "TAGS": "TagA"})
+    assert row_of(topic=b"SCHEDULE_TOPIC_XXXX", properties=named)["tags_code"] == builders.STORE_MS + 1000 * delay_s
+    assert row_of(topic=b"SCHEDULE_TOPIC_XXXY", properties=named)["tags_code"] == 2598919
+
+
+@pytest.mark.parametrize("level", ["0", "-1"])
+def test_no_delay_level_leaves_the_tags_code(level: str) -> None:
+    """Even in the schedule topic."""
+    named = properties({"DELAY": level, "TAGS": "TagA"})
+    assert row_of(topic=b"SCHEDULE_TOPIC_XXXX", properties=named)["tags_code"] == 2598919
+
+
+@pytest.mark.parametrize(
+    ("topic", "named"),
+    [
+        (b"T", {"INNER_NUM": "x", "INNER_BASE": "0"}),
+        (b"T", {"INNER_NUM": "32768", "INNER_BASE": "0"}),
+        (b"T", {"INNER_NUM": "1", "INNER_BASE": "9223372036854775808"}),
+        (b"SCHEDULE_TOPIC_XXXX", {"DELAY": "soon"}),
+        (b"SCHEDULE_TOPIC_XXXX", {"DELAY": "2147483648"}),
+    ],
+)
+def test_property_that_is_no_number_is_a_fault(topic: bytes, named: dict[str, str]) -> None:
+    """Where the peer's parser would throw (spec 8.1, step 9)."""
+    assert ends(check(record_bytes(topic=topic, properties=properties(named)))) == (Outcome.BAD, Fault.NUMBER, 0)
+
+
+@pytest.mark.parametrize("named", [{"INNER_NUM": "x"}, {"INNER_BASE": "x"}, {"DELAY": "x"}])
+def test_number_that_is_not_asked_for_may_be_anything(named: dict[str, str]) -> None:
+    """INNER_NUM and INNER_BASE count together only, DELAY in the schedule topic only."""
+    row = row_of(queue_offset=9, properties=properties(named))
+    assert (row["base_offset"], row["batch_size"]) == (9, 1)
+
+
+def test_tags_hash_continues_over_unicode() -> None:
+    """Java's hash counts UTF-16 units."""
+    h = 0
+    for unit in struct.unpack(">3H", "é\U0001f600".encode("utf-16-be")):
+        h = (31 * h + unit) & 0xFFFFFFFF
+    assert row_of(properties=properties({"TAGS": "é\U0001f600"}))["tags_code"] == h - (h >> 31 << 32)
+
+
+def test_hosts_of_16_bytes_move_the_store_time() -> None:
+    """All four kinds of heads are read."""
+    for born in (builders.BORN_HOST, builders.BORN_HOST_V6):
+        for store in (builders.STORE_HOST, builders.STORE_HOST_V6):
+            row = row_of(born_host=born, store_host=store, store_timestamp=77, body=b"body")
+            assert (row["store_timestamp"], row["body_length"]) == (77, 4)
+            assert row["body_at"] == 72 + len(born) + len(store)
+
+
+def test_search_skips_damage_to_the_next_record() -> None:
+    """A wrong body does not count as a record to go on with."""
+    behind = record_bytes(physical_offset=len(A))
+    assert find_next_record(np.frombuffer(WRONG_BODY + behind, np.uint8), base_offset=0) == len(A)
+
+
+def test_search_finds_the_files_blank_record() -> None:
+    """If it reaches the end, and if the end is known."""
+    data = np.frombuffer(bytes(50) + blank_bytes(50) + bytes(42), np.uint8)
+    assert find_next_record(data, base_offset=0, file_end=100) == 50
+    assert find_next_record(data, base_offset=0, file_end=101) is None
+    assert find_next_record(data, base_offset=0) is None
+
+
+def test_search_wants_the_whole_record() -> None:
+    """Cut off by the buffer's end it is none yet."""
+    data = np.frombuffer(bytes(7) + record_bytes(physical_offset=7), np.uint8)
+    assert find_next_record(data, base_offset=0) == 7
+    assert find_next_record(data[:-1], base_offset=0) is None
+
+
+def test_negative_base_offset_is_refused() -> None:
+    """A bug of the caller."""
+    with pytest.raises(ValueError, match="base_offset"):
+        check(b"", base_offset=-1)
+
+
+def test_strided_buffer_is_refused() -> None:
+    """CRCs are computed from addresses."""
+    with pytest.raises(ValueError, match="of a buffer"):
+        Checker().check(np.zeros(200, np.uint8)[::2], base_offset=0)

@@ -1,0 +1,152 @@
+"""docs/format.md says what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
+from tests import builders
+from tidemark.format import batch_consume_queue, consume_queue, index_file, record, wire_batch
+from tidemark.format.dispatch_request import Fault
+from tidemark.format.record import Magic, SysFlag
+from tidemark.index import build
+from tidemark.index.ledger import Ledger, ledger_path
+from tidemark.store.checkpoint import CHECKPOINT_SIZE, Field
+from tidemark.store.marks import MARKS_SIZE, Marks
+from tidemark.store.storage import DiskStorage
+
+Table = list[list[str]]
+DOCS = (Path(__file__).parents[3] / "docs" / "format.md").read_text()
+
+
+def tables(section: int) -> list[Table]:
+    """Tables of a section: their rows without the head, cells stripped."""
+    (text,) = re.findall(rf"^## {section}\..*?\n(.*?)(?=^## |\Z)", DOCS, re.S | re.M)
+    found = re.findall(r"((?:^\|.*\|\n)+)", text, re.M)
+    return [[[cell.strip(" `") for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]] for table in found]
+
+
+def layout(table: Table) -> list[tuple[int, str, str]]:
+    return [(int(at), name, kind) for at, name, kind, _ in table]
+
+
+def layout_of(dtype: np.dtype[Any]) -> list[tuple[int, str, str]]:
+    """What a table of these fields must say: place, name, type."""
+    assert dtype.fields is not None
+    types = {"V": "{} bytes", "i": "i{}"}
+    return [(int(at), name, types[field.kind].format(field.itemsize)) for name, (field, at, *_) in dtype.fields.items()]
+
+
+@pytest.mark.parametrize(
+    ("section", "number", "dtype"),
+    [
+        (2, 0, record.HEAD),
+        (4, 0, consume_queue.UNIT),
+        (5, 0, batch_consume_queue.UNIT),
+        (6, 0, index_file.HEADER),
+        (6, 1, index_file.ENTRY),
+    ],
+)
+def test_field_tables_are_the_dtypes(section: int, number: int, dtype: np.dtype[Any]) -> None:
+    """Place, name and type of every field; and every dtype is big-endian."""
+    assert layout(tables(section)[number]) == layout_of(dtype)
+    assert all(field.byteorder in ">|" for field, *_ in (dtype.fields or {}).values())
+
+
+@pytest.mark.parametrize(("born", "store"), record.HEADS)
+def test_a_host_of_20_bytes_moves_what_follows_by_12(born: int, store: int) -> None:
+    """The rule by which the one table stands for all four heads."""
+    for at, name, _ in layout(tables(2)[0]):
+        moved = (12 if born == 20 and at > 48 else 0) + (12 if store == 20 and at > 64 else 0)
+        fields = record.HEADS[born, store].fields
+        assert fields is not None
+        assert fields[name][1] == at + moved
+
+
+def test_magics_and_flags_are_the_enums() -> None:
+    """Names, values and bytes."""
+    _, _, magics, flags = tables(2)
+    assert {name: int(value) for name, value, _, _ in magics} == {magic.name: magic.value for magic in Magic}
+    assert all(bytes.fromhex(raw) == int(value).to_bytes(4, "big", signed=True) for _, value, raw, _ in magics)
+    assert {name: int(bits, 16) for bits, name, _ in flags} == {
+        name: flag.value for name, flag in SysFlag.__members__.items()
+    }
+
+
+def test_wire_batch_is_the_layout_of_an_element() -> None:
+    """Five numbers of four bytes, the body, a number of two."""
+    rows = tables(3)[0]
+    assert [int(at) for at, *_ in rows[:5]] == list(range(0, wire_batch.ELEMENT_HEAD.size, 4))
+    assert [kind for _, _, kind, _ in rows] == ["i4"] * 5 + ["i2"]
+    assert rows[5][0] == f"{wire_batch.ELEMENT_HEAD.size} + body"
+    element = builders.wire_element(b"body", b"properties", 7)
+    names = [name for _, name, _, _ in rows[:5]]
+    values = dict(zip(names, wire_batch.ELEMENT_HEAD.unpack_from(element), strict=True))
+    assert values == {"size": 36, "magic": 0, "body_crc": 0, "flag": 7, "body_length": 4}
+    assert element[24:26] == bytes([0, 10])
+
+
+def test_checkpoint_is_its_fields() -> None:
+    """Field n at byte 8 n."""
+    assert layout(tables(7)[0]) == [(8 * field, field.name.lower(), "i8") for field in Field]
+    assert f"{CHECKPOINT_SIZE} bytes" in DOCS
+
+
+def test_marks_are_the_words_that_are_written(tmp_path: Path) -> None:
+    """Each word of the table holds what its name says."""
+    marks = Marks.open_to_write(tmp_path / "marks", DiskStorage(), shards=2, term=7)
+    marks.say_alive()
+    marks.intend(1, 44)
+    marks.publish(1, 33)
+    marks.publish_durable(1, 22)
+    words = np.fromfile(tmp_path / "marks", np.uint64)
+    at = {name: int(word.split()[0]) + (4 if word.endswith("+ 4 s") else 0) for word, name, _ in tables(8)[0]}
+    assert words[at["magic"]].tobytes() == b"TIDEMRK1"
+    told = {name: int(words[place]) for name, place in at.items()}
+    assert (told["shards"], told["time"], told["alive"]) == (2, marks.published_ms, marks.alive_ms)
+    assert (told["visible"], told["durable"], told["term"], told["intended"]) == (33, 22, 7, 44)
+    assert told["count"] > 0
+    assert told["boot"] > 0
+    assert len(words) * 8 == MARKS_SIZE
+    used = {*at.values(), 8 + 2}
+    assert not any(words[place] for place in range(len(words)) if place not in used)
+    marks.close()
+
+
+def test_queue_offsets_have_the_keys_told(tmp_path: Path) -> None:
+    """The JSON that the writer leaves."""
+    save_snapshot(tmp_path / "queue_offsets", Snapshot(5, 6, QueueOffsets()), DiskStorage())
+    content = orjson.loads((tmp_path / "queue_offsets").read_bytes())
+    assert {key for key, _ in tables(9)[0]} == set(content)
+    assert ["version", str(content["version"])] in tables(9)[0]
+
+
+def test_ledger_has_the_keys_told(tmp_path: Path) -> None:
+    """In their order, one object a line."""
+    Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=1, size=2, reason="MAGIC")
+    (line,) = ledger_path(tmp_path, 0).read_bytes().splitlines()
+    assert [key for key, _ in tables(9)[1]] == list(orjson.loads(line))
+
+
+def test_reasons_of_the_ledger_are_all_told() -> None:
+    """Every fault of a walk, the missing file, and what the builders find odd."""
+    odd = set(re.findall(r"[A-Z]+_[A-Z]+", build.Oddity.__doc__ or ""))
+    assert {reason for reason, _ in tables(9)[2]} == {fault.name for fault in Fault if fault} | {"FILE_MISSING"} | odd
+
+
+def test_sizes_are_the_defaults() -> None:
+    """What a reader finds where nothing else was set."""
+    for number in (
+        index_file.file_size(index_file.DEFAULT_SLOTS, index_file.DEFAULT_ENTRIES),
+        index_file.DEFAULT_SLOTS,
+        index_file.DEFAULT_ENTRIES,
+        300_000 * consume_queue.UNIT_SIZE,
+        300_000 * batch_consume_queue.UNIT_SIZE,
+    ):
+        assert f"{number:,}" in DOCS

@@ -1,0 +1,59 @@
+"""The key index file's single rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.builders import properties, record_bytes, row_of_records
+from tests.plain_check import java_hash
+from tidemark.errors import CorruptStoreError
+from tidemark.format import index_file
+from tidemark.format.check import Checker
+from tidemark.format.index_file import Header, decode_header, hash_keys
+
+
+def keys_of(data: bytes) -> list[tuple[int, int]]:
+    buffer = np.frombuffer(data, np.uint8)
+    hashes, rows = hash_keys(buffer, Checker().check(buffer, base_offset=0).requests)
+    return list(zip(hashes.tolist(), rows.tolist(), strict=True))
+
+
+def test_unique_key_comes_first_then_each_key() -> None:
+    """Whatever their order in the properties."""
+    data = row_of_records(
+        [{"properties": properties({"KEYS": "a  b", "UNIQ_KEY": "u"})}, {}, {"properties": properties({"KEYS": "a"})}]
+    )
+    assert keys_of(data) == [
+        (abs(java_hash(f"TopicTest#{key}")), row) for key, row in [("u", 0), ("a", 0), ("b", 0), ("a", 2)]
+    ]
+
+
+@pytest.mark.parametrize(("kind", "count"), [(0x0, 1), (0x4, 1), (0x8, 1), (0xC, 0)])
+def test_rolled_back_records_alone_are_not_indexed(kind: int, count: int) -> None:
+    """Half messages are, under the half topic (spec 6.3)."""
+    assert len(keys_of(record_bytes(sys_flag=kind, properties=properties({"KEYS": "a"})))) == count
+
+
+def test_hash_of_a_key_is_never_negative() -> None:
+    """Java's absolute value, with 0 for the one that has none."""
+    assert index_file.key_hash("TopicTest", "K1") == 2745032
+    assert index_file.key_hash("T", "Z") == abs(java_hash("T#Z"))
+    assert index_file.key_hash("polygenelubricants", "") >= 0
+
+
+def test_count_of_0_reads_as_1() -> None:
+    """A new file is all zero (spec 6.1)."""
+    assert decode_header(bytes(40)) == Header(index_count=1)
+
+
+def test_short_header_is_damage() -> None:
+    """A file cut off."""
+    with pytest.raises(CorruptStoreError):
+        decode_header(bytes(39))
+
+
+def test_places_of_entries() -> None:
+    """Behind header and slots, twenty bytes each."""
+    assert (index_file.entry_at(4, 0), index_file.entry_at(4, 3)) == (56, 116)
+    assert index_file.file_size(4, 4) == 136

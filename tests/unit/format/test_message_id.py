@@ -1,0 +1,104 @@
+"""Message ids: places, and what clients make."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tidemark.format.message_id import UniqueKeys, decode_offset_message_id, decode_unique_key
+
+SetClock = Callable[[datetime.datetime], int]
+MONDAY = datetime.datetime(2025, 11, 17, 12, 0, 0)  # noqa: DTZ001 - the peer counts in local time
+
+
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    """Sets the time that keys are made at; tells it in epoch milliseconds."""
+
+    def set_to(moment: datetime.datetime) -> int:
+        monkeypatch.setattr(time, "time", moment.timestamp)
+        return int(moment.timestamp() * 1000)
+
+    return set_to
+
+
+def test_unique_key_tells_address_pid_time_and_counter(set_clock: SetClock) -> None:
+    """The layout of spec 2.12: ip, pid, tag, milliseconds of the local month, counter."""
+    now_ms = set_clock(MONDAY)
+    keys = UniqueKeys("10.1.2.3")
+    first, second = keys.make_many(2)
+    month_ms = int(MONDAY.replace(day=1, hour=0).timestamp() * 1000)
+    raw = bytes.fromhex(first)
+    assert (len(first), first) == (32, first.upper())
+    assert raw[:4] == bytes([10, 1, 2, 3])
+    assert int.from_bytes(raw[4:6], "big") == os.getpid() & 0xFFFF
+    assert int.from_bytes(raw[10:14], "big") == now_ms - month_ms
+    decoded = decode_unique_key(second, now_ms=now_ms + 1)
+    assert (decoded.address, decoded.pid, decoded.born_ms) == ("10.1.2.3", os.getpid() & 0xFFFF, now_ms)
+    assert decoded.counter == decode_unique_key(first, now_ms=now_ms + 1).counter + 1
+
+
+def test_unique_key_of_an_ipv6_host_has_56_digits() -> None:
+    """Sixteen bytes of address."""
+    key = UniqueKeys("::1").make()
+    assert len(key) == 56
+    assert decode_unique_key(key).address == "::1"
+
+
+def test_keys_differ_within_a_process_and_between_makers() -> None:
+    """Two hundred thousand in a moment, from several threads."""
+    made: list[str] = []
+    keys = UniqueKeys()
+    threads = [threading.Thread(target=lambda: made.extend(keys.make_many(50_000))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made += UniqueKeys().make_many(10)
+    assert len(set(made)) == len(made) == 200_010
+
+
+def test_time_in_a_key_does_not_run_away(set_clock: SetClock) -> None:
+    """However many keys were made before, a later one tells its own time."""
+    keys = UniqueKeys()
+    set_clock(MONDAY)
+    keys.make_many(10 * 65_536)
+    now_ms = set_clock(MONDAY + datetime.timedelta(seconds=1))
+    assert decode_unique_key(keys.make(), now_ms=now_ms + 1).born_ms == now_ms
+
+
+def test_clock_set_back_makes_no_key_twice(set_clock: SetClock) -> None:
+    """Numbers only rise."""
+    keys = UniqueKeys()
+    set_clock(MONDAY)
+    made = keys.make_many(3)
+    set_clock(MONDAY - datetime.timedelta(seconds=100))
+    made += keys.make_many(3)
+    assert len(set(made)) == 6
+    assert made == sorted(made)
+
+
+def test_new_month_counts_from_its_start(set_clock: SetClock) -> None:
+    """And a key of last month is read in the month after."""
+    keys = UniqueKeys()
+    last_ms = set_clock(datetime.datetime(2025, 11, 30, 23, 59, 59))  # noqa: DTZ001
+    old = keys.make()
+    now_ms = set_clock(datetime.datetime(2025, 12, 1, 0, 0, 5))  # noqa: DTZ001
+    assert int(keys.make()[20:28], 16) == 5000
+    assert decode_unique_key(old, now_ms=now_ms).born_ms == last_ms
+
+
+@pytest.mark.parametrize(
+    "text", ["", "C0", "G" * 32, " " * 32, "C0 " * 10 + "C0", "0" * 31, "0" * 40, "0" * 32 + " " * 24]
+)
+def test_text_that_is_no_id_is_refused(text: str) -> None:
+    """Both kinds."""
+    with pytest.raises(ValueError, match=r".+"):
+        decode_offset_message_id(text)
+    with pytest.raises(ValueError, match=r".+"):
+        decode_unique_key(text)

@@ -1,0 +1,74 @@
+"""The mapped checkpoint."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store import wake
+from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.storage import DiskStorage
+
+OFFSET = 0x0102030405060708
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoint"
+
+
+def test_new_checkpoint_is_4096_zero_bytes(path: Path) -> None:
+    """As a broker makes it; every field reads 0."""
+    checkpoint = Checkpoint.open_to_write(path, DiskStorage())
+    assert [checkpoint.get(field) for field in Field] == [0] * 5
+    assert path.read_bytes() == bytes(4096)
+    checkpoint.close()
+
+
+@pytest.mark.parametrize("field", Field)
+def test_each_field_lies_big_endian_at_8_bytes_a_field(path: Path, field: Field) -> None:
+    """Setting one field touches its eight bytes alone (spec 7.1)."""
+    checkpoint = Checkpoint.open_to_write(path, DiskStorage())
+    checkpoint.set(field, OFFSET)
+    expected = bytearray(4096)
+    struct.pack_into(">q", expected, 8 * field, OFFSET)
+    assert path.read_bytes() == expected
+    checkpoint.flush()
+    checkpoint.close()
+
+
+def test_reader_sees_the_committed_offset_at_once(path: Path) -> None:
+    """Reader and writer map the same file."""
+    writer = Checkpoint.open_to_write(path, DiskStorage())
+    reader = Checkpoint.open_read_only(path)
+    writer.set(Field.CONFIRM_PHYSICAL_OFFSET, OFFSET)
+    assert reader.committed_offset == OFFSET
+    writer.close()
+    reader.close()
+
+
+def test_committed_word_holds_the_lowest_bytes_of_the_offset(path: Path) -> None:
+    """What followers sleep on changes with every commit: the aligned word of the lowest four bytes."""
+    checkpoint = Checkpoint.open_to_write(path, DiskStorage())
+    address = checkpoint.committed_word_address()
+    assert address is not None
+    assert address % 4 == 0
+    checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, OFFSET)
+    assert wake.word_at(address).to_bytes(4, "little") == struct.pack(">q", OFFSET)[4:]
+    checkpoint.close()
+
+
+def test_missing_checkpoint_is_not_found(path: Path) -> None:
+    """A reader makes none."""
+    with pytest.raises(FileNotFoundError):
+        Checkpoint.open_read_only(path)
+
+
+def test_short_checkpoint_is_damage(path: Path) -> None:
+    """Fewer bytes than the layout has cannot be mapped."""
+    path.write_bytes(bytes(40))
+    with pytest.raises(CorruptStoreError):
+        Checkpoint.open_read_only(path)

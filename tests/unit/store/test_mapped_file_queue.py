@@ -1,0 +1,187 @@
+"""A run of equally sized files as one address space."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import CorruptStoreError, StoreContradictionError
+from tidemark.store.mapped_file_queue import MappedFileQueue, file_name, size_on_disk
+from tidemark.store.storage import DiskStorage
+
+SIZE = 64
+
+
+def put(folder: Path, start: int, content: bytes = b"", size: int = SIZE) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{start:020d}").write_bytes(content.ljust(size, b"\0"))
+
+
+def test_name_is_20_digits() -> None:
+    """Zero padded, no grouping (spec 0)."""
+    assert file_name(1_073_741_824) == "00000000001073741824"
+
+
+def test_writing_over_the_edge_rolls_to_new_files_of_full_size(tmp_path: Path) -> None:
+    """A write makes the files it needs, each of full size from birth."""
+    files = MappedFileQueue(tmp_path / "q", SIZE, DiskStorage())
+    data = bytes(range(150))
+    files.write(0, data)
+    files.flush(0)
+    assert sorted(path.name for path in (tmp_path / "q").iterdir()) == [file_name(0), file_name(64), file_name(128)]
+    assert {path.stat().st_size for path in (tmp_path / "q").iterdir()} == {SIZE}
+    assert files.read(0, 10) == data[:10]
+    assert (files.starts, files.min_offset, files.capacity_end) == ([0, 64, 128], 0, 192)
+    files.close()
+
+
+def test_read_ends_at_the_file_and_is_empty_where_there_is_none(tmp_path: Path) -> None:
+    """One file at a time; no file, no bytes."""
+    put(tmp_path, 128, b"abc")
+    files = MappedFileQueue(tmp_path, SIZE)
+    assert files.read(128, 1000) == b"abc".ljust(SIZE, b"\0")
+    assert files.read(130, 2) == b"c\0"
+    assert files.read(64, 10) == files.read(192, 10) == files.read(-5, 10) == files.read(128, 0) == b""
+    buffer = bytearray(100)
+    assert files.read_into(129, memoryview(buffer)) == SIZE - 1
+    assert buffer[:2] == b"bc"
+    assert files.read_into(0, memoryview(buffer)) == 0
+    assert (files.min_offset, files.capacity_end) == (128, 192)
+    files.close()
+
+
+def test_queue_without_folder_is_empty(tmp_path: Path) -> None:
+    """Nothing is made by looking."""
+    files = MappedFileQueue(tmp_path / "none", SIZE)
+    assert (files.starts, files.min_offset, files.capacity_end) == ([], 0, 0)
+    assert not (tmp_path / "none").exists()
+
+
+def test_refresh_sees_what_others_made_and_deleted(tmp_path: Path) -> None:
+    """Files come and go; a deleted one is no longer read, though its descriptor was open."""
+    put(tmp_path, 0, b"first")
+    files = MappedFileQueue(tmp_path, SIZE)
+    assert files.read(0, 5) == b"first"
+    put(tmp_path, 64, b"second")
+    (tmp_path / file_name(0)).unlink()
+    files.refresh()
+    assert (files.starts, files.covers(0), files.covers(127)) == ([64], False, True)
+    assert files.read(0, 5) == b""
+    assert files.read(64, 6) == b"second"
+    files.close()
+
+
+def test_file_of_another_size_is_a_contradiction(tmp_path: Path) -> None:
+    """The setting and the files must agree."""
+    put(tmp_path, 0)
+    put(tmp_path, 64, size=SIZE - 1)
+    with pytest.raises(StoreContradictionError) as refused:
+        MappedFileQueue(tmp_path, SIZE)
+    assert refused.value.facts == {"path": str(tmp_path / file_name(64)), "size": SIZE - 1, "expected": SIZE}
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "0.tmp", "x", "123", "²" * 20, file_name(64) + ".bak", "-" + "1" * 19])
+def test_foreign_file_is_refused(tmp_path: Path, name: str) -> None:
+    """A broker would not load such a folder either; folders are ignored."""
+    put(tmp_path, 0)
+    (tmp_path / "some-folder").mkdir()
+    MappedFileQueue(tmp_path, SIZE)
+    (tmp_path / name).write_bytes(bytes(SIZE))
+    with pytest.raises(CorruptStoreError) as refused:
+        MappedFileQueue(tmp_path, SIZE)
+    assert refused.value.facts["path"] == str(tmp_path / name)
+
+
+def test_start_that_is_no_multiple_of_the_size_is_refused(tmp_path: Path) -> None:
+    """Such a file cannot hold what its name says."""
+    put(tmp_path, 65)
+    with pytest.raises(CorruptStoreError):
+        MappedFileQueue(tmp_path, SIZE)
+
+
+@pytest.mark.parametrize("may_write", [True, False])
+def test_zero_length_last_file_counts_as_none(tmp_path: Path, may_write: bool) -> None:
+    """Left by a crash while it was made: the owner deletes it, a reader looks past it."""
+    put(tmp_path, 0)
+    put(tmp_path, 64, size=0)
+    files = MappedFileQueue(tmp_path, SIZE, DiskStorage() if may_write else None)
+    assert files.starts == [0]
+    assert (tmp_path / file_name(64)).exists() != may_write
+    if may_write:
+        files.write(60, b"over the edge")
+        assert files.starts == [0, 64]
+    files.close()
+
+
+def test_zero_length_file_before_the_last_is_refused(tmp_path: Path) -> None:
+    """Only the last file can have been in the making (spec 1.2)."""
+    put(tmp_path, 0, size=0)
+    put(tmp_path, 64)
+    with pytest.raises(StoreContradictionError):
+        MappedFileQueue(tmp_path, SIZE)
+
+
+def test_missing_file_in_the_row_is_told_by_covers(tmp_path: Path) -> None:
+    """A lost file does not hide its neighbours."""
+    put(tmp_path, 0, b"a")
+    put(tmp_path, 128, b"c")
+    files = MappedFileQueue(tmp_path, SIZE)
+    assert [files.covers(offset) for offset in (63, 64, 127, 128)] == [True, False, False, True]
+    assert (files.read(0, 1), files.read(64, 1), files.read(128, 1)) == (b"a", b"", b"c")
+    files.close()
+
+
+def test_file_deleted_while_the_folder_is_read_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retention may delete between the listing and the look at the size."""
+
+    class Gone:
+        name = file_name(0)
+        path = str(tmp_path / file_name(0))
+
+        def is_dir(self) -> bool:
+            return False
+
+        def stat(self) -> os.stat_result:
+            raise FileNotFoundError
+
+    put(tmp_path, 64)
+    files = MappedFileQueue(tmp_path, SIZE)
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: [Gone(), *scandir(folder)])
+    files.refresh()
+    assert files.starts == [64]
+
+
+def test_zero_overwrites_what_is_there_and_makes_nothing(tmp_path: Path) -> None:
+    """Zeroing stops where the files end."""
+    files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
+    files.write(0, b"x" * 128)
+    files.zero(60, 1000)
+    assert files.read(0, 64) == b"x" * 60 + bytes(4)
+    assert files.read(64, 64) == bytes(64)
+    assert files.starts == [0, 64]
+    files.close()
+
+
+def test_deleted_file_is_gone(tmp_path: Path) -> None:
+    """From the folder, from the list, from reads."""
+    files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
+    files.write(0, b"x" * 128)
+    files.delete_file(64)
+    assert (files.starts, files.read(64, 1)) == ([0], b"")
+    assert os.listdir(tmp_path) == [file_name(0)]
+    files.close()
+    assert files.read(0, 1) == b"x"
+    files.close()
+
+
+def test_size_on_disk_is_that_of_the_files_there(tmp_path: Path) -> None:
+    """The first file that holds anything decides; none, no size."""
+    assert size_on_disk(tmp_path / "none") is None
+    put(tmp_path, 0, size=0)
+    (tmp_path / "foreign").write_bytes(b"x")
+    assert size_on_disk(tmp_path) is None
+    put(tmp_path, 64, size=100)
+    assert size_on_disk(tmp_path) == 100

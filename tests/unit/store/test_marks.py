@@ -1,0 +1,186 @@
+"""The marks of the pipeline's shards."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store import marks as module
+from tidemark.store import wake
+from tidemark.store.marks import MAX_SHARDS, Marks
+from tidemark.store.storage import DiskStorage
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "indexer" / "marks"
+
+
+def opened(path: Path, *, shards: int = 3, term: int = 1) -> Marks:
+    return Marks.open_to_write(path, DiskStorage(), shards=shards, term=term)
+
+
+def moved(path: Path, *, visible: list[int], durable: list[int]) -> Marks:
+    marks = opened(path, shards=len(visible))
+    for shard, (seen, kept) in enumerate(zip(visible, durable, strict=True)):
+        marks.publish(shard, seen)
+        marks.publish_durable(shard, kept)
+    return marks
+
+
+def restart_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_boot_number", lambda: 12345)
+
+
+def test_new_marks_say_that_nothing_is_indexed(path: Path) -> None:
+    """All shards at 0, in the term told."""
+    marks = opened(path, term=7)
+    assert (marks.watermark(), marks.durable_floor(), marks.shards, marks.term) == (0, 0, 3, 7)
+    assert marks.published_ms == 0
+    marks.close()
+
+
+def test_watermark_is_the_least_visible_mark(path: Path) -> None:
+    """Everything below it is indexed by every shard."""
+    marks = moved(path, visible=[300, 200, 250], durable=[100, 50, 250])
+    assert (marks.watermark(), marks.durable_floor(), marks.greatest_durable()) == (200, 50, 250)
+    assert [marks.visible(shard) for shard in range(3)] == [300, 200, 250]
+    assert [marks.durable(shard) for shard in range(3)] == [100, 50, 250]
+    assert marks.published_ms > 1_600_000_000_000
+    marks.close()
+
+
+def test_bytes_are_the_words_the_docs_tell(path: Path) -> None:
+    """Magic, shards, and four words a shard from word 8, native (docs/format.md §8)."""
+    moved(path, visible=[300, 200], durable=[100, 50]).close()
+    words = struct.unpack("=512Q", path.read_bytes())
+    assert path.read_bytes()[:8] == b"TIDEMRK1"
+    assert words[1] == 2
+    assert words[8:11] == (300, 100, 1)
+    assert words[12:15] == (200, 50, 1)
+    assert not any(words[16:])
+
+
+def test_reader_sees_a_publication_at_once(path: Path) -> None:
+    """And the number that sleepers wait on has changed."""
+    marks = opened(path)
+    reader = Marks.open_read_only(path)
+    address = reader.count_word_address()
+    assert address is not None
+    before = wake.word_at(address)
+    for shard in range(3):
+        marks.publish(shard, 10)
+        assert wake.word_at(address) != before
+        before = wake.word_at(address)
+    assert reader.watermark() == 10
+    marks.close()
+    reader.close()
+
+
+def test_two_shards_that_publish_at_once_leave_different_numbers(path: Path) -> None:
+    """Who has seen the first publication's number notices the second, though both counted from the same one."""
+    marks = opened(path)
+    address = marks.count_word_address()
+    assert address is not None
+    counted_from = marks._words.load(3)
+    marks.publish(0, 10)
+    seen = wake.word_at(address)
+    marks._words.store(3, counted_from)  # the other shard's process had read it before
+    marks.publish(1, 10)
+    assert wake.word_at(address) != seen
+    marks.close()
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5, MAX_SHARDS])
+def test_other_number_of_shards_starts_all_at_the_least_durable_mark(path: Path, shards: int) -> None:
+    """Queues change their shard, so none may start above what every shard had made durable."""
+    moved(path, visible=[300, 200, 250], durable=[100, 50, 250]).close()
+    marks = opened(path, shards=shards, term=9)
+    assert marks.shards == shards
+    assert {marks.visible(shard) for shard in range(shards)} == {50}
+    assert {marks.durable(shard) for shard in range(shards)} == {50}
+    assert marks.term == 1
+    marks.close()
+
+
+def test_same_number_of_shards_keeps_the_marks(path: Path) -> None:
+    """Opening again changes nothing."""
+    moved(path, visible=[300, 200], durable=[100, 50]).close()
+    marks = opened(path, shards=2, term=9)
+    assert (marks.watermark(), marks.durable_floor(), marks.term) == (200, 50, 1)
+    assert not marks.machine_was_restarted
+    marks.close()
+
+
+def test_after_a_reboot_only_durable_marks_count(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Visible marks may have reached the disk without what they cover."""
+    moved(path, visible=[300, 200], durable=[100, 50]).close()
+    restart_machine(monkeypatch)
+    reader = Marks.open_read_only(path)
+    assert (reader.is_of_this_boot(), reader.watermark()) == (False, 50)
+    marks = opened(path, shards=2)
+    assert marks.machine_was_restarted
+    assert [marks.visible(shard) for shard in range(2)] == [100, 50]
+    assert reader.is_of_this_boot()
+    marks.close()
+    reader.close()
+
+
+def test_new_term_clamps_the_shard_that_adopts_it(path: Path) -> None:
+    """Marks above the writer's recovered end come down, others stay; the watermark is of the oldest term."""
+    marks = moved(path, visible=[300, 200], durable=[250, 50])
+    marks.adopt_term(0, 2, end_offset=220)
+    assert (marks.visible(0), marks.durable(0), marks.shard_term(0), marks.term) == (220, 220, 2, 1)
+    marks.adopt_term(1, 2, end_offset=220)
+    assert (marks.visible(1), marks.durable(1), marks.term) == (200, 50, 2)
+    marks.close()
+
+
+def test_set_back_shard_builds_again_from_there(path: Path) -> None:
+    """All of its marks move, no other shard's."""
+    marks = moved(path, visible=[300, 200], durable=[250, 50])
+    marks.set_back(0, 10)
+    assert (marks.visible(0), marks.durable(0), marks.visible(1), marks.durable(1)) == (10, 10, 200, 50)
+    marks.close()
+
+
+def test_intention_survives_a_killed_builder(path: Path) -> None:
+    """Where the chunk ends that was being built is read by the next process."""
+    marks = opened(path)
+    marks.intend(1, 77)
+    marks.close()
+    again = opened(path)
+    assert (again.intended(0), again.intended(1), again.visible(1)) == (0, 77, 0)
+    again.close()
+
+
+@pytest.mark.parametrize("shards", [0, -1, MAX_SHARDS + 1])
+def test_impossible_number_of_shards_is_refused(path: Path, shards: int) -> None:
+    """The file has room for a hundred."""
+    with pytest.raises(ValueError, match="shards"):
+        opened(path, shards=shards)
+
+
+@pytest.mark.parametrize("content", [None, b"", bytes(4096)])
+def test_marks_that_are_not_there_yet_are_not_found(path: Path, content: bytes | None) -> None:
+    """No file, or one that the pipeline is only just making."""
+    path.parent.mkdir()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FileNotFoundError):
+        Marks.open_read_only(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"x" * 100, b"TIDEMRK2" + bytes(4088), struct.pack("=8sQ", b"TIDEMRK1", 101).ljust(4096, b"\0")],
+)
+def test_file_that_is_something_else_is_damage(path: Path, content: bytes) -> None:
+    """Another size, another version, or a number of shards that cannot be."""
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(CorruptStoreError):
+        Marks.open_read_only(path)

@@ -1,0 +1,45 @@
+"""Which file lies where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.store.paths import StorePaths, is_topic_name
+
+PATHS = StorePaths(Path("root"))
+
+
+def test_paths_are_rocketmqs_and_ours_below_tidemark() -> None:
+    """Spec 1.1; nothing of ours lies in a folder of RocketMQ's."""
+    theirs = (PATHS.commit_log, PATHS.consume_queue, PATHS.batch_consume_queue, PATHS.index)
+    assert [str(path) for path in theirs] == [
+        f"root/{name}" for name in ("commitlog", "consumequeue", "batchconsumequeue", "index")
+    ]
+    small = (PATHS.checkpoint, PATHS.abort, PATHS.lock, PATHS.topics, PATHS.consumer_offsets)
+    assert [str(path) for path in small] == [
+        f"root/{name}" for name in ("checkpoint", "abort", "lock", "config/topics.json", "config/consumerOffset.json")
+    ]
+    ours = (PATHS.writer, PATHS.indexer, PATHS.query, PATHS.terms, PATHS.marks)
+    assert all(path.parts[:2] == ("root", "tidemark") for path in ours)
+
+
+def test_queue_folder_is_topic_and_id_unescaped() -> None:
+    """Plain names, plain decimals."""
+    assert PATHS.queue("%RETRY%g", 3, batch=False) == Path("root/consumequeue/%RETRY%g/3")
+    assert PATHS.queue("T", 0, batch=True) == Path("root/batchconsumequeue/T/0")
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../x", "a.b", "a\0", "a b", "t\n", "ü", "x" * 256])
+def test_name_that_cannot_be_a_folder_is_refused(topic: str) -> None:
+    """Nobody leaves the store's root by a topic's name."""
+    assert not is_topic_name(topic)
+    with pytest.raises(ValueError, match="no folder"):
+        PATHS.queue(topic, 0, batch=False)
+
+
+def test_negative_queue_id_is_refused() -> None:
+    """Queue ids count from 0."""
+    with pytest.raises(ValueError, match="no folder"):
+        PATHS.queue("T", -1, batch=False)

@@ -1,0 +1,166 @@
+"""topics.json as RocketMQ writes it, and ours."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import CorruptStoreError, TopicAttributeError
+from tidemark.store.storage import DiskStorage
+from tidemark.store.topics import (
+    TopicConfig,
+    TopicsFile,
+    attributes_to_create,
+    load_config,
+    load_topics,
+    loads_lenient,
+    save_topics,
+)
+
+ORDERS = TopicConfig("Orders", 4, 8)
+BATCHES = TopicConfig("Batches", 2, 2, 7, {"queue.type": "BatchCQ"}, True, "MULTI_TAG", 3)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "config" / "topics.json"
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_saved_topics_come_back(path: Path) -> None:
+    """Every field, under the names a broker reads, keys in order."""
+    save_topics(path, {"Orders": ORDERS, "Batches": BATCHES}, DiskStorage(), counter=3)
+    assert load_topics(path) == {"Batches": BATCHES, "Orders": ORDERS}
+    content = json.loads(path.read_text())
+    assert content["dataVersion"]["counter"] == 3
+    assert list(content["topicConfigTable"]) == ["Batches", "Orders"]
+    assert content["topicConfigTable"]["Batches"] == {
+        "attributes": {"queue.type": "BatchCQ"},
+        "order": True,
+        "perm": 7,
+        "readQueueNums": 2,
+        "topicFilterType": "MULTI_TAG",
+        "topicName": "Batches",
+        "topicSysFlag": 3,
+        "writeQueueNums": 2,
+    }
+
+
+def test_topic_says_its_queues_and_their_kind() -> None:
+    """The greater number of queues exists; BatchCQ by attribute."""
+    assert (ORDERS.queues, ORDERS.is_batch, BATCHES.is_batch) == (8, False, True)
+
+
+def test_topic_of_a_4x_broker_has_no_attributes(path: Path) -> None:
+    """Missing fields are RocketMQ's class defaults: 16 queues, read and write."""
+    written(path, '{"dataVersion":{"counter":1},"topicConfigTable":{"T":{"topicName":"T"}}}')
+    assert load_topics(path) == {"T": TopicConfig("T", 16, 16, 6)}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{0:5280,1:5312}", {"0": 5280, "1": 5312}),
+        ('{"offsetTable":{"T@g":{0:1,\n\t-1 : 2},"U":{}}}', {"offsetTable": {"T@g": {"0": 1, "-1": 2}, "U": {}}}),
+        ('{"a":"{0:1,2:3}","b\\"{4:5":6,7:"8:"}', {"a": "{0:1,2:3}", 'b"{4:5': 6, "7": "8:"}),
+        ('{"a":[1,2,{3:4}]}', {"a": [1, 2, {"3": 4}]}),
+        ('{"strict": true}', {"strict": True}),
+    ],
+)
+def test_integer_keys_may_stand_without_quotes(text: str, value: object) -> None:
+    """As fastjson writes maps of integers; strings that look like it are left alone."""
+    assert loads_lenient(text.encode()) == value
+
+
+@pytest.mark.parametrize("broken", [None, "", "  \n", "{", '{"topicConfigTable":{"Other"'])
+def test_bak_stands_in_for_a_missing_empty_or_broken_file(path: Path, broken: str | None) -> None:
+    """As the peer loads (spec 1.7)."""
+    save_topics(path, {"Orders": ORDERS}, DiskStorage(), counter=1)
+    path.rename(path.with_name("topics.json.bak"))
+    if broken is not None:
+        path.write_text(broken)
+    assert load_topics(path) == {"Orders": ORDERS}
+    assert TopicsFile(path).topics() == {"Orders": ORDERS}
+
+
+def test_neither_file_is_no_config(path: Path) -> None:
+    """A new store has no topics."""
+    assert (load_config(path), load_topics(path), TopicsFile(path).topics()) == (None, {}, {})
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "\xff", '{"topicConfigTable":[1]}', "[]x", '{"topicConfigTable":{"T":5}}', "[1]"]
+)
+def test_unreadable_config_is_damage(path: Path, content: str) -> None:
+    """Something is there and is no table of topics: not the same as no topics."""
+    written(path, content)
+    with pytest.raises(CorruptStoreError) as refused:
+        load_topics(path)
+    assert refused.value.facts["path"] == str(path)
+
+
+def test_reader_sees_a_change_and_a_brokers_way_of_writing(path: Path) -> None:
+    """Read again when the file has changed; while a broker rewrites it, `.bak` holds what was there."""
+    save_topics(path, {"Orders": ORDERS}, DiskStorage(), counter=1)
+    reader = TopicsFile(path)
+    first = reader.topics()
+    assert reader.topics() is first
+    save_topics(path, {"Orders": ORDERS, "Batches": BATCHES}, DiskStorage(), counter=2)
+    assert reader.topics().keys() == {"Orders", "Batches"}
+    os.replace(path, path.with_name("topics.json.bak"))
+    assert reader.topics().keys() == {"Orders", "Batches"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ({}, {}),
+        ({"+queue.type": "BatchCQ"}, {"queue.type": "BatchCQ"}),
+        (
+            {"queue.type": "SimpleCQ", "+cleanup.policy": "DELETE"},
+            {"queue.type": "SimpleCQ", "cleanup.policy": "DELETE"},
+        ),
+        ({"+message.type": "FIFO", "+reserve.time": "-1"}, {"message.type": "FIFO", "reserve.time": "-1"}),
+        ({"+reserve.time": "9223372036854775807"}, {"reserve.time": "9223372036854775807"}),
+    ],
+)
+def test_attributes_are_stored_without_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
+    """The request's form is signed, the store's is not."""
+    assert attributes_to_create(asked) == stored
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"+color": "red"}, "unsupported key: color"),
+        ({"++queue.type": "BatchCQ"}, "kv string format wrong."),
+        ({"+": "x"}, "kv string format wrong."),
+        (
+            {"-queue.type": "BatchCQ"},
+            "only add attribute is supported while creating topic. key: queue.type",
+        ),
+        ({"+queue.type": "LmqCQ"}, "value is not in set: [SimpleCQ, BatchCQ]"),
+        ({"+cleanup.policy": "delete"}, "value is not in set: [DELETE, COMPACTION]"),
+        ({"+queue.type": "BatchCQ", "queue.type": "BatchCQ"}, "alter duplication key. key: queue.type"),
+    ],
+)
+def test_wrong_attributes_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
+    """The fault texts of spec 1.7."""
+    with pytest.raises(TopicAttributeError) as refused:
+        attributes_to_create(asked)
+    assert refused.value.message == text
+
+
+@pytest.mark.parametrize("value", ["-2", "9223372036854775808", "x", "", "٣", "1.5"])
+def test_reserve_time_is_a_64_bit_number_from_minus_1(value: str) -> None:
+    """The attribute's range."""
+    with pytest.raises(TopicAttributeError):
+        attributes_to_create({"+reserve.time": value})
