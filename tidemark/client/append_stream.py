@@ -16,7 +16,14 @@ import grpc
 
 from tidemark.client.pending import Pending, PendingBatches
 from tidemark.client.send_result import SendResult
-from tidemark.client.wire_errors import error_of_rpc, error_of_status, is_retryable, may_resume, retry_delay_s
+from tidemark.client.wire_errors import (
+    error_of_rpc,
+    error_of_status,
+    is_answer,
+    is_retryable,
+    may_resume,
+    retry_delay_s,
+)
 from tidemark.errors import InFlightLimitError, StoreClosedError, StoreError
 from tidemark.v1 import commit_log_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
@@ -35,7 +42,6 @@ class AppendStream:
     """
 
     def __init__(self, channel: grpc.Channel, *, timeout_s: float, max_in_flight_bytes: int) -> None:
-        self._channel = channel
         self._stub = CommitLogServiceStub(channel)
         self._timeout_s = timeout_s
         self._max_in_flight_bytes = max_in_flight_bytes
@@ -137,14 +143,12 @@ class AppendStream:
             return not self._closed
 
     def _connect(self) -> bool:
-        """Whether the writer is reached; so that a batch counts as sent only when it may have arrived."""
-        ready = grpc.channel_ready_future(self._channel)
+        """Whether the writer answers; so that a batch counts as sent only when it may have arrived."""
         try:
-            ready.result(timeout=_CONNECT_SLICE_S)
-        except grpc.FutureTimeoutError:
-            return False
-        finally:
-            ready.cancel()
+            request = commit_log_pb2.GetLogInfoRequest()
+            self._stub.GetLogInfo(request, timeout=_CONNECT_SLICE_S, wait_for_ready=True)
+        except grpc.RpcError as failure:
+            return is_answer(failure)
         return True
 
     def _frames(self, stream_number: int) -> Iterator[commit_log_pb2.AppendStreamRequest]:

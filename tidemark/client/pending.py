@@ -36,7 +36,9 @@ class Pending:
     def expiry(self) -> StoreError:
         """Why it is given up: unknown outcome, the last refusal, or never sent."""
         if self.sent or self.maybe_stored:
-            error = DeadlineExceededError("no answer in time; the batch may be stored", request_id=self.request.request_id)
+            error = DeadlineExceededError(
+                "no answer in time; the batch may be stored", request_id=self.request.request_id
+            )
             error.__cause__ = self.last_error
             return error
         return self.last_error or WriterUnreachableError("the writer did not answer in time; nothing was sent")

@@ -57,9 +57,7 @@ class SendResult:
         return [encode_offset_message_id(self._store_host, at) for at in self.physical_offsets.tolist()]
 
     @classmethod
-    def of(
-        cls, request: commit_log_pb2.AppendBatchRequest, response: commit_log_pb2.AppendBatchResponse
-    ) -> SendResult:
+    def of(cls, request: commit_log_pb2.AppendBatchRequest, response: commit_log_pb2.AppendBatchResponse) -> SendResult:
         """The writer's answer to *request*, typed."""
         return cls(
             topic=request.topic,

@@ -46,8 +46,9 @@ class Topics:
     def __init__(
         self, address: str | None = None, *, timeout_s: float = 10.0, channel: grpc.Channel | None = None
     ) -> None:
-        self._own_channel = None if channel else open_channel(address or ClientSettings().writer_address)
-        self._stub = TopicServiceStub(channel or self._own_channel)
+        self._channel = channel or open_channel(address or ClientSettings().writer_address)
+        self._is_own_channel = channel is None
+        self._stub = TopicServiceStub(self._channel)
         self._timeout_s = timeout_s
 
     def create(self, name: str, *, queues: int = 0, attributes: Mapping[str, str] | None = None) -> Topic:
@@ -80,8 +81,8 @@ class Topics:
 
     def close(self) -> None:
         """Close the connection, if it is this object's own."""
-        if self._own_channel:
-            self._own_channel.close()
+        if self._is_own_channel:
+            self._channel.close()
 
     def __enter__(self) -> Topics:
         return self

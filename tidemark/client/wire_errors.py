@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from tidemark.errors import DeadlineExceededError, Fact, StoreError, WriterUnreachableError
-from tidemark.status import DOMAIN, error_of, status_of
+from tidemark.status import BY_REASON, DOMAIN, status_of
 
 RETRYABLE_CODES = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED"})
-RETRYABLE_REASONS = frozenset({"FLUSH_FAILED"})  # the writer ends; the one that recovers answers a repeat with the truth
+RETRYABLE_REASONS = frozenset(
+    {"FLUSH_FAILED"}
+)  # the writer ends; the one that recovers answers a repeat with the truth
 FINAL_CODES = frozenset(  # of a whole stream: another one would end the same way
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -27,29 +31,36 @@ def error_of_status(status: status_pb2.Status) -> StoreError:
     for detail in status.details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == DOMAIN:
-            return error_of(info.reason, status.message, **{name: _fact(name, text) for name, text in info.metadata.items()})
+            leaf = BY_REASON.get(info.reason, StoreError)
+            facts = {name: _fact(name, text) for name, text in info.metadata.items() if name != "message"}
+            return leaf(status.message, **facts)
     return StoreError(status.message or f"gRPC code {status.code}")
 
 
 def error_of_rpc(error: grpc.RpcError) -> StoreError:
-    """The exception of a failed call: rich where the writer answered, else what the transport tells."""
-    assert isinstance(error, grpc.Call)
-    status = rpc_status.from_call(error)
+    """The exception of a failed call, of grpc or grpc.aio: rich where the writer answered, else the transport's."""
+    call = _call(error)
+    status = rpc_status.from_call(call)
     if status is not None and status.details:
         return error_of_status(status)
-    text = f"{error.code().name}: {error.details()}"
+    text = f"{call.code().name}: {call.details()}"
     leaves = {
         grpc.StatusCode.UNAVAILABLE: WriterUnreachableError,
         grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     }
-    return leaves.get(error.code(), StoreError)(text)
+    return leaves.get(call.code(), StoreError)(text)
+
+
+def is_answer(error: grpc.RpcError) -> bool:
+    """Whether a server said this, and not the transport that it reached none."""
+    return _call(error).code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
 
 def may_resume(error: grpc.RpcError) -> bool:
     """Whether another stream to the same writer may carry what the broken one did."""
-    assert isinstance(error, grpc.Call)
-    too_large = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and rpc_status.from_call(error) is None
-    return not too_large and error.code() not in FINAL_CODES
+    call = _call(error)
+    too_large = call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and rpc_status.from_call(call) is None
+    return not too_large and call.code() not in FINAL_CODES
 
 
 def is_retryable(error: StoreError) -> bool:
@@ -63,8 +74,14 @@ def retry_delay_s(status: status_pb2.Status) -> float | None:
     for detail in status.details:
         retry = error_details_pb2.RetryInfo()
         if detail.Unpack(retry):
-            return retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+            return float(retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9)
     return None
+
+
+def _call(error: grpc.RpcError) -> Any:
+    """What a failed call is as well: code(), details(), trailing_metadata(). grpc.aio's errors have them without being
+    a grpc.Call."""
+    return error
 
 
 def _fact(name: str, text: str) -> Fact:

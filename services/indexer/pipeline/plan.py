@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from tidemark.index.key_index import index_files
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.paths import StorePaths
 
@@ -93,7 +94,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
 
 def _slots_on_disk(folder: Path) -> int | None:
     """Slots of the index files that exist, if these have RocketMQ's proportion of entries to slots."""
-    size = size_on_disk(folder)
+    size = next((size for path in index_files(folder) if (size := path.stat().st_size)), None)
     if size is None:
         return None
     slots, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)

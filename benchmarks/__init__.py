@@ -1,0 +1,1 @@
+"""`make bench`: the figures, with machine and flush mode. Not tests."""

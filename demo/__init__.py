@@ -1,0 +1,1 @@
+"""`make demo`: real flights through the real services, and back."""

@@ -1,0 +1,90 @@
+"""`python -m demo`: 336,776 real flights through the real services, twice, and back; every message is compared.
+
+Leaves the store in data/demo. May be run again: each time it begins with an empty store. Exit status 1 on any
+difference.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.append_to_visible import measure
+from demo.append import append_flights
+from demo.compare import compare_topic
+from demo.flights import flights
+from demo.questions import ask
+from demo.screen import CONSOLE, heading
+from tidemark.cli.local_stack import LocalStack, ServiceDiedError
+from tidemark.client import BATCH_QUEUE, Producer, Query
+
+DATA = Path("data/demo")
+TOPICS: dict[str, dict[str, str]] = {"departures": {}, "departures-batch": BATCH_QUEUE}
+SAMPLES, SAMPLE_RATE = 200, 50.0
+
+
+def main() -> int:
+    """0 when everything came back equal."""
+    began = time.perf_counter()
+    shutil.rmtree(DATA, ignore_errors=True)
+    stack = LocalStack(DATA)
+    try:
+        heading("Starting writer, pipeline and query")
+        stack.start(on_step=lambda name: CONSOLE.print(f"starting {name} …"))
+        CONSOLE.print(f"gRPC {stack.writer_address}   REST {stack.query_url}   docs {stack.query_url}/docs")
+        differences = run(stack, flights())
+        stack.check()
+    except ServiceDiedError as error:
+        CONSOLE.print("\n".join([error.message, *error.last_lines]), style="red", markup=False)
+        return 1
+    finally:
+        statuses = stack.stop()
+    differences += [f"{name} stopped with exit status {status}" for name, status in statuses.items() if status]
+    _conclude(differences, time.perf_counter() - began)
+    return 1 if differences else 0
+
+
+def run(stack: LocalStack, table: pa.Table) -> list[str]:
+    """All steps with *table*; what was not as it should be, one line each."""
+    differences: list[str] = []
+    with Producer(stack.writer_address, timeout_s=60) as producer, Query(stack.query_url) as query:
+        heading(f"Appending {table.num_rows:,} flights to each of {len(TOPICS)} topics")
+        sent = {
+            topic: append_flights(producer, query, table, topic, attributes) for topic, attributes in TOPICS.items()
+        }
+        heading("Asking over REST")
+        topic = next(iter(TOPICS))
+        differences += ask(query, table, topic, sent[topic])
+        heading("Pulling everything back")
+        equal = {}
+        for topic, result in sent.items():
+            comparison = compare_topic(query, table, topic, result)
+            equal[topic] = comparison.equal
+            differences += comparison.differences
+    heading("Append → visible")
+    latencies = measure(stack.writer_address, stack.query_url, count=SAMPLES, rate=SAMPLE_RATE, topic="latency")
+    p50, p99 = np.percentile(latencies.visible, [50, 99])
+    CONSOLE.print(f"{SAMPLES} single sends, long poll over REST: p50 {p50:.2f} ms, p99 {p99:.2f} ms")
+    CONSOLE.print(f"compared: {' + '.join(f'{count:,}' for count in equal.values())} messages equal", style="bold")
+    return differences
+
+
+def _conclude(differences: list[str], seconds: float) -> None:
+    heading("Done")
+    if differences:
+        CONSOLE.print(f"{len(differences):,} differences; the first: {differences[0]}", style="bold red", markup=False)
+    else:
+        CONSOLE.print("no differences", style="bold green")
+    CONSOLE.print(
+        f"{seconds:.0f} s. The store is left in {DATA}; `tidemark serve --data {DATA}` serves it, API docs at "
+        "http://127.0.0.1:8080/docs"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

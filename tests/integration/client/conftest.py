@@ -1,0 +1,32 @@
+"""A real writer for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidemark.cli.local_stack import WRITER, LocalStack
+from tidemark.client import Producer
+
+
+@pytest.fixture(scope="session")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """One writer for all of them; each test uses topics of its own."""
+    with LocalStack(tmp_path_factory.mktemp("store"), services=(WRITER,)) as stack:
+        yield stack
+
+
+@pytest.fixture
+def producer(writer: LocalStack) -> Iterator[Producer]:
+    """A producer connected to it."""
+    with Producer(writer.writer_address) as client:
+        yield client
+
+
+@pytest.fixture
+def own_writer(tmp_path: Path) -> Iterator[LocalStack]:
+    """A writer that a test may kill."""
+    with LocalStack(tmp_path / "store", services=(WRITER,)) as stack:
+        yield stack

@@ -1,0 +1,26 @@
+"""Producers against a fake writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.client.fake_writer import FakeWriter
+from tidemark.client import Producer
+
+
+@pytest.fixture
+def writer() -> Iterator[FakeWriter]:
+    """A fake writer that serves."""
+    fake = FakeWriter()
+    fake.start()
+    yield fake
+    fake.stop()
+
+
+@pytest.fixture
+def producer(writer: FakeWriter) -> Iterator[Producer]:
+    """A producer of short patience, connected to it."""
+    with Producer(f"127.0.0.1:{writer.port}", timeout_s=5) as client:
+        yield client

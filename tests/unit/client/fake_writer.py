@@ -1,0 +1,111 @@
+"""A writer of a few lines, in this process: enough of the contract to see what the client does on the wire."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from typing import Any
+
+import grpc
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+
+from tidemark.format.wire_batch import Element, decode_elements
+from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
+
+Result = commit_log_pb2.AppendStreamResponse.Result
+Entry = commit_log_pb2.AppendStreamRequest.Entry
+
+
+def refusal(
+    reason: str, facts: dict[str, str] | None = None, *, retry_after_ms: int | None = None
+) -> status_pb2.Status:
+    """A google.rpc.Status as the writer sends it."""
+    status = status_pb2.Status(code=3, message=f"refused: {reason}")
+    details: list[error_details_pb2.ErrorInfo | error_details_pb2.RetryInfo] = [
+        error_details_pb2.ErrorInfo(reason=reason, domain="tidemark", metadata=facts)
+    ]
+    if retry_after_ms is not None:
+        delay = duration_pb2.Duration(nanos=retry_after_ms * 1_000_000)
+        details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    for detail in details:
+        packed = any_pb2.Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return status
+
+
+class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer):
+    """Keeps what it is sent. *on_entry* may answer an entry itself, or raise to break the stream."""
+
+    def __init__(self, on_entry: Callable[[Entry], Result | None] = lambda _: None, *, queues: int = 4) -> None:
+        self.on_entry = on_entry
+        self.queues = queues
+        self.received: list[commit_log_pb2.AppendBatchRequest] = []
+        self.frames: list[int] = []  # batches in each
+        self.stored: dict[int, list[Element]] = {}
+        self._seen: dict[str, commit_log_pb2.AppendBatchResponse] = {}
+        self._lock = threading.Lock()
+        self.port = 0
+        self._server: grpc.Server | None = None
+
+    def start(self) -> str:
+        """Serve on the port of before, else a free one; the address."""
+        self._server = grpc.server(futures.ThreadPoolExecutor(8))
+        commit_log_pb2_grpc.add_CommitLogServiceServicer_to_server(self, self._server)
+        topics_pb2_grpc.add_TopicServiceServicer_to_server(self, self._server)
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
+        self._server.start()
+        return f"127.0.0.1:{self.port}"
+
+    def stop(self) -> None:
+        """End all streams at once."""
+        if self._server is not None:
+            self._server.stop(None).wait()
+
+    def AppendStream(  # noqa: N802
+        self, request_iterator: Iterator[commit_log_pb2.AppendStreamRequest], context: grpc.ServicerContext
+    ) -> Iterator[commit_log_pb2.AppendStreamResponse]:
+        for frame in request_iterator:
+            self.frames.append(len(frame.batches))
+            results = [self.on_entry(entry) or self._append(entry) for entry in frame.batches]
+            yield commit_log_pb2.AppendStreamResponse(results=results)
+
+    def _append(self, entry: Entry) -> Result:
+        request = entry.batch
+        with self._lock:
+            self.received.append(request)
+            answer = self._seen.get(request.request_id)
+            if answer is not None:
+                answer.duplicate = True
+                return Result(correlation_id=entry.correlation_id, appended=answer)
+            queue = self.stored.setdefault(request.queue_id, [])
+            elements = list(decode_elements(request.packed))
+            answer = commit_log_pb2.AppendBatchResponse(
+                status=commit_log_pb2.PUT_STATUS_PUT_OK,
+                queue_id=request.queue_id,
+                queue_offset=len(queue),
+                message_count=len(elements),
+                store_host=bytes([127, 0, 0, 1, 0, 0, 0, 80]),
+                physical_offsets=b"".join((100 * n).to_bytes(8, "big") for n in range(len(elements))),
+            )
+            queue += elements
+            self._seen[request.request_id] = answer
+            return Result(correlation_id=entry.correlation_id, appended=answer)
+
+    def GetRoute(  # noqa: N802
+        self, request: topics_pb2.GetRouteRequest, context: grpc.ServicerContext
+    ) -> topics_pb2.GetRouteResponse:
+        topic = topics_pb2.Topic(name=request.name, read_queue_count=self.queues, write_queue_count=self.queues)
+        return topics_pb2.GetRouteResponse(store_name="fake", topic=topic)
+
+    def _unimplemented(self, request: Any, context: Any) -> Any:
+        raise NotImplementedError
+
+    AppendBatch = ReadLog = WatchCommitted = CreateTopic = DescribeTopic = ListTopics = DeleteTopic = _unimplemented
+
+    def GetLogInfo(  # noqa: N802
+        self, request: commit_log_pb2.GetLogInfoRequest, context: grpc.ServicerContext
+    ) -> commit_log_pb2.GetLogInfoResponse:
+        return commit_log_pb2.GetLogInfoResponse(max_message_size_bytes=4 << 20)

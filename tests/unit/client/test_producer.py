@@ -1,0 +1,223 @@
+"""What a producer sends and how it takes answers, against a fake writer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+
+import pytest
+
+from tests.unit.client.fake_writer import Entry, FakeWriter, Result, refusal
+from tidemark.client import AsyncProducer, Message, Producer, SendStatus
+from tidemark.errors import (
+    BatchEmptyError,
+    DeadlineExceededError,
+    InFlightLimitError,
+    MessageSizeExceededError,
+    NextOffsetMismatchError,
+    PropertiesIllegalError,
+    PropertiesSizeExceededError,
+    StoreClosedError,
+    StoreError,
+    WriterUnreachableError,
+)
+from tidemark.format.primitives import java_hash
+from tidemark.format.properties import decode_properties
+
+
+def test_a_message_arrives_with_its_tag_keys_and_properties(writer: FakeWriter, producer: Producer) -> None:
+    """What is given to send is what the wire batch holds."""
+    result = producer.send("orders", "hällo", key="k1", tag="A", properties={"colour": "red"}, queue_id=2)
+
+    (element,) = writer.stored[2]
+    assert element.body == "hällo".encode()
+    assert decode_properties(element.properties) == {"TAGS": "A", "KEYS": "k1", "colour": "red"}
+    assert (result.topic, result.queue_id, result.queue_offset, result.count) == ("orders", 2, 0, 1)
+    assert result.status is SendStatus.PUT_OK
+    assert result.offset_message_ids == ["7F00000100000050" + "0" * 16]
+
+
+def test_a_key_chooses_the_queue_by_its_hash(writer: FakeWriter, producer: Producer) -> None:
+    """|hashCode| mod queues; the least integer's absolute value counts too."""
+    keys = ["k1", "k2", "ключ", "polygenelubricants"]
+    assert [producer.send("t", b"x", key=key).queue_id for key in keys] == [abs(java_hash(key)) % 4 for key in keys]
+
+
+def test_messages_without_a_key_go_round(writer: FakeWriter, producer: Producer) -> None:
+    """Four sends reach four queues."""
+    assert {producer.send("t", b"x").queue_id for _ in range(4)} == {0, 1, 2, 3}
+
+
+def test_a_batch_lies_in_one_queue_in_order(writer: FakeWriter, producer: Producer) -> None:
+    """One request carries all messages."""
+    result = producer.send_batch("t", [Message(f"{n}", keys=("k",)) for n in range(10)])
+    assert [element.body for element in writer.stored[result.queue_id]] == [b"%d" % n for n in range(10)]
+    assert result.count == 10
+    assert result.physical_offsets.tolist() == [100 * n for n in range(10)]
+
+
+def test_many_async_sends_share_frames_and_keep_their_order(writer: FakeWriter, producer: Producer) -> None:
+    """Answers belong to their sends, and a queue holds the order of sends."""
+    futures = [producer.send_async("t", f"{n}", queue_id=0) for n in range(2000)]
+    assert [future.result().queue_offset for future in futures] == list(range(2000))
+    assert [element.body for element in writer.stored[0]] == [b"%d" % n for n in range(2000)]
+    assert len(writer.frames) < 2000
+
+
+def test_a_refusal_is_raised_as_its_type_with_its_facts(writer: FakeWriter, producer: Producer) -> None:
+    """The stable reason chooses the exception; the stream goes on."""
+    facts = {"expected": "5", "actual": "7", "topic": "12", "reason": "STALE"}
+    error = refusal("NEXT_OFFSET_MISMATCH", facts)
+    writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=error)
+    with pytest.raises(NextOffsetMismatchError, match="refused") as raised:
+        producer.send("t", b"x", queue_id=0, expected_next_offset=5)
+    assert raised.value.facts == {"expected": 5, "actual": 7, "topic": "12", "reason": "STALE"}
+    writer.on_entry = lambda _: None
+    assert producer.send("t", b"x", queue_id=0).queue_offset == 0
+
+
+def test_an_unknown_reason_is_a_store_error(writer: FakeWriter, producer: Producer) -> None:
+    """A newer writer may know more reasons than this client."""
+    writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=refusal("BRAND_NEW"))
+    with pytest.raises(StoreError, match="BRAND_NEW"):
+        producer.send("t", b"x", queue_id=0)
+
+
+def test_back_pressure_waits_as_long_as_the_writer_says(writer: FakeWriter, producer: Producer) -> None:
+    """RESOURCE_EXHAUSTED is tried again after RetryInfo's delay, with the same request id."""
+    refused: list[str] = []
+
+    def refuse_twice(entry: Entry) -> Result | None:
+        if len(refused) == 2:
+            return None
+        refused.append(entry.batch.request_id)
+        return Result(correlation_id=entry.correlation_id, error=refusal("IN_FLIGHT_LIMIT", retry_after_ms=60))
+
+    writer.on_entry = refuse_twice
+    before = time.monotonic()
+    result = producer.send("t", b"x", queue_id=0)
+    assert time.monotonic() - before >= 0.12
+    assert refused == [result.request_id] * 2
+
+
+def test_back_pressure_that_lasts_is_raised_at_the_timeout(writer: FakeWriter) -> None:
+    """Bounded by one timeout, with the last reason."""
+    error = refusal("IN_FLIGHT_LIMIT", retry_after_ms=20)
+    writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=error)
+    with Producer(f"127.0.0.1:{writer.port}", timeout_s=0.3) as producer, pytest.raises(InFlightLimitError):
+        producer.send("t", b"x", queue_id=0)
+
+
+def test_a_broken_stream_repeats_what_was_not_answered(writer: FakeWriter, producer: Producer) -> None:
+    """Same request ids, same order, each stored once."""
+    breaks = itertools.chain([False, False, True, False, True], itertools.repeat(False))
+
+    def sometimes_break(entry: Entry) -> Result | None:
+        if next(breaks):
+            writer._append(entry)  # stored, never answered
+            raise RuntimeError("the stream breaks")
+        return None
+
+    writer.on_entry = sometimes_break
+    futures = [producer.send_async("t", f"{n}", queue_id=1) for n in range(50)]
+    results = [future.result() for future in futures]
+    assert [element.body for element in writer.stored[1]] == [b"%d" % n for n in range(50)]
+    assert [result.queue_offset for result in results] == list(range(50))
+    assert any(result.duplicate for result in results)
+
+
+def test_a_writer_that_comes_back_gets_what_it_missed(writer: FakeWriter, producer: Producer) -> None:
+    """A restart on the same port within the timeout is not seen by the caller."""
+    producer.send("t", b"first", queue_id=0)
+    writer.stop()
+    future = producer.send_async("t", b"second", queue_id=0)
+    time.sleep(0.3)
+    assert not future.done()
+    writer.start()
+    assert future.result().queue_offset == 1
+
+
+def test_a_send_that_never_left_says_that_nothing_was_sent() -> None:
+    """Nobody listens: WriterUnreachableError, after the timeout."""
+    with Producer("127.0.0.1:9", timeout_s=0.3) as producer:
+        before = time.monotonic()
+        with pytest.raises(WriterUnreachableError):
+            producer.send("t", b"x", queue_id=0)
+        assert time.monotonic() - before < 2
+
+
+def test_an_answer_that_never_comes_is_an_unknown_outcome(writer: FakeWriter) -> None:
+    """Sent and not answered: DeadlineExceededError with the request id."""
+
+    def swallow(entry: Entry) -> Result:
+        return Result(correlation_id=0, error=refusal("IGNORED"))
+
+    writer.on_entry = swallow
+    with Producer(f"127.0.0.1:{writer.port}", timeout_s=0.3) as producer:
+        future = producer.send_async("t", b"x", queue_id=0)
+        with pytest.raises(DeadlineExceededError, match="may be stored"):
+            future.result()
+
+
+def test_bytes_in_flight_are_bounded(writer: FakeWriter) -> None:
+    """Beyond the bound a send waits, and says so when no room comes."""
+    writer.on_entry = lambda entry: Result(correlation_id=0, error=refusal("IGNORED"))
+    with Producer(f"127.0.0.1:{writer.port}", timeout_s=0.4, max_in_flight_bytes=5000) as producer:
+        future = producer.send_async("t", b"x" * 4000, queue_id=0)
+        time.sleep(0.1)
+        assert producer.would_wait("t", 4000)
+        with pytest.raises(DeadlineExceededError):
+            future.result()
+        producer.send_async("t", b"x" * 4000, queue_id=0)  # room again
+    with pytest.raises(StoreClosedError):
+        producer.send("t", b"x", queue_id=0)
+
+
+def test_a_callback_may_send_again(writer: FakeWriter, producer: Producer) -> None:
+    """Futures are completed outside the producer's lock."""
+    chained = []
+    first = producer.send_async("t", b"1", queue_id=0)
+    first.add_done_callback(lambda _: chained.append(producer.send_async("t", b"2", queue_id=0)))
+    first.result()
+    assert producer.flush(5)
+    assert chained[0].result().queue_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (Message(b"x", keys=("two words",)), PropertiesIllegalError),
+        (Message(b"x", keys=("",)), PropertiesIllegalError),
+        (Message(b"x", tag="a\x02b"), PropertiesIllegalError),
+        (Message(b"x", properties={"a\x01": "b"}), PropertiesIllegalError),
+        (Message(b"x", properties={"a": ""}), PropertiesIllegalError),
+        (Message(b"x", tag="A", properties={"TAGS": "B"}), PropertiesIllegalError),
+        (Message(b"x", properties={"a": "b" * 32_768}), PropertiesSizeExceededError),
+        (Message(b"x" * (9 << 20)), MessageSizeExceededError),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_it_is_sent(
+    writer: FakeWriter, producer: Producer, message: Message, error: type[StoreError]
+) -> None:
+    """Typed, and nothing reaches the writer."""
+    with pytest.raises(error):
+        producer.send("t", message, queue_id=0)
+    assert writer.received == []
+
+
+def test_an_empty_batch_is_refused(producer: Producer) -> None:
+    """A batch needs messages."""
+    with pytest.raises(BatchEmptyError):
+        producer.send_batch("t", [])
+
+
+def test_asyncio_awaits_the_same_results(writer: FakeWriter) -> None:
+    """A hundred sends at once on one loop."""
+
+    async def run() -> list[int]:
+        async with AsyncProducer(f"127.0.0.1:{writer.port}") as producer:
+            results = await asyncio.gather(*(producer.send("t", f"{n}", key="k") for n in range(100)))
+        return [result.queue_offset for result in results]
+
+    assert sorted(asyncio.run(run())) == list(range(100))

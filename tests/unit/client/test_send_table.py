@@ -1,0 +1,95 @@
+"""A table as messages, against a fake writer."""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tests.unit.client.fake_writer import FakeWriter, Result, refusal
+from tidemark.client import Producer, SendStatus
+from tidemark.errors import BatchEmptyError, PropertiesIllegalError, TopicForbiddenError
+from tidemark.format.primitives import java_hash
+from tidemark.format.properties import decode_properties
+
+
+def test_every_row_lies_where_the_result_says(writer: FakeWriter, producer: Producer) -> None:
+    """Queue ids and offsets, one a row, point at the row's own message."""
+    n = 5000
+    table = pa.table(
+        {"k": [f"key{i % 37}" for i in range(n)], "b": [f"body {i}" for i in range(n)], "t": ["A", None] * (n // 2)}
+    )
+    acknowledged: list[int] = []
+    result = producer.send_table(
+        table, "t", key="k", body="b", tag="t", batch_size=100, on_acknowledged=acknowledged.append
+    )
+
+    assert sum(acknowledged) == n == result.count
+    assert result.status is SendStatus.PUT_OK
+    for row in (0, 1, 777, n - 1):
+        element = writer.stored[int(result.queue_ids[row])][int(result.queue_offsets[row])]
+        assert element.body == f"body {row}".encode()
+        tags = {} if row % 2 else {"TAGS": "A"}
+        assert decode_properties(element.properties) == {**tags, "KEYS": f"key{row % 37}"}
+    keys = table["k"].to_pylist()
+    assert result.queue_ids.tolist() == [abs(java_hash(key)) % 4 for key in keys]
+    for queue_id in range(4):  # rows of one queue keep the table's order
+        assert np.all(np.diff(result.queue_offsets[result.queue_ids == queue_id]) == 1)
+
+
+def test_a_pandas_frame_without_body_is_sent_as_json(writer: FakeWriter, producer: Producer) -> None:
+    """Each row an object; missing values null."""
+    frame = pd.DataFrame({"n": [1, 2], "x": [0.5, float("nan")], "s": ["a", None]})
+    result = producer.send_table(frame, "t")
+    bodies = [writer.stored[q][o].body for q, o in zip(result.queue_ids, result.queue_offsets, strict=True)]
+    assert [orjson.loads(body) for body in bodies] == [
+        {"n": 1, "x": 0.5, "s": "a"},
+        {"n": 2, "x": None, "s": None},
+    ]
+
+
+def test_numbers_may_be_keys(writer: FakeWriter, producer: Producer) -> None:
+    """A column of integers is written as decimal text."""
+    result = producer.send_table(pa.table({"k": [7, 8], "b": [b"x", b"y"]}), "t", key="k", body="b")
+    element = writer.stored[int(result.queue_ids[0])][0]
+    assert decode_properties(element.properties) == {"KEYS": "7"}
+
+
+def test_an_empty_table_sends_nothing(writer: FakeWriter, producer: Producer) -> None:
+    """No rows, no batches, no error."""
+    result = producer.send_table(pa.table({"b": pa.array([], pa.string())}), "t", body="b")
+    assert (result.count, result.results, result.end_physical_offset) == (0, (), 0)
+    assert writer.received == []
+
+
+def test_a_row_without_body_is_named(producer: Producer) -> None:
+    """The fact tells which row."""
+    with pytest.raises(BatchEmptyError) as raised:
+        producer.send_table(pa.table({"b": ["x", "y", None]}), "t", body="b")
+    assert raised.value.facts == {"row": 2}
+
+
+def test_a_key_with_a_space_is_refused(producer: Producer) -> None:
+    """It would be two keys."""
+    with pytest.raises(PropertiesIllegalError):
+        producer.send_table(pa.table({"b": ["x"], "k": ["two words"]}), "t", body="b", key="k")
+
+
+def test_an_unknown_column_is_a_key_error(producer: Producer) -> None:
+    """Before anything is sent."""
+    with pytest.raises(KeyError, match="nope"):
+        producer.send_table(pa.table({"b": ["x"]}), "t", body="nope")
+
+
+def test_a_refusal_says_how_many_rows_were_acknowledged(writer: FakeWriter, producer: Producer) -> None:
+    """Batches are all or nothing, the table is not."""
+    writer.on_entry = lambda entry: (
+        Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN"))
+        if entry.batch.queue_id == 3
+        else None
+    )
+    with pytest.raises(TopicForbiddenError) as raised:
+        producer.send_table(pa.table({"b": ["x"] * 8}), "t", body="b")
+    assert raised.value.__notes__ == ["6 of 8 rows were acknowledged"]

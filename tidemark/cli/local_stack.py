@@ -1,0 +1,216 @@
+"""LocalStack: writer, pipeline and query of one store as child processes of this one.
+
+`tidemark serve` is this class with a screen around it; the demo, the benchmarks and tests use it as it is:
+
+    with LocalStack(Path("data")) as stack:
+        print(stack.query_url)
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tidemark.cli.service import Service, service_module
+from tidemark.errors import StoreClosedError, StoreContradictionError, UnavailableError
+from tidemark.store.paths import StorePaths
+
+WRITER, PIPELINE, QUERY = "writer", "pipeline", "query"
+START_ORDER = (WRITER, PIPELINE, QUERY)
+START_TIMEOUT_S = 120.0  # Spark's first start on a slow machine
+STOP_TIMEOUT_S = 30.0  # each
+_POLL_S = 0.05
+_CHECK_POLL_S = 0.5  # a check that is a process of its own
+
+# A laptop's sizes instead of RocketMQ's, for kinds of files of which a store has none yet; where it has, theirs hold.
+NEW_LOG_SIZES = {"TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(64 << 20)}
+NEW_INDEX_SIZES = {"TIDEMARK_INDEX_SLOTS": str(50_000), "TIDEMARK_INDEX_ENTRIES": str(200_000)}
+PIPELINE_HEALTHCHECK = "indexer.healthcheck"
+_MODULES = {WRITER: ("writer",), PIPELINE: ("indexer", "pipeline"), QUERY: ("indexer", "query")}
+
+
+class ServiceDiedError(UnavailableError):
+    """A service ended by itself. Facts: name, exit_status, log_path. *last_lines*: the end of its log."""
+
+    def __init__(self, service: Service) -> None:
+        status = service.exit_status
+        super().__init__(
+            f"{service.name} ended by itself with exit status {status}",
+            name=service.name,
+            exit_status=status,
+            log_path=str(service.log_path),
+        )
+        self.last_lines = service.last_lines()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def require_free_port(port: int, what: str) -> None:
+    """StoreContradictionError (facts: setting, port) when somebody listens on 127.0.0.1:*port* already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise StoreContradictionError(
+                f"port {port}, for the {what}, cannot be used: {error.strerror}", setting=f"{what} port", port=port
+            ) from error
+
+
+class LocalStack:
+    """The services of one store on this machine.
+
+    data         the store's root; logs go to data/logs/<service>.log, begun anew at each start
+    writer_port  None: a free one; the same for query_port
+    environment  further TIDEMARK_ settings, over those of a new store
+    services     which to start, of START_ORDER
+    stopping     set it from anywhere to end a start that is waiting
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        writer_port: int | None = None,
+        query_port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        services: tuple[str, ...] = START_ORDER,
+    ) -> None:
+        self.data = data
+        self.writer_port = writer_port or free_port()
+        self.query_port = query_port or free_port()
+        self.services: dict[str, Service] = {}
+        self.stopping = threading.Event()
+        self._wanted = services
+        self._environment = dict(environment or {})
+
+    @property
+    def writer_address(self) -> str:
+        """What a Producer dials."""
+        return f"127.0.0.1:{self.writer_port}"
+
+    @property
+    def query_url(self) -> str:
+        """Where REST is served."""
+        return f"http://127.0.0.1:{self.query_port}"
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the services' logs."""
+        return self.data / "logs"
+
+    def start(self, *, on_step: Callable[[str], None] = lambda _: None) -> None:
+        """Start all services and wait until each is healthy; *on_step* is told its name before.
+
+        raises StoreContradictionError for a port in use, before anything is started; ServiceDiedError; StoreClosedError
+        when `stopping` was set; UnavailableError when one is not healthy within START_TIMEOUT_S. In each case nothing
+        runs afterwards.
+        """
+        for name, port in ((WRITER, self.writer_port), (QUERY, self.query_port)):
+            if name in self._wanted:
+                require_free_port(port, name)
+        self.logs.mkdir(parents=True, exist_ok=True)
+        environment = self._settings()
+        try:
+            for name in self._wanted:
+                on_step(name)
+                self.start_service(name, environment)
+            if PIPELINE in self._wanted:  # last: Spark needs the longest, and the others are up meanwhile
+                self._wait_for(PIPELINE, lambda: _is_healthy(PIPELINE_HEALTHCHECK, environment), poll_s=_CHECK_POLL_S)
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_service(self, name: str, environment: Mapping[str, str] | None = None) -> Service:
+        """Start one service, or again after it was stopped or killed; writer and query take requests afterwards."""
+        settings = self._settings() if environment is None else environment
+        module, *arguments = _MODULES[name]
+        service = self.services[name] = Service(
+            name, [service_module(module), *arguments], settings, self.logs / f"{name}.log"
+        )
+        if name == WRITER:
+            self._wait_for(WRITER, lambda: _listens(self.writer_port))
+        elif name == QUERY:
+            self._wait_for(QUERY, lambda: _answers(f"{self.query_url}/healthz"))
+        return service
+
+    def _settings(self) -> dict[str, str]:
+        paths = StorePaths(self.data)
+        return {
+            **({} if _has_files(paths.commit_log) else NEW_LOG_SIZES),
+            **({} if _has_files(paths.index) else NEW_INDEX_SIZES),
+            **self._environment,
+            "TIDEMARK_STORE_ROOT": str(self.data.absolute()),
+            "TIDEMARK_WRITER_LISTEN": self.writer_address,
+            "TIDEMARK_WRITER_ADDRESS": self.writer_address,
+            "TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{self.query_port}",
+            "TIDEMARK_QUERY_URL": self.query_url,
+        }
+
+    def _wait_for(self, name: str, is_healthy: Callable[[], bool], *, poll_s: float = _POLL_S) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not is_healthy():
+            self.check()
+            if self.stopping.is_set():
+                raise StoreClosedError(f"stopped before {name} was healthy")
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{name} is not healthy after {START_TIMEOUT_S:.0f} s; see {self.logs}")
+            time.sleep(poll_s)
+
+    def check(self) -> None:
+        """ServiceDiedError when a service has ended by itself."""
+        for service in self.services.values():
+            if service.exit_status is not None:
+                raise ServiceDiedError(service)
+
+    def stop(self) -> dict[str, int]:
+        """Stop query, pipeline and writer, one after the other; exit statuses by name."""
+        names = [name for name in reversed(START_ORDER) if name in self.services]
+        return {name: self.services.pop(name).stop(STOP_TIMEOUT_S) for name in names}
+
+    def __enter__(self) -> LocalStack:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _has_files(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _is_healthy(healthcheck: str, environment: Mapping[str, str]) -> bool:
+    """What the service's own healthcheck says, as containers run it."""
+    command = [sys.executable, "-m", service_module(healthcheck)]
+    done = subprocess.run(  # noqa: S603 - our own module
+        command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return done.returncode == 0
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - our own http:// address
+            return bool(response.status == 200)
+    except OSError:  # refused, reset, or an error status
+        return False

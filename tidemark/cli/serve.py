@@ -1,0 +1,82 @@
+"""`tidemark serve`: writer, pipeline and query in one terminal; one Ctrl-C stops them cleanly."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from rich.console import Console
+from rich.panel import Panel
+
+from tidemark.cli.local_stack import LocalStack, ServiceDiedError
+from tidemark.errors import StoreClosedError, StoreError
+
+_CHECK_S = 0.5
+
+
+def serve(data: Path, *, writer_port: int, query_port: int, console: Console) -> int:
+    """Run until SIGINT or SIGTERM (exit status 0), or until a service ends by itself or does not start (1)."""
+    stack = LocalStack(data, writer_port=writer_port, query_port=query_port)
+    previous = [
+        (number, signal.signal(number, lambda *_: stack.stopping.set())) for number in (signal.SIGINT, signal.SIGTERM)
+    ]
+    try:
+        return _run(stack, console)
+    finally:
+        for number, handler in previous:
+            signal.signal(number, handler)
+
+
+def _run(stack: LocalStack, console: Console) -> int:
+    status = 0
+    try:
+        stack.start(on_step=lambda name: console.print(f"starting {name} …"))
+        _show_screen(stack, console)
+        while not stack.stopping.wait(_CHECK_S):
+            stack.check()
+    except StoreClosedError:
+        console.print("stopped before everything was up")
+    except StoreError as error:
+        _tell(error, console)
+        status = 1
+    _stop(stack, console)
+    return status
+
+
+def _stop(stack: LocalStack, console: Console) -> None:
+    for name, status in stack.stop().items():
+        if status == 0:
+            console.print(f"{name} stopped")
+        else:
+            console.print(f"{name} stopped with exit status {status}; see {stack.logs / name}.log", style="yellow")
+
+
+def _tell(error: StoreError, console: Console) -> None:
+    console.print(error.message, style="bold red")
+    if isinstance(error, ServiceDiedError):
+        console.print(f"the end of {error.log_path}:", style="dim")
+        for line in error.last_lines:
+            console.print(f"  {error.name} │ {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_screen(stack: LocalStack, console: Console) -> None:
+    console.print(
+        Panel(
+            f"""\
+[bold]append[/]  gRPC  [cyan]{stack.writer_address}[/]
+[bold]query[/]   REST  [cyan]{stack.query_url}[/]
+[bold]docs[/]          [cyan]{stack.query_url}/docs[/]
+[bold]store[/]         {stack.data}
+[bold]logs[/]          {stack.logs}""",
+            title="Tidemark",
+            expand=False,
+        )
+    )
+    topic = f"{stack.query_url}/v1/topics/orders"
+    for line in (  # not in the panel: to be copied
+        f"curl -X POST {topic}/messages -H 'content-type: application/json' \\",
+        """  -d '{"messages": [{"body": "hello", "body_encoding": "utf8"}], "queue_id": 0}'""",
+        f"curl '{topic}/queues/0/messages?offset=0&body_encoding=utf8'",
+    ):
+        console.print(line, style="green", markup=False, highlight=False, soft_wrap=True)
+    console.print("Ctrl-C stops everything.")
