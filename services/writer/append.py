@@ -1,7 +1,7 @@
 """LogTail: where the log ends, and how a batch gets there: queue offset, room, roll with a blank record, write.
 
-Adjacent batches are gathered in one reused buffer and go out in one pwrite: a *run*. A run that cannot be written leaves
-no trace: position, queue offsets and window go back, and its bytes are made zero again. One thread owns all of this.
+Adjacent batches are gathered in one reused buffer and go out in one pwrite: a *run*. A run that cannot be written
+leaves no trace: position, queue offsets and window go back, and its bytes are made zero again. One thread owns it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .batch import Appended, Batch, QueueKey
 from .disk_guard import DiskGuard
 from .encode import Encoder, Place
 from .idempotence import Window
+from .journal import BatchJournal, Stretch, stretch_of
 from .queue_offsets import QueueOffsets
 from .segments import Segments, as_unavailable
 
@@ -31,6 +32,7 @@ class LogTail:
         offsets: QueueOffsets,
         window: Window,
         guard: DiskGuard,
+        journal: BatchJournal,
         *,
         position: int,
         store_timestamp: int,
@@ -44,6 +46,7 @@ class LogTail:
         self._encoder = encoder
         self._window = window
         self._guard = guard
+        self._journal = journal
         self._buffer = np.empty(buffer_size, np.uint8)
         self._filled = 0
         self._run: list[Batch] = []  # whose bytes are in the buffer
@@ -56,11 +59,10 @@ class LogTail:
         raises RejectedError or UnavailableError: it left no trace
         """
         self._guard.require_room()
+        self._require_expected(batch)
         self._make_room(batch)
+        self._require_expected(batch)  # again: what was in the buffer may not have been written
         queue_offset = self.offsets.next(batch.key)
-        expected = batch.expected_next_offset
-        if expected is not None and expected != queue_offset:
-            raise NextOffsetMismatchError("the queue goes on elsewhere", expected=expected, actual=queue_offset)
         place = Place(queue_offset, self.position, max(self.store_timestamp, time.time_ns() // 1_000_000))
         size = self._encoder.size(batch, queue_offset)
         if self._filled + size > self._buffer.size:  # greater than a whole buffer: one of its own, written at once
@@ -69,6 +71,15 @@ class LogTail:
         positions = self._encoder.encode(batch, place, self._buffer[self._filled :])
         self._filled += size
         self._accept(batch, place, size, positions)
+
+    def _require_expected(self, batch: Batch) -> None:
+        expected = batch.expected_next_offset
+        if expected is None or expected == self.offsets.next(batch.key):
+            return
+        self.write_out()  # the number that is told must be true
+        actual = self.offsets.next(batch.key)
+        if expected != actual:
+            raise NextOffsetMismatchError("the queue goes on elsewhere", expected=expected, actual=actual)
 
     def _append_alone(self, batch: Batch, place: Place, size: int) -> None:
         usual, self._buffer = self._buffer, np.empty(size, np.uint8)
@@ -90,7 +101,7 @@ class LogTail:
         batch.appended = Appended(
             queue_id=batch.key.queue_id,
             queue_offset=place.queue_offset,
-            count=batch.count,
+            message_count=batch.count,
             physical_offset=place.physical_offset,
             end_offset=self.position,
             store_timestamp=place.store_timestamp,
@@ -126,11 +137,14 @@ class LogTail:
         run, undo, filled = self._run, self._undo, self._filled
         self._run, self._undo, self._filled = [], [], 0
         start = self.position - filled
+        stretches = [self._stretch(start, batch) for batch in run]
         try:
-            self._write(start, memoryview(self._buffer)[:filled])
+            self._tell(stretches)
+            self._write(start, self._buffer[:filled].data)
         except UnavailableError as error:
             if isinstance(error, FlushFailedError):
                 raise
+            self._take_back(len(stretches))
             self.position = start
             for key, queue_offset in reversed(undo):
                 self.offsets.set(key, queue_offset)
@@ -139,6 +153,25 @@ class LogTail:
                 batch.appended, batch.error = None, error
             if isinstance(error, DiskFullError):
                 self._guard.saw_full_disk()
+
+    def _stretch(self, start: int, batch: Batch) -> Stretch:
+        assert batch.appended is not None, "it is in the buffer"
+        first, end = batch.appended.physical_offset, batch.appended.end_offset
+        return stretch_of(first, self._buffer[first - start : end - start])
+
+    def _tell(self, stretches: list[Stretch]) -> None:
+        try:
+            self._journal.write(stretches)
+        except DiskFullError:
+            raise
+        except OSError as error:
+            raise as_unavailable(error) from error
+
+    def _take_back(self, told: int) -> None:
+        try:
+            self._journal.forget(told)
+        except (DiskFullError, OSError) as error:
+            raise FlushFailedError(f"a failed write cannot be undone: {error}") from error
 
     def _write(self, offset: int, data: bytes | memoryview) -> None:
         """Write, or leave zeros and raise UnavailableError."""

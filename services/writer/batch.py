@@ -36,7 +36,7 @@ class Appended(NamedTuple):
 
     queue_id: int
     queue_offset: int  # of the first message
-    count: int  # messages
+    message_count: int
     physical_offset: int  # of the first record
     end_offset: int
     store_timestamp: int
@@ -62,7 +62,9 @@ class Batch:
 
     appended: Appended | None = None
     error: StoreError | None = None
+    written: bool = False  # not only placed
     answered: bool = False
+    late: bool = False  # answered before its flush was confirmed
     deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT
 
     @property

@@ -102,7 +102,7 @@ class Encoder:
             )
         head = self._fill(batch, batch.wrapper.sys_flag | INNER_BATCH_FLAGS, place)
         head.views["total_size"][0] = self.size(batch, place.queue_offset)
-        head.views["body_crc"][0] = masked_crc32(memoryview(batch.wire))
+        head.views["body_crc"][0] = masked_crc32(batch.wire.data)
         head.views["flag"][0] = batch.wrapper.flag
         head.views["queue_offset"][0] = place.queue_offset
         head.views["physical_offset"][0] = place.physical_offset

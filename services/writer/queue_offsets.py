@@ -114,13 +114,14 @@ class Tombstone(NamedTuple):
 def load_tombstones(path: Path) -> list[Tombstone]:
     """All tombstones, oldest first; CorruptStoreError when the file cannot be read: numbers would be used again."""
     try:
+        content = load_config(path)
         return [
             Tombstone(
                 str(entry["topic"]),
                 int(entry["physicalOffset"]),
                 {int(queue_id): int(offset) for queue_id, offset in entry["nextOffsets"].items()},
             )
-            for entry in (load_config(path) or {"tombstones": []})["tombstones"]
+            for entry in ([] if content is None else content["tombstones"])
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptStoreError(f"{path} is no file of tombstones", path=str(path)) from error

@@ -1,4 +1,7 @@
-"""Segments: the CommitLog's files as the writer makes and unmakes them. Full-size from birth, the next one prepared ahead."""
+"""Segments: the CommitLog's files as the writer makes and unmakes them.
+
+Full-size from birth, the next one prepared ahead.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,15 @@ import contextlib
 import errno
 import os
 import threading
+from collections.abc import Iterator
+
+import numpy as np
 
 from tidemark.errors import DiskFullError, UnavailableError
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _PIECE_SIZE = 64 << 10
+_SECTOR_SIZE = 512
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -56,16 +63,17 @@ class Segments:
         return data.count(0) == len(data)
 
     def wipe(self, offset: int, end: int) -> None:
-        """Make [offset, end) zero again, durably, where it is not: no failed write may look like a record later.
+        """Make [offset, end) zero again, durably: no failed write may look like a record later.
 
-        Pieces that are zero are not written: on a full disk that could fail, and there is no need.
+        Only sectors that are not zero are written: those have their place already, so it works on a full disk.
         """
         touched = set()
         while offset < end:
             length = min(end, self.end_of_file(offset), offset + _PIECE_SIZE) - offset
-            if self.log.covers(offset) and not self.is_zero(offset, length):
-                self.log.write(offset, bytes(length))
-                touched.add(self.log.file_start(offset))
+            if self.log.covers(offset):
+                for start, stop in _dirty_sectors(offset, self.log.read(offset, length)):
+                    self.log.write(start, bytes(stop - start))
+                    touched.add(self.log.file_start(start))
             offset += length
         for start in sorted(touched):
             self.log.flush(start)
@@ -79,6 +87,15 @@ class Segments:
             if error.errno == errno.ENXIO:  # only a hole from here on
                 return start + self.log.file_size
             return offset  # no SEEK_DATA here: everything may be data
+
+
+def _dirty_sectors(offset: int, data: bytes) -> Iterator[tuple[int, int]]:
+    """Stretches of whole sectors, within *data* at *offset*, that hold other bytes than zero."""
+    sectors = np.unique((np.flatnonzero(np.frombuffer(data, np.uint8)) + offset) // _SECTOR_SIZE)
+    for run in np.split(sectors, np.flatnonzero(np.diff(sectors) > 1) + 1):
+        if run.size:
+            start, stop = int(run[0]) * _SECTOR_SIZE, (int(run[-1]) + 1) * _SECTOR_SIZE
+            yield max(start, offset), min(stop, offset + len(data))
 
 
 def as_unavailable(error: OSError) -> UnavailableError:

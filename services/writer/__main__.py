@@ -1,0 +1,80 @@
+"""The writer's door: settings ▸ logging ▸ recover ▸ serve. Run as ``python -m services.writer``."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import pydantic
+import structlog
+
+from tidemark.errors import StoreError
+from tidemark.store.storage import DiskStorage
+
+from .config import WriterSettings
+from .server import WriterServer
+from .store import open_store, release_store
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_SWITCH_INTERVAL_S = 0.001  # the appender and the flusher must not wait for the event loop's turn
+
+
+def configure_logging(level: str) -> None:
+    """One line of JSON an event, on standard error; colours where somebody watches."""
+    renderer: structlog.typing.Processor = (
+        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS.get(level.lower(), 20)),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+async def serve(settings: WriterSettings) -> int:
+    """Serve until a signal or a failure; the process's exit code."""
+    store = await asyncio.to_thread(open_store, settings, DiskStorage())
+    server = WriterServer(settings, store)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_once, loop, number, server)
+    try:
+        await server.start()
+    except RuntimeError as error:
+        release_store(store)
+        raise SystemExit(f"writer: cannot listen on {settings.writer_listen}: {error}") from error
+    return 1 if await server.run() is not None else 0
+
+
+def _stop_once(loop: asyncio.AbstractEventLoop, number: int, server: WriterServer) -> None:
+    """An orderly stop; the same signal again ends the process at once."""
+    loop.remove_signal_handler(number)
+    server.ask_to_stop()
+
+
+def main() -> int:
+    """The exit code: 0 after a clean stop, 1 when the store cannot be served."""
+    try:
+        settings = WriterSettings()
+    except pydantic.ValidationError as error:
+        for fault in error.errors():
+            name = "TIDEMARK_" + "_".join(str(part) for part in fault["loc"]).upper()
+            sys.stderr.write(f"writer: {name}: {fault['msg']}\n")
+        return 1
+    configure_logging(settings.log_level)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        return asyncio.run(serve(settings))
+    except (StoreError, OSError) as error:
+        sys.stderr.write(f"writer: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

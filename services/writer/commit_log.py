@@ -1,0 +1,244 @@
+"""CommitLog: keeps append ▸ flush ▸ commit ▸ answer in order.
+
+Batches are submitted on the event loop. The appender thread takes everything that has arrived, writes it and hands it
+to the flusher; once it is synced it is committed, and the whole group is answered by one call back into the event loop.
+In `async` mode commit follows the write at once. After a failed flush nothing is accepted any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from tidemark.errors import FlushFailedError, StoreClosedError, StoreError
+from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.wake import wake
+
+from .append import LogTail
+from .batch import Batch
+from .committed import Committed
+from .config import FlushMode, WriterSettings
+from .flush import Flusher, Written
+from .idempotence import Window
+from .inbox import Inbox, Task
+from .journal import BatchJournal
+from .keeper import Keeper
+from .outstanding import Outstanding
+from .queue_offsets import Snapshot
+from .repeats import find_original
+from .segments import Segments
+
+log = structlog.get_logger()
+
+
+class CommitLog:
+    """The log as the services see it. `submit`, `between` and the answers belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        *,
+        segments: Segments,
+        tail: LogTail,
+        window: Window,
+        checkpoint: Checkpoint,
+        journal: BatchJournal,
+        make_keeper: Callable[[Callable[[], int], Callable[[StoreError], None]], Keeper],
+        on_failure: Callable[[], None],
+    ) -> None:
+        self._segments = segments
+        self._tail = tail
+        self._window = window
+        self._checkpoint = checkpoint
+        self._is_sync = settings.flush_mode is FlushMode.SYNC
+        self._loop = asyncio.get_running_loop()
+        self.committed = Committed(tail.position)
+        self.written_offset = tail.position
+        self.failure: StoreError | None = None
+        self._closing = False
+        self._on_failure = on_failure
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._outstanding = Outstanding(
+            limit_bytes=settings.max_in_flight_bytes,
+            retry_after_ms=settings.retry_after_ms,
+            timeout_s=settings.sync_flush_timeout_ms / 1000 if self._is_sync else None,
+        )
+        self._inbox = Inbox()
+        self._flusher = Flusher(
+            segments.log,
+            journal,
+            flushed_offset=tail.position,
+            on_flushed=self._flushed,
+            on_failure=self._fail,
+            interval_s=None if self._is_sync else settings.flush_interval_ms / 1000,
+        )
+        self._keeper = make_keeper(lambda: self._flusher.flushed_offset, self._fail)
+        self._appender = threading.Thread(target=self._run, name="appender", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take batches."""
+        self._keeper.start()
+        self._flusher.start()
+        self._appender.start()
+
+    @property
+    def flushed_offset(self) -> int:
+        """Exclusive end of what is synced."""
+        return self._flusher.flushed_offset
+
+    @property
+    def segment_size(self) -> int:
+        """Bytes of one CommitLog file."""
+        return self._segments.size
+
+    @property
+    def end_offset(self) -> int:
+        """The log's end as the appender's thread sees it: for a task of `between`."""
+        return self._tail.position
+
+    @property
+    def min_offset(self) -> int:
+        """Where the log begins."""
+        return self._segments.log.min_offset
+
+    # -- the event loop's side ------------------------------------------------------------------------------------
+
+    def submit(self, batch: Batch) -> None:
+        """Take *batch*; `batch.answer` is called when it is done.
+
+        raises InFlightLimitError, StoreClosedError, or why the log has failed
+        """
+        self._require_open()
+        self._outstanding.add(batch)
+        self._inbox.put(batch)
+
+    def between(self, task: Task) -> None:
+        """Run *task* on the appender thread, behind everything submitted before."""
+        self._require_open()
+        self._inbox.put(task)
+
+    def _require_open(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self._closing:
+            raise StoreClosedError("the writer is shutting down")
+
+    def watch(self, waiting: asyncio.Future[Any]) -> None:
+        """Let *waiting* fail when the log does."""
+        self._waiting.add(waiting)
+        waiting.add_done_callback(self._waiting.discard)
+
+    def _complete(self, batches: list[Batch], committed: int) -> None:
+        self._outstanding.complete(batches)
+        self.committed.move(committed)
+
+    async def close(self) -> None:
+        """Refuse new batches, finish those that were accepted, and stop the threads."""
+        self._closing = True
+        self._inbox.close()
+        await asyncio.to_thread(self._join)
+        await asyncio.sleep(0)
+        self._outstanding.close()
+
+    def _join(self) -> None:
+        self._appender.join()
+        self._flusher.close()
+        self._keeper.close()
+
+    def snapshot(self) -> Snapshot:
+        """The queue offsets as of the log's end. For the appender's thread, or after `close`."""
+        return Snapshot(self._tail.position, self._tail.store_timestamp, self._tail.offsets.copy())
+
+    # -- the appender's side --------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while self.failure is None and (items := self._inbox.take()) is not None:
+                self._append_group(items)
+        except FlushFailedError as error:
+            self._fail(error)
+        except Exception as error:  # a bug must not leave a silent, dead log
+            log.exception("appender_failed")
+            self._fail(FlushFailedError(f"the appender failed: {error!r}"))
+
+    def _append_group(self, items: list[Batch | Task]) -> None:
+        batches: list[Batch] = []
+        for item in items:
+            if isinstance(item, Batch):
+                batches.append(item)
+                try:
+                    self._append(item)
+                except FlushFailedError:
+                    raise
+                except StoreError as error:
+                    item.error = error
+            else:
+                self._tail.write_out()
+                item()
+        self._tail.write_out()
+        for batch in batches:
+            batch.written = batch.appended is not None
+        ends = (batch.appended.end_offset for batch in batches if batch.appended is not None)
+        self.written_offset = max(self.written_offset, max(ends, default=0))
+        self._hand_over(batches)
+
+    def _append(self, batch: Batch) -> None:
+        candidates = self._window.find(batch)
+        if candidates:
+            self._tail.write_out()  # the original may still be in the buffer
+            batch.appended = find_original(self._segments.log, batch, self._window.find(batch))
+        if batch.appended is None:
+            self._tail.append(batch)
+
+    def _hand_over(self, batches: list[Batch]) -> None:
+        end = self.written_offset
+        written = Written(batches, end, self._tail.take_dirty(), self._tail.store_timestamp)
+        if not self._is_sync:
+            self._commit(written)
+            written = written._replace(batches=[])
+        self._flusher.hand_over(written)
+        if self._tail.take_roll() is not None:
+            self._keeper.rolled(self.snapshot())
+        file_end = self._segments.end_of_file(self._tail.position)
+        if file_end - self._tail.position <= self._segments.size // 2:
+            self._keeper.prepare(file_end)
+
+    # -- commit, by the flusher (sync) or the appender (async) -------------------------------------------------------
+
+    def _flushed(self, written: Written) -> None:
+        self._checkpoint.set(Field.PHYSIC_MESSAGE_TIMESTAMP, written.store_timestamp)
+        if self._is_sync:
+            self._commit(written)
+        else:
+            self._keeper.committed()  # a snapshot may wait for this flush
+
+    def _commit(self, written: Written) -> None:
+        if written.end > self._checkpoint.committed_offset:
+            self._checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, written.end)
+            wake(self._checkpoint.committed_word_address())
+            self._keeper.committed()
+        self._call_loop(lambda: self._complete(written.batches, written.end))
+
+    def _fail(self, error: StoreError) -> None:
+        """From any thread: nothing is accepted, retried or answered well any more."""
+        if self.failure is None:
+            self.failure = error
+            log.error("commit_log_failed", error=error.message, **error.facts)
+        self._inbox.discard()
+        self._call_loop(self._answer_failure)
+
+    def _answer_failure(self) -> None:
+        assert self.failure is not None, "called because of a failure"
+        self._outstanding.fail(self.failure)
+        for waiting in list(self._waiting):
+            waiting.set_exception(self.failure)
+        self._on_failure()
+
+    def _call_loop(self, call: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(call)

@@ -1,0 +1,100 @@
+"""Flusher: one fdatasync for everything that was written meanwhile (group commit), in a thread of its own.
+
+Order is kept by handing over in order: what is reported flushed is a prefix of the log. After a failed fdatasync
+nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tidemark.errors import StoreError
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+from .batch import Batch
+from .journal import BatchJournal
+
+
+class Written(NamedTuple):
+    """A group that has been written."""
+
+    batches: list[Batch]  # to be answered once it is flushed
+    end: int  # of the log with it, exclusive
+    files: list[int]  # starts of the files that hold unsynced bytes, ascending
+    store_timestamp: int  # of its last record
+
+
+class Flusher:
+    """Syncs groups in the order of their hand-over. interval_s: wait that long between two syncs; None: do not wait."""
+
+    def __init__(
+        self,
+        log: MappedFileQueue,
+        journal: BatchJournal,
+        *,
+        flushed_offset: int,
+        on_flushed: Callable[[Written], None],
+        on_failure: Callable[[StoreError], None],
+        interval_s: float | None,
+    ) -> None:
+        self.flushed_offset = flushed_offset
+        self._log = log
+        self._journal = journal
+        self._on_flushed = on_flushed
+        self._on_failure = on_failure
+        self._interval_s = interval_s
+        self._handed: list[Written] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def hand_over(self, written: Written) -> None:
+        """Take a group; `on_flushed` is called with it, perhaps joined with its successors."""
+        with self._changed:
+            self._handed.append(written)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Sync what was handed over, and end."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while (written := self._take()) is not None:
+                if written.files:
+                    self._journal.flush()  # first: it says which of the log's bytes belong together
+                for start in written.files:
+                    self._log.flush(start)
+                self.flushed_offset = written.end
+                self._on_flushed(written)
+                if self._interval_s is not None:
+                    self._rest(self._interval_s)
+        except StoreError as error:
+            self._on_failure(error)
+
+    def _take(self) -> Written | None:
+        """Everything handed over, as one group; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._handed or self._closing)
+            handed, self._handed = self._handed, []
+        if not handed:
+            return None
+        return Written(
+            batches=[batch for written in handed for batch in written.batches],
+            end=handed[-1].end,
+            files=sorted({start for written in handed for start in written.files}),
+            store_timestamp=handed[-1].store_timestamp,
+        )
+
+    def _rest(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing, timeout=seconds)

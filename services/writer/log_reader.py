@@ -1,0 +1,38 @@
+"""LogReader: committed bytes of the log, in slices, for ReadLog. Reads files by itself, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+MAX_SLICE_SIZE = 1 << 20
+
+
+class LogReader:
+    """One thread owns the read-only view of the files, which it looks at again when the log has grown."""
+
+    def __init__(self, open_log: Callable[[], MappedFileQueue]) -> None:
+        self._log = open_log()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-reader")
+
+    @property
+    def min_offset(self) -> int:
+        """Where the log begins, as this reader last saw it."""
+        return self._log.min_offset
+
+    async def read(self, physical_offset: int, end: int) -> bytes:
+        """Bytes from *physical_offset*, at most to *end*, to the file's end or MAX_SLICE_SIZE; never none."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, physical_offset, end)
+
+    def _read(self, physical_offset: int, end: int) -> bytes:
+        if not self._log.covers(physical_offset):
+            self._log.refresh()
+        return self._log.read(physical_offset, min(MAX_SLICE_SIZE, end - physical_offset))
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=True)
+        self._log.close()

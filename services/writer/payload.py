@@ -1,0 +1,71 @@
+"""What a request carries → wire batch bytes. Packed bytes pass untouched; spelled-out messages are packed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidemark.errors import (
+    BatchEmptyError,
+    MessageSizeExceededError,
+    PropertiesIllegalError,
+    PropertiesSizeExceededError,
+)
+from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
+from tidemark.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties
+from tidemark.format.wire_batch import Element, encode_elements
+from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message
+
+_SEPARATORS = ("\x01", "\x02")
+
+
+def wire_of(request: AppendBatchRequest, *, max_body_size: int) -> bytes:
+    """The wire batch of *request*; packed bytes are not looked into.
+
+    raises BatchEmptyError, MessageSizeExceededError, PropertiesIllegalError, PropertiesSizeExceededError (fact: at, the
+    number of the message)
+    """
+    match request.WhichOneof("payload"):
+        case "packed":
+            return request.packed
+        case "messages":
+            return encode_elements(_elements(request.messages.messages, max_body_size))
+        case _:
+            raise BatchEmptyError("the request carries no messages")
+
+
+def _elements(messages: Iterable[Message], max_body_size: int) -> Iterable[Element]:
+    for at, message in enumerate(messages):
+        if len(message.body) > max_body_size:
+            raise MessageSizeExceededError("a body is too large", at=at, size=len(message.body), limit=max_body_size)
+        properties = encode_properties(_properties(message, at))
+        if len(properties) > MAX_PROPERTIES_SIZE_BYTES:
+            raise PropertiesSizeExceededError(
+                "a message's properties are too long", at=at, size=len(properties), limit=MAX_PROPERTIES_SIZE_BYTES
+            )
+        yield Element(message.body, properties, message.flag)
+
+
+def _properties(message: Message, at: int) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    if message.tag:
+        properties[TAGS] = message.tag
+    if message.keys:
+        for key in message.keys:
+            if not key or KEY_SEPARATOR in key:
+                raise PropertiesIllegalError("a key is empty or contains a space", at=at, key=key)
+        properties[KEYS] = KEY_SEPARATOR.join(message.keys)
+    for name, value in message.properties.items():
+        if name in properties:
+            raise PropertiesIllegalError(f"{name} is given twice, as a field and as a property", at=at, name=name)
+        properties[name] = value
+    require_writable(properties, at=at)
+    return properties
+
+
+def require_writable(properties: Mapping[str, str], *, at: int | None = None) -> None:
+    """PropertiesIllegalError when a name or value is empty, or contains one of the text's separators."""
+    for name, value in properties.items():
+        if not name or not value:  # the text form cannot carry them: a reader would drop the entry
+            raise PropertiesIllegalError("a property's name or value is empty", at=at, name=name)
+        if any(separator in text for text in (name, value) for separator in _SEPARATORS):
+            raise PropertiesIllegalError("a property contains U+0001 or U+0002", at=at, name=name)

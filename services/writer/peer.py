@@ -1,0 +1,33 @@
+"""Who sent a batch: gRPC's peer string → host bytes, as records carry them."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+from urllib.parse import unquote
+
+from tidemark.format.host import Host, encode_host, parse_host
+
+_LOCAL = Host("127.0.0.1", 0)
+
+
+@functools.lru_cache(maxsize=1024)
+def born_host_of(peer: str) -> bytes:
+    """8 or 20 bytes: ``ipv4:1.2.3.4:5``, ``ipv6:%5B::1%5D:5``; anything else (a Unix socket) counts as 127.0.0.1:0."""
+    kind, _, address = peer.partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return encode_host(_LOCAL)
+    try:
+        host = parse_host(_without_scope(unquote(address)))
+    except ValueError:
+        return encode_host(_LOCAL)
+    parsed = ipaddress.ip_address(host.address)
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        host = Host(str(parsed.ipv4_mapped), host.port)
+    return encode_host(host)
+
+
+def _without_scope(address: str) -> str:
+    """``[fe80::1%eth0]:5`` → ``[fe80::1]:5``."""
+    scope = address.find("%")
+    return address if scope < 0 else address[:scope] + address[address.index("]", scope) :]

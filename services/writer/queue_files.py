@@ -1,0 +1,39 @@
+"""How far the queue files number their queues: asked only when a store is adopted, or when damage hides numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.index.queue_end import find_batch_end, find_simple_end
+from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
+from tidemark.store.paths import StorePaths
+
+from .batch import QueueKey
+
+
+def queue_ends(paths: StorePaths, *, below: int) -> Iterator[tuple[QueueKey, int]]:
+    """Each queue's next offset by its units that point at records below physical offset *below*."""
+    for key, files in _queues(paths.consume_queue):
+        yield key, find_simple_end(files, below) // consume_queue.UNIT_SIZE
+        files.close()
+    for key, files in _queues(paths.batch_consume_queue):
+        yield key, _batch_end(files, below)
+        files.close()
+
+
+def _queues(root: Path) -> Iterator[tuple[QueueKey, MappedFileQueue]]:
+    for folder in sorted(root.glob("*/*")):
+        size = size_on_disk(folder) if folder.is_dir() and folder.name.isdigit() else None
+        if size is not None:
+            yield QueueKey(folder.parent.name, int(folder.name)), MappedFileQueue(folder, size)
+
+
+def _batch_end(files: MappedFileQueue, below: int) -> int:
+    end = find_batch_end(files, below)
+    if end == files.min_offset:
+        return 0
+    size = batch_consume_queue.UNIT_SIZE
+    (last,) = batch_consume_queue.decode_units(files.read(end - size, size))
+    return int(last["base_offset"]) + int(last["batch_size"])

@@ -1,0 +1,163 @@
+"""Recovery: where the log ends, what is torn above it, and what the log tells about queues and recent batches.
+
+Below the durable floor nothing is cut: a bad record there is damage, told and stepped over. Above the floor the first
+bad record is the torn end: everything from there on is made zero and synced before a new term begins.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidemark.format.check import Checker, Crc
+from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
+from tidemark.format.record import BLANK, BLANK_SIZE, TRANSACTION_MASK, Magic, SysFlag
+from tidemark.index.end_of_log import durable_floor
+from tidemark.index.log_walk import Damage, LogWalk
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.paths import StorePaths
+
+from .batch import QueueKey
+from .idempotence import TailKeys
+from .journal import first_torn, owner_of, read_journal
+from .queue_files import queue_ends
+from .queue_offsets import QueueOffsets, load_snapshot, load_tombstones
+from .segments import Segments
+
+_WIPE_STEP = 1 << 20
+
+
+class Recovered(NamedTuple):
+    """What recovery found."""
+
+    end: int  # where the log ends, exclusive
+    floor: int  # the durable floor
+    store_timestamp: int  # of the last record, epoch milliseconds; 0 for none
+    offsets: QueueOffsets
+    tail_keys: TailKeys
+    damages: list[Damage]
+    scanned_from: int
+
+
+def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Recovered:
+    """Find the log's end, cut what is torn above it, and rebuild what the writer keeps in memory."""
+    log = segments.log
+    floor = durable_floor(paths, log)
+    torn = first_torn(log, read_journal(paths.writer / "batches", owner_of(paths.abort)), floor)
+    limit = log.capacity_end if torn is None else min(torn, log.capacity_end)
+    snapshot = load_snapshot(paths.writer / "queue_offsets")
+    scan: _Scan | None = None
+    offsets, store_timestamp = QueueOffsets(), 0
+    if snapshot is not None and log.min_offset <= snapshot.position <= log.capacity_end:
+        offsets, store_timestamp = snapshot.offsets.copy(), snapshot.store_timestamp
+        tail = max(snapshot.position, floor) - rebuild_bytes
+        start = max(log.min_offset, log.file_start(max(0, min(snapshot.position, tail, limit))))
+        scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
+        if scan.end < snapshot.position:  # it knows more than the log: numbers that were lost with it
+            scan, offsets, store_timestamp = None, QueueOffsets(), 0
+    adopted = scan is None
+    if scan is None:
+        scan = _Scan(log, offsets, log.min_offset, floor, limit, rebuild_bytes)
+    if adopted or scan.damages:
+        for key, end in queue_ends(paths, below=scan.end):
+            offsets.raise_to(key, end)
+    for tombstone in load_tombstones(paths.writer / "tombstones.json"):
+        for queue_id, next_offset in tombstone.next_offsets.items():
+            offsets.raise_to(QueueKey(tombstone.topic, queue_id), next_offset)
+    cut_behind(segments, scan.end)
+    scan.tail_keys.close()
+    timestamp = max(store_timestamp, scan.store_timestamp)
+    return Recovered(scan.end, floor, timestamp, offsets, scan.tail_keys, scan.damages, scan.start)
+
+
+class _Scan:
+    """One walk to the log's end, collecting on the way."""
+
+    def __init__(
+        self, log: MappedFileQueue, offsets: QueueOffsets, start: int, floor: int, limit: int, rebuild_bytes: int
+    ) -> None:
+        self._log = log
+        self._offsets = offsets
+        self.start = start
+        self.end = start
+        self.store_timestamp = 0
+        self.damages: list[Damage] = []
+        self.tail_keys = TailKeys(rebuild_bytes)
+        self._known_end = start  # of the last record or damage: a blank record may stand there
+        self._run(floor, limit)
+
+    def _run(self, floor: int, limit: int) -> None:
+        walk = LogWalk(self._log, self.start, Checker(crc=Crc.MARKS))
+        for part in walk.parts(limit=limit, floor=floor):
+            rows = part.requests
+            bad = rows["fault"] != Fault.NONE
+            torn = np.flatnonzero(bad & (rows["physical_offset"] >= floor))
+            whole = int(torn[0]) if torn.size else rows.size
+            self._take(part.buffer, rows[:whole])
+            for row in rows[:whole][bad[:whole]]:
+                reason = Fault(int(row["fault"])).name
+                self.damages.append(Damage(int(row["physical_offset"]), int(row["message_size"]), reason))
+            if torn.size:
+                self.end = int(rows["physical_offset"][whole])
+                return
+            self.damages += part.damages
+            for damage in part.damages:
+                self._known_end = max(self._known_end, damage.physical_offset + damage.size)
+        self.end = self._without_last_blank(walk.position)
+
+    def _take(self, buffer: U8Array, rows: RequestArray) -> None:
+        if rows.size == 0:
+            return
+        self._known_end = int(rows["physical_offset"][-1]) + int(rows["message_size"][-1])
+        self.store_timestamp = max(self.store_timestamp, int(rows["store_timestamp"].max()))
+        self.tail_keys.add(buffer, rows)
+        kind = rows["sys_flag"] & TRANSACTION_MASK
+        counted = rows[(kind == 0) | (kind == SysFlag.TRANSACTION_COMMIT)]  # half messages have no queue offset
+        if counted.size:
+            self._raise_offsets(buffer, counted)
+
+    def _raise_offsets(self, buffer: U8Array, rows: RequestArray) -> None:
+        order = np.argsort(rows["topic_hash"], kind="stable")
+        hashes = rows["topic_hash"][order]
+        firsts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
+        ends = (rows["base_offset"] + rows["batch_size"])[order]
+        for first, end in zip(order[firsts], np.maximum.reduceat(ends, firsts), strict=True):
+            row = rows[first]
+            at = int(row["topic_at"])
+            topic = buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
+            self._offsets.raise_to(QueueKey(topic, int(row["queue_id"])), int(end))
+
+    def _without_last_blank(self, end: int) -> int:
+        """Spec 7.4: where a blank record ends the last file there is, the log ends at the blank's start."""
+        if not self._log.starts or end != self._log.capacity_end:
+            return end
+        at = max(self._known_end, self._log.starts[-1])
+        data = self._log.read(at, BLANK_SIZE)
+        if len(data) == BLANK_SIZE and BLANK.unpack(data) == (end - at, Magic.BLANK):
+            return at
+        return end
+
+
+def cut_behind(segments: Segments, end: int) -> None:
+    """Leave only zero bytes behind *end*, durably, and at most one file behind the one that *end* lies in."""
+    log = segments.log
+    last = log.file_start(end)
+    for start in [start for start in reversed(log.starts) if start > last]:
+        if start > last + log.file_size or _wipe_file(segments, start, start, look=True):
+            log.delete_file(start)
+    if log.covers(end):
+        _wipe_file(segments, end, last, look=False)
+
+
+def _wipe_file(segments: Segments, offset: int, start: int, *, look: bool) -> bool:
+    """Make a file zero from *offset* on; with *look* only say whether it is not."""
+    end = start + segments.size
+    while (offset := segments.next_data(offset)) < end:
+        step_end = min(offset + _WIPE_STEP, end)
+        if not look:
+            segments.wipe(offset, step_end)
+        elif not segments.is_zero(offset, step_end - offset):
+            return True
+        offset = step_end
+    return False

@@ -1,0 +1,86 @@
+"""A repeated batch against what lies on disk.
+
+The same content gets the original's offsets, other content is a conflict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+
+from tidemark.errors import CorruptMessageError, RequestConflictError
+from tidemark.format.properties import UNIQ_KEY, decode_properties
+from tidemark.format.record import INNER_BATCH_FLAGS, Record, decode_record
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+from .batch import Appended, Batch, QueueKey, Wrapper
+from .encode import Encoder, Place
+from .idempotence import Earlier
+
+_SIZE_FIELD = 4
+
+
+def find_original(log: MappedFileQueue, batch: Batch, candidates: Iterable[Earlier]) -> Appended | None:
+    """Where the original of *batch* lies; None when no candidate is of its key.
+
+    raises RequestConflictError (fact: physical_offset) when the key was used for another content
+    """
+    for physical_offset, messages in candidates:
+        record = _read_record(log, physical_offset)
+        if record is None or not _has_key(record, batch):
+            continue
+        appended = _compare(log, batch, record) if messages in (None, batch.count) else None
+        if appended is None:
+            raise RequestConflictError(
+                "this request id or UNIQ_KEY was used for another content", physical_offset=physical_offset
+            )
+        return appended
+    return None
+
+
+def _read_record(log: MappedFileQueue, physical_offset: int) -> Record | None:
+    size = int.from_bytes(log.read(physical_offset, _SIZE_FIELD), "big")
+    try:
+        return decode_record(log.read(physical_offset, size))
+    except CorruptMessageError:  # expired, or damaged: nobody can say that this is a repeat
+        return None
+
+
+def _has_key(record: Record, batch: Batch) -> bool:
+    if record.topic != batch.key.topic.encode():
+        return False
+    return decode_properties(record.properties).get(UNIQ_KEY, "").encode() == batch.unique_key
+
+
+def _compare(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | None:
+    """Write *batch* again as it would have been stored there; the bytes must be those on disk."""
+    is_inner = first.sys_flag & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS
+    if is_inner != (batch.inner_properties is not None):
+        return None
+    wrapper = Wrapper(first.born_host, first.born_timestamp, first.sys_flag, first.flag, first.reconsume_times)
+    same = dataclasses.replace(batch, key=QueueKey(batch.key.topic, first.queue_id), wrapper=wrapper)
+    if is_inner:
+        if first.body != batch.wire.tobytes():
+            return None
+        positions = first.physical_offset.to_bytes(8, "big")
+        size = int.from_bytes(log.read(first.physical_offset, _SIZE_FIELD), "big")
+    else:
+        encoder = Encoder(first.store_host)
+        size = encoder.size(same, first.queue_offset)
+        again = np.empty(size, np.uint8)
+        place = Place(first.queue_offset, first.physical_offset, first.store_timestamp)
+        positions = encoder.encode(same, place, again)
+        if log.read(first.physical_offset, size) != again.tobytes():
+            return None
+    return Appended(
+        queue_id=first.queue_id,
+        queue_offset=first.queue_offset,
+        message_count=batch.count,
+        physical_offset=first.physical_offset,
+        end_offset=first.physical_offset + size,
+        store_timestamp=first.store_timestamp,
+        physical_offsets=positions,
+        duplicate=True,
+    )

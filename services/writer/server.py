@@ -1,0 +1,171 @@
+"""WriterServer: an open store behind gRPC; health, reflection, an orderly stop, and the stop after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+from grpc_reflection.v1alpha import reflection
+
+from tidemark.errors import StoreError
+from tidemark.format.host import encode_host
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
+
+from .admission import Admission, Limits
+from .append import LogTail
+from .commit_log import CommitLog
+from .config import WriterSettings
+from .disk_guard import DiskGuard
+from .encode import Encoder, warm_up
+from .idempotence import Window
+from .interceptor import ErrorInterceptor
+from .keeper import Keeper
+from .log_reader import LogReader
+from .service import CommitLogService, Identity
+from .store import OpenStore, close_store, release_store
+from .topic_table import TopicTable
+from .topics_service import TopicService
+
+log = structlog.get_logger()
+
+SERVICES = (
+    commit_log_pb2.DESCRIPTOR.services_by_name["CommitLogService"].full_name,
+    topics_pb2.DESCRIPTOR.services_by_name["TopicService"].full_name,
+)
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class WriterServer:
+    """Made on the event loop, over an open store that it closes at the end."""
+
+    def __init__(self, settings: WriterSettings, store: OpenStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._stopping = asyncio.Event()
+        self._health = health_aio.HealthServicer()
+        self._server = grpc.aio.server(
+            interceptors=[ErrorInterceptor()],
+            options=[
+                ("grpc.max_receive_message_length", settings.receive_limit_bytes),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0),
+            ],
+        )
+        self.port = 0
+        self._commit_log: CommitLog
+        self._service: CommitLogService
+        self._reader: LogReader
+
+    async def start(self) -> None:
+        """Bind, then serve. RuntimeError when the address cannot be bound."""
+        self.port = self._server.add_insecure_port(self._settings.writer_listen)
+        self._put_together()
+        await self._set_health(_SERVING)
+        self._commit_log.start()
+        await self._server.start()
+        host = self._settings.writer_listen.rpartition(":")[0]
+        log.info("writer_started", address=f"{host}:{self.port}", port=self.port, term=self._store.term.number)
+
+    def _put_together(self) -> None:
+        settings, store = self._settings, self._store
+        advertised = settings.advertised_host(self.port)
+        store_host = encode_host(advertised)
+        warm_up(store_host)
+        window = Window(settings.idempotence_window_batches, store.recovered.tail_keys)
+        tail = LogTail(
+            store.segments,
+            Encoder(store_host),
+            store.recovered.offsets,
+            window,
+            DiskGuard(store.paths.root, settings.min_free_disk_bytes),
+            store.journal,
+            position=store.recovered.end,
+            store_timestamp=store.recovered.store_timestamp,
+            buffer_size=settings.write_buffer_size_bytes,
+        )
+        self._commit_log = CommitLog(
+            settings,
+            segments=store.segments,
+            tail=tail,
+            window=window,
+            checkpoint=store.checkpoint,
+            journal=store.journal,
+            make_keeper=self._make_keeper,
+            on_failure=self._stopping.set,
+        )
+        topics = TopicTable(
+            store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
+        )
+        self._reader = LogReader(lambda: MappedFileQueue(store.paths.commit_log, store.segments.size))
+        self._service = CommitLogService(
+            settings,
+            Identity(store.term, store_host, str(advertised)),
+            self._commit_log,
+            topics,
+            Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
+            self._reader,
+        )
+        topic_service = TopicService(
+            topics,
+            store.recovered.offsets,
+            self._commit_log,
+            store_name=settings.store_name,
+            address=str(advertised),
+        )
+        commit_log_pb2_grpc.add_CommitLogServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
+            self._service, self._server
+        )
+        topics_pb2_grpc.add_TopicServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
+            topic_service, self._server
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME), self._server)
+
+    def _make_keeper(self, flushed_offset: Callable[[], int], on_failure: Callable[[StoreError], None]) -> Keeper:
+        store = self._store
+        return Keeper(
+            store.segments,
+            store.checkpoint,
+            store.storage,
+            store.snapshot_path,
+            interval_s=self._settings.confirm_interval_ms / 1000,
+            flushed_offset=flushed_offset,
+            on_failure=on_failure,
+        )
+
+    def ask_to_stop(self) -> None:
+        """What a signal does."""
+        self._stopping.set()
+
+    async def run(self) -> StoreError | None:
+        """Serve until somebody asks to stop, then stop in order; why the log failed, None after a clean stop."""
+        await self._stopping.wait()
+        await self._set_health(_NOT_SERVING)
+        failure = self._commit_log.failure
+        log.info("writer_stopping", clean=failure is None)
+        closing = asyncio.create_task(self._commit_log.close())
+        await asyncio.sleep(0)
+        if failure is None:
+            await closing
+        self._service.close()
+        await self._server.stop(self._settings.shutdown_grace_ms / 1000)
+        await closing
+        self._reader.close()
+        failure = self._commit_log.failure
+        if failure is None:
+            close_store(self._store, self._commit_log.snapshot())
+            log.info("writer_stopped", committed_offset=self._commit_log.committed.offset)
+        else:
+            release_store(self._store)
+            log.error("writer_failed", reason=failure.message)
+        return failure
+
+    async def _set_health(self, status: health_pb2.HealthCheckResponse.ServingStatus.ValueType) -> None:
+        for name in ("", *SERVICES):
+            await self._health.set(name, status)

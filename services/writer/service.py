@@ -1,0 +1,205 @@
+"""CommitLogService: requests → CommitLog → responses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+import grpc
+
+from tidemark.errors import (
+    ArgumentIllegalError,
+    CorruptStoreError,
+    OffsetOutOfRangeError,
+    OffsetTooSmallError,
+    StoreClosedError,
+)
+from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
+from tidemark.store.terms import Term
+from tidemark.v1 import commit_log_pb2 as pb
+from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceServicer
+
+from .admission import Admission, check_request
+from .answers import response_of
+from .append_stream import AppendStream
+from .batch import Batch
+from .commit_log import CommitLog
+from .config import FlushMode, WriterSettings
+from .log_reader import LogReader
+from .payload import wire_of
+from .peer import born_host_of
+from .topic_table import TopicTable
+
+_Context = grpc.aio.ServicerContext[Any, Any]
+
+_MANY_MESSAGES = 1_000
+
+
+class Identity(NamedTuple):
+    """What every answer carries."""
+
+    term: Term
+    store_host: bytes
+    advertised_address: str
+
+
+class CommitLogService(CommitLogServiceServicer):
+    """Knows the wire and nothing of files. Errors are raised: the interceptor answers them."""
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        identity: Identity,
+        commit_log: CommitLog,
+        topics: TopicTable,
+        admission: Admission,
+        reader: LogReader,
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._commit_log = commit_log
+        self._topics = topics
+        self._admission = admission
+        self._reader = reader
+        self._streams: set[AppendStream] = set()
+        self._closing = False
+
+    def close(self) -> None:
+        """The server stops: streams end once what they have in flight is answered."""
+        self._closing = True
+        for stream in self._streams:
+            stream.close()
+        self._commit_log.committed.wake()
+
+    async def AppendBatch(  # noqa: N802 - gRPC's name
+        self, request: pb.AppendBatchRequest, context: _Context
+    ) -> pb.AppendBatchResponse:
+        done: asyncio.Future[Batch] = asyncio.get_running_loop().create_future()
+
+        def answer(batch: Batch) -> None:
+            if not done.cancelled():
+                done.set_result(batch)
+
+        await self._submit(request, answer, born_host_of(context.peer()))
+        batch = await done
+        if batch.error is not None:
+            raise batch.error
+        return self._respond(batch)
+
+    async def AppendStream(  # noqa: N802
+        self, request_iterator: AsyncIterator[pb.AppendStreamRequest], context: _Context
+    ) -> AsyncIterator[pb.AppendStreamResponse]:
+        born_host = born_host_of(context.peer())
+        stream = AppendStream(
+            lambda request, answer: self._submit(request, answer, born_host),
+            self._respond,
+            max_in_flight_bytes=self._settings.max_stream_in_flight_bytes,
+        )
+        self._streams.add(stream)
+        try:
+            if self._closing:
+                raise StoreClosedError("the writer is shutting down")
+            async with contextlib.aclosing(stream.run(request_iterator)) as responses:
+                async for response in responses:
+                    yield response
+        finally:
+            self._streams.discard(stream)
+
+    async def _submit(self, request: pb.AppendBatchRequest, answer: Callable[[Batch], None], born_host: bytes) -> None:
+        check_request(request, self._topics.expect(request.topic).config)
+        payload = await self._payload(request)
+        while True:
+            topic = self._topics.expect(request.topic)
+            check_request(request, topic.config)
+            batch = self._admission.admit(request, topic, payload, born_host=born_host, answer=answer)
+            if self._topics.get(request.topic) is topic:
+                break
+            await self._topics.ensure(request.topic)  # then again: somebody may have made it in another shape
+        self._commit_log.submit(batch)
+
+    async def _payload(self, request: pb.AppendBatchRequest) -> bytes:
+        """Many messages that are spelled out are packed in a thread: others need the event loop meanwhile."""
+        limit = self._settings.max_message_size_bytes
+        if len(request.messages.messages) > _MANY_MESSAGES:
+            return await asyncio.to_thread(wire_of, request, max_body_size=limit)
+        return wire_of(request, max_body_size=limit)
+
+    def _respond(self, batch: Batch) -> pb.AppendBatchResponse:
+        return response_of(batch, store_host=self._identity.store_host, term=self._identity.term.number)
+
+    async def ReadLog(  # noqa: N802
+        self, request: pb.ReadLogRequest, context: _Context
+    ) -> AsyncIterator[pb.ReadLogResponse]:
+        committed = self._commit_log.committed
+        position = request.physical_offset
+        if request.max_bytes < 0:
+            raise ArgumentIllegalError("max_bytes is negative", argument="max_bytes")
+        self._require_readable(position)
+        stop = position + request.max_bytes if request.max_bytes else None
+        if not request.follow:
+            stop = min(committed.offset, stop) if stop else committed.offset
+        while stop is None or position < stop:
+            end = committed.offset if stop is None else min(stop, committed.offset)
+            if position >= end:
+                await self._wait_committed()
+                continue
+            data = await self._reader.read(position, end)
+            if not data:
+                self._require_readable(position)
+                raise CorruptStoreError("committed bytes are gone", physical_offset=position)
+            yield pb.ReadLogResponse(
+                physical_offset=position,
+                data=data,
+                committed_offset=committed.offset,
+                term=self._identity.term.number,
+            )
+            position += len(data)
+
+    def _require_readable(self, position: int) -> None:
+        least, greatest = self._commit_log.min_offset, self._commit_log.committed.offset
+        if position < least:
+            raise OffsetTooSmallError("the log begins later", min_offset=least, max_offset=greatest)
+        if position > greatest:
+            raise OffsetOutOfRangeError("nothing is committed there yet", min_offset=least, max_offset=greatest)
+
+    async def _wait_committed(self) -> None:
+        if not self._closing:
+            await self._commit_log.committed.wait()
+        if self._closing:
+            raise StoreClosedError("the writer is shutting down")
+
+    async def WatchCommitted(  # noqa: N802
+        self, request: pb.WatchCommittedRequest, context: _Context
+    ) -> AsyncIterator[pb.WatchCommittedResponse]:
+        seen = -1
+        while True:
+            offset = self._commit_log.committed.offset
+            if offset != seen:
+                seen = offset
+                yield pb.WatchCommittedResponse(committed_offset=offset, term=self._identity.term.number)
+            else:
+                await self._wait_committed()
+
+    async def GetLogInfo(  # noqa: N802
+        self, request: pb.GetLogInfoRequest, context: _Context
+    ) -> pb.GetLogInfoResponse:
+        settings = self._settings
+        is_sync = settings.flush_mode is FlushMode.SYNC
+        return pb.GetLogInfoResponse(
+            store_name=settings.store_name,
+            advertised_address=self._identity.advertised_address,
+            term=self._identity.term.number,
+            recovered_end_offset=self._identity.term.recovered_end,
+            min_physical_offset=self._commit_log.min_offset,
+            committed_offset=self._commit_log.committed.offset,
+            flushed_offset=self._commit_log.flushed_offset,
+            max_physical_offset=self._commit_log.written_offset,
+            flush_mode=pb.FLUSH_MODE_SYNC if is_sync else pb.FLUSH_MODE_ASYNC,
+            segment_size_bytes=self._commit_log.segment_size,
+            max_message_size_bytes=settings.max_message_size_bytes,
+            max_properties_size_bytes=MAX_PROPERTIES_SIZE_BYTES,
+            max_in_flight_bytes=settings.max_in_flight_bytes,
+            idempotence_window_batches=settings.idempotence_window_batches,
+        )

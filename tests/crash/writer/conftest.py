@@ -1,0 +1,24 @@
+"""Fixtures of the writer's crash tests: the writer as a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .process import WriterProcess
+
+
+@pytest.fixture
+def start_writer(tmp_path: Path) -> Iterator[Callable[..., WriterProcess]]:
+    """start_writer(NAME=value, ...) starts `python -m services.writer` on tmp_path/store; all end with the test."""
+    processes: list[WriterProcess] = []
+
+    def start(**settings: object) -> WriterProcess:
+        processes.append(WriterProcess(tmp_path / "store", **settings))
+        return processes[-1].wait_until_started()
+
+    yield start
+    for process in processes:
+        process.kill()

@@ -1,0 +1,144 @@
+"""`python -m services.writer` as a process of its own, and a client that loads it until it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+import orjson
+
+from tests.builders import wire_batch
+from tests.integration.writer.harness import Refusal
+from tidemark.v1 import commit_log_pb2 as pb
+from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+_REPOSITORY = Path(__file__).resolve().parents[3]
+SEGMENT_SIZE = 1 << 20
+
+
+class WriterProcess:
+    """Settings are given by their environment names without the prefix."""
+
+    def __init__(self, root: Path, **settings: object) -> None:
+        self.root = root
+        defaults = {"COMMIT_LOG_SEGMENT_SIZE_BYTES": SEGMENT_SIZE, "ADVERTISED_ADDRESS": "127.0.0.1:8081"}
+        given = {**defaults, "WRITER_LISTEN": "127.0.0.1:0", "STORE_ROOT": root, "MIN_FREE_DISK_BYTES": 0, **settings}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "services.writer"],
+            cwd=_REPOSITORY,
+            env={**inherited, **{f"TIDEMARK_{name}": str(value) for name, value in given.items() if value is not None}},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.events: list[dict[str, Any]] = []
+        self.lines: list[str] = []
+        self._channel: grpc.Channel | None = None
+
+    def wait_until_started(self) -> Self:
+        """Until it serves, or AssertionError with what it said."""
+        for line in self._read_lines():
+            if self.events and self.events[-1].get("event") == "writer_started":
+                self.address = f"127.0.0.1:{self.events[-1]['port']}"
+                self._channel = grpc.insecure_channel(self.address)
+                self.log: Any = CommitLogServiceStub(self._channel)  # type: ignore[no-untyped-call, unused-ignore]
+                self._rest = threading.Thread(target=lambda: list(self._read_lines()))
+                self._rest.start()
+                return self
+            assert line is not None
+        raise AssertionError(f"the writer did not start: {self.lines}")
+
+    def _read_lines(self) -> Iterator[str]:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.lines.append(line)
+            if line.startswith("{"):
+                self.events.append(orjson.loads(line))
+            yield line
+
+    def event(self, name: str) -> dict[str, Any]:
+        """The first event of this name."""
+        return next(event for event in self.events if event["event"] == name)
+
+    def terminate(self) -> int:
+        """SIGTERM; the exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """The exit code, when it has ended by itself."""
+        code = self._process.wait(30)
+        self._close()
+        return code
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._process.kill()
+        self._process.wait(30)
+        self._close()
+
+    def _close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._rest.join()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+
+class Load:
+    """Streams batches of two messages, bodies ``<name>:<number>:<0|1>``, to four queues; knows what was answered."""
+
+    def __init__(self, writer: WriterProcess, name: str, *, body_size: int = 200) -> None:
+        self._name = name
+        self._body_size = body_size
+        self._stub = writer.log
+        self._room = threading.Semaphore(64)
+        self._stop = threading.Event()
+        self.sent = 0
+        self.acknowledged: dict[int, pb.AppendBatchResponse] = {}
+        self.refused: dict[int, Refusal] = {}
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def body(self, number: int, part: int) -> bytes:
+        """Body of one message."""
+        return b"%s:%d:%d:" % (self._name.encode(), number, part) + b"." * self._body_size
+
+    def _requests(self) -> Iterator[pb.AppendStreamRequest]:
+        while not self._stop.is_set():
+            if not self._room.acquire(timeout=0.5):
+                continue
+            number = self.sent
+            self.sent += 1
+            wire = wire_batch((self.body(number, 0), b"", 0), (self.body(number, 1), b"", 0))
+            batch = pb.AppendBatchRequest(
+                topic="load", queue_id=number % 4, packed=wire, request_id=f"{self._name}-{number}"
+            )
+            yield pb.AppendStreamRequest(batches=[pb.AppendStreamRequest.Entry(correlation_id=number, batch=batch)])
+
+    def _run(self) -> None:
+        try:
+            for response in self._stub.AppendStream(self._requests()):
+                for result in response.results:
+                    if result.WhichOneof("outcome") == "appended":
+                        self.acknowledged[result.correlation_id] = result.appended
+                    else:
+                        self.refused[result.correlation_id] = Refusal(result.error)
+                    self._room.release()
+        except grpc.RpcError:
+            pass  # it was killed
+        finally:
+            self._stop.set()
+
+    def stop(self) -> None:
+        """Send no more, and wait for what is outstanding or for the writer's death."""
+        self._stop.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()

@@ -1,0 +1,89 @@
+"""A disk that is really full: a small tmpfs, where it can be mounted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.builders import wire_batch
+from tests.integration.writer.harness import Refusal, stored_records
+from tidemark.v1 import commit_log_pb2 as pb
+
+from .process import WriterProcess
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """12 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def append(writer: WriterProcess, number: int, size: int) -> pb.AppendBatchResponse | Refusal:
+    wire = wire_batch((b"%d:" % number + os.urandom(size), b"", 0), (b"%d;" % number + os.urandom(1000), b"", 0))
+    try:
+        answer: pb.AppendBatchResponse = writer.log.AppendBatch(
+            pb.AppendBatchRequest(topic="t", queue_id=0, packed=wire), timeout=20
+        )
+    except grpc.RpcError as error:
+        return Refusal(error)
+    return answer
+
+
+def fill(path: Path) -> None:
+    """Take what is left of a disk."""
+    with path.open("wb", buffering=0) as rest, contextlib.suppress(OSError):
+        while True:
+            rest.write(bytes(4096))
+
+
+def test_full_disk_is_told_and_overcome(small_disk: Path) -> None:
+    """Refused with DISK_FULL while there is no space, taken when it is back; nothing refused is stored."""
+    writer = WriterProcess(small_disk / "store").wait_until_started()
+    acknowledged: list[int] = []
+    refused: list[Refusal] = []
+    for number in range(60):
+        outcome = append(writer, number, 400_000 if number < 40 else 20_000)
+        if isinstance(outcome, Refusal):
+            refused.append(outcome)
+        else:
+            acknowledged.append(number)
+            assert outcome.queue_offset == 2 * (len(acknowledged) - 1)
+    assert refused
+    assert {(refusal.code.name, refusal.reason) for refusal in refused} == {("RESOURCE_EXHAUSTED", "DISK_FULL")}
+    subprocess.run(["mount", "-o", "remount,size=24m", small_disk], check=True)
+    assert not isinstance(append(writer, 60, 400_000), Refusal)
+    assert writer.terminate() == 0
+    stored = [int(record.body.partition(b":")[0]) for record in stored_records(small_disk / "store")[::2]]
+    assert stored == [*acknowledged, 60]
+
+
+def test_stop_on_a_full_disk_is_in_order(small_disk: Path) -> None:
+    """What cannot be saved is found in the log at the next start."""
+    writer = WriterProcess(small_disk / "store").wait_until_started()
+    while not isinstance(append(writer, 0, 100_000), Refusal):
+        pass
+    fill(small_disk / "rest")
+    assert writer.terminate() == 0
+    count = len(stored_records(small_disk / "store"))
+    subprocess.run(["mount", "-o", "remount,size=24m", small_disk], check=True)
+    writer = WriterProcess(small_disk / "store").wait_until_started()
+    answer = append(writer, 1, 10)
+    assert not isinstance(answer, Refusal)
+    assert answer.queue_offset == count
+    writer.terminate()

@@ -1,0 +1,131 @@
+"""A repeated batch is stored once and answered with the original's offsets, also after a restart."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.builders import properties, wire_batch
+from tidemark.v1 import commit_log_pb2 as pb
+from tidemark.v1 import topics_pb2
+
+from .harness import RunningWriter, refusal_of, stored_records
+
+pytestmark = pytest.mark.integration
+
+PLAIN = wire_batch((b"one", b"", 0), (b"two", b"a\x011\x02", 5))
+KEYED = wire_batch(*[(b"body %d" % i, properties({"UNIQ_KEY": f"key-{i}", "KEYS": "k"}), i) for i in range(3)])
+OTHER = wire_batch((b"one", b"", 0), (b"TWO", b"a\x011\x02", 5))
+
+
+def without_flag(answer: pb.AppendBatchResponse) -> pb.AppendBatchResponse:
+    copy = pb.AppendBatchResponse()
+    copy.CopyFrom(answer)
+    copy.duplicate, copy.term = False, 0
+    return copy
+
+
+@pytest.fixture(params=["simple", "batch"])
+def topic(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def create(writer: RunningWriter, topic: str) -> None:
+    attributes = {"queue.type": "BatchCQ"} if topic == "batch" else {}
+    writer.topics.CreateTopic(topics_pb2.CreateTopicRequest(name=topic, attributes=attributes))
+
+
+@pytest.mark.parametrize(("wire", "request_id"), [(PLAIN, "r1"), (KEYED, "")], ids=["request_id", "UNIQ_KEY"])
+def test_repeat_gets_the_original_offsets(writer: RunningWriter, topic: str, wire: bytes, request_id: str) -> None:
+    """Same key, count and content: the first answer again, with duplicate set, and nothing stored."""
+    create(writer, topic)
+    first = writer.append(topic, wire, request_id=request_id)
+    writer.append(topic, wire_batch((b"between", b"", 0)))
+    repeat = writer.append(topic, wire, request_id=request_id, queue_id=2)
+    assert (first.duplicate, repeat.duplicate) == (False, True)
+    assert without_flag(repeat) == without_flag(first)
+    assert writer.info().max_physical_offset > first.end_physical_offset
+    bodies = [record.body for record in stored_records(writer.root)]
+    assert len(bodies) == len(set(bodies))
+
+
+@pytest.mark.parametrize(("wire", "request_id"), [(PLAIN, "r1"), (KEYED, "")], ids=["request_id", "UNIQ_KEY"])
+def test_repeat_after_a_restart_gets_the_original_offsets(
+    tmp_path: Path, topic: str, wire: bytes, request_id: str
+) -> None:
+    """The window is rebuilt from the log's tail, in both forms of a batch."""
+    with RunningWriter(tmp_path) as writer:
+        create(writer, topic)
+        writer.append(topic, wire_batch((b"before", b"", 0)))
+        first = writer.append(topic, wire, request_id=request_id)
+        writer.append(topic, wire_batch((b"after", b"", 0)))
+    with RunningWriter(tmp_path) as writer:
+        repeat = writer.append(topic, wire, request_id=request_id)
+        assert repeat.duplicate
+        assert without_flag(repeat) == without_flag(first)
+        assert repeat.term == 2
+
+
+def test_known_id_with_other_content_is_a_conflict(writer: RunningWriter, topic: str) -> None:
+    """Another body, fewer or more messages under a known id: ALREADY_EXISTS, and nothing is stored."""
+    create(writer, topic)
+    first = writer.append(topic, PLAIN, request_id="r1")
+    for other in (OTHER, wire_batch((b"one", b"", 0)), PLAIN + wire_batch((b"x", b"", 0))):
+        refusal = refusal_of(lambda other=other: writer.append(topic, other, request_id="r1"))
+        assert (refusal.code.name, refusal.reason) == ("ALREADY_EXISTS", "REQUEST_ID_CONFLICT")
+    assert writer.info().max_physical_offset == first.end_physical_offset
+
+
+def test_known_id_with_other_content_is_a_conflict_after_a_restart(tmp_path: Path, topic: str) -> None:
+    """The rebuilt window tells other content as well."""
+    with RunningWriter(tmp_path) as writer:
+        create(writer, topic)
+        writer.append(topic, PLAIN, request_id="r1")
+    with RunningWriter(tmp_path) as writer:
+        refusal = refusal_of(lambda: writer.append(topic, OTHER, request_id="r1"))
+    assert refusal.reason == "REQUEST_ID_CONFLICT"
+
+
+def test_same_id_on_another_topic_is_another_batch(writer: RunningWriter) -> None:
+    """Ids belong to a topic, also in the rebuilt window."""
+    writer.append("a", PLAIN, request_id="r1")
+    assert not writer.append("b", PLAIN, request_id="r1").duplicate
+
+
+def test_same_id_on_another_topic_is_another_batch_after_a_restart(tmp_path: Path) -> None:
+    """A record of the same key under another topic is no repeat."""
+    with RunningWriter(tmp_path) as writer:
+        writer.append("a", PLAIN, request_id="r1")
+    with RunningWriter(tmp_path) as writer:
+        assert not writer.append("b", PLAIN, request_id="r1").duplicate
+        assert writer.append("a", PLAIN, request_id="r1").duplicate
+
+
+def test_concurrent_repeats_agree(writer: RunningWriter) -> None:
+    """Many senders of one batch at once: one stores it, all get its offsets."""
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: writer.append("t", PLAIN, request_id="r1"), range(48)))
+    assert [answer.duplicate for answer in answers].count(False) == 1
+    assert {without_flag(answer).SerializeToString() for answer in answers} == {
+        without_flag(answers[0]).SerializeToString()
+    }
+    assert len(stored_records(writer.root)) == 2
+
+
+def test_repeated_compare_and_append_is_a_repeat_and_no_mismatch(writer: RunningWriter) -> None:
+    """Whoever repeats a compare-and-append whose answer was lost is told that it went well."""
+    first = writer.append("t", PLAIN, request_id="r1", expected_next_offset=0)
+    assert writer.append("t", PLAIN, request_id="r1", expected_next_offset=0).duplicate
+    assert first.queue_offset == 0
+
+
+def test_window_forgets_the_oldest_batch(tmp_path: Path) -> None:
+    """With a window of two batches a third makes the first one new again: GetLogInfo tells the size."""
+    with RunningWriter(tmp_path, idempotence_window_batches=2) as writer:
+        assert writer.info().idempotence_window_batches == 2
+        for number in range(3):
+            writer.append("t", PLAIN, request_id=f"r{number}")
+        assert writer.append("t", PLAIN, request_id="r2").duplicate
+        assert not writer.append("t", PLAIN, request_id="r0").duplicate

@@ -1,0 +1,165 @@
+"""ReadLog, WatchCommitted, GetLogInfo, health and reflection."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from services.writer.healthcheck import is_serving
+from tests.builders import wire_batch
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.terms import current_term
+from tidemark.v1 import commit_log_pb2 as pb
+
+from .harness import ADVERTISED, RunningWriter, log_bytes, refusal_of
+
+pytestmark = pytest.mark.integration
+
+BIG = wire_batch((bytes(range(256)) * 1600, b"", 0))
+
+
+def read(writer: RunningWriter, **fields: object) -> list[pb.ReadLogResponse]:
+    return list(writer.log.ReadLog(pb.ReadLogRequest(**fields), timeout=20))  # type: ignore[arg-type]
+
+
+def test_read_log_gives_the_committed_bytes_as_they_lie_on_disk(writer: RunningWriter) -> None:
+    """Slices of at most 1 MiB, back to back over a file's edge, up to the committed offset of now."""
+    for _ in range(5):
+        end = writer.append("t", BIG).end_physical_offset
+    slices = read(writer)
+    assert b"".join(part.data for part in slices) == b"".join(log_bytes(writer.root).values())[:end]
+    at = 0
+    for part in slices:
+        assert (part.physical_offset, part.committed_offset, part.term) == (at, end, 1)
+        assert 0 < len(part.data) <= 1 << 20
+        at += len(part.data)
+
+
+def test_read_log_reads_a_stretch(writer: RunningWriter) -> None:
+    """From any offset, at most max_bytes."""
+    writer.append("t", BIG)
+    (part,) = read(writer, physical_offset=100, max_bytes=50)
+    assert part.data == log_bytes(writer.root)[0][100:150]
+
+
+def test_read_log_at_the_committed_offset_is_empty(writer: RunningWriter) -> None:
+    """The end is exclusive: there is nothing there yet, and that is no error."""
+    end = writer.append("t", BIG).end_physical_offset
+    assert read(writer, physical_offset=end) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "code"),
+    [
+        ({"physical_offset": 1 << 40}, "OFFSET_OUT_OF_RANGE", "OUT_OF_RANGE"),
+        ({"physical_offset": -1}, "OFFSET_TOO_SMALL", "OUT_OF_RANGE"),
+        ({"max_bytes": -1}, "ARGUMENT_ILLEGAL", "INVALID_ARGUMENT"),
+    ],
+)
+def test_read_log_refuses_places_that_are_not_there(
+    writer: RunningWriter, fields: dict[str, int], reason: str, code: str
+) -> None:
+    """With the bounds a reader needs to go on."""
+    refusal = refusal_of(lambda: read(writer, **fields))
+    assert (refusal.reason, refusal.code.name) == (reason, code)
+    if code == "OUT_OF_RANGE":
+        assert (refusal.facts["min_offset"], refusal.facts["max_offset"]) == ("0", "0")
+
+
+def test_read_log_follows(writer: RunningWriter) -> None:
+    """With follow the stream goes on as more is committed, and ends at max_bytes."""
+    first = writer.append("t", wire_batch((b"one", b"", 0))).end_physical_offset
+    stream = writer.log.ReadLog(pb.ReadLogRequest(follow=True, max_bytes=2 * first), timeout=20)
+    assert len(next(stream).data) == first
+    writer.append("t", wire_batch((b"two", b"", 0)))
+    rest = b"".join(part.data for part in stream)
+    assert rest == log_bytes(writer.root)[0][first : 2 * first]
+
+
+def test_watch_committed_tells_now_and_every_move(writer: RunningWriter) -> None:
+    """The first answer comes at once; later ones ascend to the last append's end, which the checkpoint holds."""
+    stream = writer.log.WatchCommitted(pb.WatchCommittedRequest(), timeout=20)
+    assert next(stream).committed_offset == 0
+    for _ in range(5):
+        end = writer.append("t", wire_batch((b"x", b"", 0))).end_physical_offset
+    seen = [0]
+    while seen[-1] < end:
+        seen.append(next(stream).committed_offset)
+    assert seen == sorted(set(seen))
+    checkpoint = Checkpoint.open_read_only(writer.root / "checkpoint")
+    assert checkpoint.committed_offset == end
+    checkpoint.close()
+    stream.cancel()
+
+
+def test_followers_are_told_when_the_writer_stops(tmp_path: Path) -> None:
+    """Watchers and readers that follow end with STORE_CLOSED, and the stop does not wait for them."""
+    with RunningWriter(tmp_path) as writer:
+        watch = writer.log.WatchCommitted(pb.WatchCommittedRequest())
+        follow = writer.log.ReadLog(pb.ReadLogRequest(follow=True))
+        next(watch)
+        stopper = threading.Timer(0.2, writer.stop)
+        stopper.start()
+        for stream in (watch, follow):
+            assert refusal_of(lambda stream=stream: next(stream)).reason == "STORE_CLOSED"
+        stopper.join()
+
+
+def test_log_info_tells_bounds_limits_and_identity(writer: RunningWriter) -> None:
+    """Every end, every limit, and who this is."""
+    end = writer.append("t", BIG).end_physical_offset
+    info = writer.info()
+    assert (info.store_name, info.advertised_address, info.term) == ("tidemark-0", ADVERTISED, 1)
+    assert (info.recovered_end_offset, info.min_physical_offset) == (0, 0)
+    assert info.committed_offset == info.flushed_offset == info.max_physical_offset == end
+    assert (info.flush_mode, info.segment_size_bytes) == (pb.FLUSH_MODE_SYNC, 1 << 20)
+    assert (info.max_message_size_bytes, info.max_properties_size_bytes) == (4_194_304, 32_767)
+    assert info.max_in_flight_bytes == writer.settings.max_in_flight_bytes
+
+
+def test_each_start_is_a_new_term(tmp_path: Path) -> None:
+    """Terms count up and are on disk with the end that was recovered; every answer carries its own."""
+    ends = [0]
+    for number in (1, 2, 3):
+        with RunningWriter(tmp_path) as writer:
+            assert current_term(tmp_path / "tidemark" / "writer" / "terms")[:2] == (number, ends[-1])
+            assert writer.info().recovered_end_offset == ends[-1]
+            answer = writer.append("t", wire_batch((b"x", b"", 0)))
+            assert answer.term == number
+            ends.append(answer.end_physical_offset)
+
+
+@pytest.mark.parametrize("service", ["", "tidemark.v1.CommitLogService", "tidemark.v1.TopicService"])
+def test_health_says_serving(writer: RunningWriter, service: str) -> None:
+    """The standard health service knows the server and each of its services."""
+    stub = health_pb2_grpc.HealthStub(writer.channel)
+    assert stub.Check(health_pb2.HealthCheckRequest(service=service)).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_healthcheck_tells_a_writer_that_serves_from_none(writer: RunningWriter) -> None:
+    """What containers ask."""
+    assert is_serving(writer.address)
+    assert not is_serving("127.0.0.1:1")
+
+
+def test_reflection_lists_the_services(writer: RunningWriter) -> None:
+    """grpcurl and its like find the services without proto files."""
+    stub = reflection_pb2_grpc.ServerReflectionStub(writer.channel)
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    (answer,) = stub.ServerReflectionInfo(iter([request]))
+    names = {service.name for service in answer.list_services_response.service}
+    assert {"tidemark.v1.CommitLogService", "tidemark.v1.TopicService", "grpc.health.v1.Health"} <= names
+
+
+def test_unknown_method_is_unimplemented(writer: RunningWriter) -> None:
+    """The interceptor leaves what it does not know alone."""
+    call: Any = writer.channel.unary_unary("/tidemark.v1.CommitLogService/Nothing")
+    with pytest.raises(grpc.RpcError) as error:
+        call(b"")
+    assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED

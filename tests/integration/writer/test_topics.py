@@ -1,0 +1,133 @@
+"""Topic administration: shapes, attributes, routes, deletion and numbering that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.builders import wire_batch
+from tidemark.v1 import topics_pb2 as pb
+
+from .harness import RunningWriter, refusal_of
+
+pytestmark = pytest.mark.integration
+
+ONE = wire_batch((b"x", b"", 0))
+
+
+def create(writer: RunningWriter, name: str, queue_count: int = 0, **attributes: str) -> pb.CreateTopicResponse:
+    fields = {key.replace("_", "."): value for key, value in attributes.items()}
+    answer: pb.CreateTopicResponse = writer.topics.CreateTopic(
+        pb.CreateTopicRequest(name=name, queue_count=queue_count, attributes=fields)
+    )
+    return answer
+
+
+def test_created_topic_is_in_rocketmqs_file(writer: RunningWriter) -> None:
+    """config/topics.json has it, with queue counts, permission and attributes, before the answer."""
+    answer = create(writer, "orders", 6, queue_type="BatchCQ")
+    entry = orjson.loads((writer.root / "config" / "topics.json").read_bytes())["topicConfigTable"]["orders"]
+    assert answer.created
+    assert entry == {
+        "attributes": {"queue.type": "BatchCQ"},
+        "order": False,
+        "perm": 6,
+        "readQueueNums": 6,
+        "topicFilterType": "SINGLE_TAG",
+        "topicName": "orders",
+        "topicSysFlag": 0,
+        "writeQueueNums": 6,
+    }
+
+
+def test_existing_topic_of_the_same_shape_is_answered_as_it_is(writer: RunningWriter) -> None:
+    """Creating twice is creating once; another shape is ALREADY_EXISTS."""
+    create(writer, "orders", 6)
+    for same in (
+        create(writer, "orders", 6),
+        create(writer, "orders"),
+        create(writer, "orders", 6, queue_type="SimpleCQ"),
+    ):
+        assert (same.created, same.topic.write_queue_count) == (False, 6)
+    for other in ({"queue_count": 7}, {"queue_type": "BatchCQ"}):
+        refusal = refusal_of(lambda other=other: create(writer, "orders", **other))
+        assert (refusal.code.name, refusal.reason) == ("ALREADY_EXISTS", "TOPIC_EXISTS")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "attributes", "reason"),
+    [
+        ("a b", 0, {}, "TOPIC_ILLEGAL"),
+        ("", 0, {}, "TOPIC_ILLEGAL"),
+        ("SCHEDULE_TOPIC_XXXX", 0, {}, "TOPIC_FORBIDDEN"),
+        ("t", -1, {}, "ARGUMENT_ILLEGAL"),
+        ("t", 1025, {}, "ARGUMENT_ILLEGAL"),
+        ("t", 0, {"queue.type": "TripleCQ"}, "TOPIC_ATTRIBUTE_ILLEGAL"),
+        ("t", 0, {"colour": "red"}, "TOPIC_ATTRIBUTE_ILLEGAL"),
+        ("t", 0, {"-queue.type": "BatchCQ"}, "TOPIC_ATTRIBUTE_ILLEGAL"),
+    ],
+)
+def test_wrong_topics_are_refused(
+    writer: RunningWriter, name: str, count: int, attributes: dict[str, str], reason: str
+) -> None:
+    """With the reason, and nothing is created."""
+    request = pb.CreateTopicRequest(name=name, queue_count=count, attributes=attributes)
+    assert refusal_of(lambda: writer.topics.CreateTopic(request)).reason == reason
+    assert not writer.topics.ListTopics(pb.ListTopicsRequest()).topics
+
+
+def test_describe_tells_each_queues_next_offset(writer: RunningWriter) -> None:
+    """Of the next append."""
+    create(writer, "orders", 3)
+    writer.append("orders", wire_batch(*[(b"x", b"", 0)] * 5), queue_id=1)
+    queues = writer.topics.DescribeTopic(pb.DescribeTopicRequest(name="orders")).queues
+    assert [(queue.queue_id, queue.next_queue_offset) for queue in queues] == [(0, 0), (1, 5), (2, 0)]
+
+
+def test_unknown_topic_is_told(tmp_path: Path) -> None:
+    """Describe, delete and, where none is created, route answer NOT_FOUND."""
+    with RunningWriter(tmp_path, auto_create_topics=False) as writer:
+        for call in (
+            lambda: writer.topics.DescribeTopic(pb.DescribeTopicRequest(name="no")),
+            lambda: writer.topics.DeleteTopic(pb.DeleteTopicRequest(name="no")),
+            lambda: writer.topics.GetRoute(pb.GetRouteRequest(name="no")),
+        ):
+            refusal = refusal_of(call)
+            assert (refusal.code.name, refusal.reason) == ("NOT_FOUND", "TOPIC_NOT_FOUND")
+
+
+def test_route_tells_where_a_topic_is_and_whether_it_would_be_created(writer: RunningWriter) -> None:
+    """Name of the store, its address, and the topic as it is or would be; asking creates nothing."""
+    create(writer, "orders", 6)
+    known = writer.topics.GetRoute(pb.GetRouteRequest(name="orders"))
+    unknown = writer.topics.GetRoute(pb.GetRouteRequest(name="new"))
+    assert (known.store_name, known.address) == ("tidemark-0", "192.168.7.65:10911")
+    assert (known.topic.write_queue_count, known.would_create) == (6, False)
+    assert (unknown.topic.write_queue_count, unknown.would_create) == (4, True)
+    assert [topic.name for topic in writer.topics.ListTopics(pb.ListTopicsRequest()).topics] == ["orders"]
+
+
+def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None:
+    """Created anew it goes on where it ended, also after a restart without the snapshot; a tombstone says where."""
+    with RunningWriter(tmp_path) as writer:
+        create(writer, "orders", 2)
+        end = writer.append("orders", wire_batch(*[(b"x", b"", 0)] * 5), queue_id=1).end_physical_offset
+        writer.topics.DeleteTopic(pb.DeleteTopicRequest(name="orders"))
+        assert not writer.topics.ListTopics(pb.ListTopicsRequest()).topics
+    stones = orjson.loads((tmp_path / "tidemark" / "writer" / "tombstones.json").read_bytes())["tombstones"]
+    assert stones == [{"topic": "orders", "physicalOffset": end, "nextOffsets": {"1": 5}}]
+    (tmp_path / "tidemark" / "writer" / "queue_offsets").unlink()
+    with RunningWriter(tmp_path) as writer:
+        create(writer, "orders", 2)
+        assert writer.append("orders", ONE, queue_id=1).queue_offset == 5
+        assert writer.append("orders", ONE, queue_id=0).queue_offset == 0
+
+
+def test_topics_survive_a_restart(tmp_path: Path) -> None:
+    """With everything that was given."""
+    with RunningWriter(tmp_path) as writer:
+        before = create(writer, "orders", 3, queue_type="BatchCQ", message_type="FIFO").topic
+    with RunningWriter(tmp_path) as writer:
+        assert list(writer.topics.ListTopics(pb.ListTopicsRequest()).topics) == [before]

@@ -1,0 +1,91 @@
+"""The table of next queue offsets, its snapshot, and tombstones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.writer.batch import QueueKey
+from services.writer.queue_offsets import (
+    QueueOffsets,
+    Snapshot,
+    Tombstone,
+    load_snapshot,
+    load_tombstones,
+    save_snapshot,
+    save_tombstones,
+)
+from tidemark.errors import CorruptStoreError
+from tidemark.store.storage import DiskStorage
+
+STORAGE = DiskStorage()
+A0, A1, B0 = QueueKey("a", 0), QueueKey("a", 1), QueueKey("b%|-_", 0)
+
+
+def table(**offsets: int) -> QueueOffsets:
+    made = QueueOffsets()
+    for name, offset in offsets.items():
+        made.set({"a0": A0, "a1": A1, "b0": B0}[name], offset)
+    return made
+
+
+def test_unknown_queue_starts_at_zero() -> None:
+    """Nothing was ever appended to it."""
+    assert QueueOffsets().next(A0) == 0
+
+
+def test_raise_to_never_goes_back() -> None:
+    """The greater number wins."""
+    offsets = table(a0=5)
+    offsets.raise_to(A0, 3)
+    offsets.raise_to(A1, 7)
+    assert offsets == table(a0=5, a1=7)
+
+
+def test_copy_is_a_table_of_its_own() -> None:
+    """The appender goes on while the copy is saved."""
+    offsets = table(a0=5)
+    copy = offsets.copy()
+    offsets.set(A0, 6)
+    assert copy == table(a0=5)
+    assert offsets.of_topic("a") == {0: 6}
+
+
+def test_snapshot_comes_back(tmp_path: Path) -> None:
+    """Position, time and every number."""
+    snapshot = Snapshot(123, 456, table(a0=1, a1=2, b0=1 << 40))
+    save_snapshot(tmp_path / "queue_offsets", snapshot, STORAGE)
+    assert load_snapshot(tmp_path / "queue_offsets") == snapshot
+
+
+def test_missing_or_broken_snapshot_falls_back_to_the_one_before(tmp_path: Path) -> None:
+    """Then to none: the log tells."""
+    path = tmp_path / "queue_offsets"
+    assert load_snapshot(path) is None
+    first, second = Snapshot(1, 1, table(a0=1)), Snapshot(2, 2, table(a0=2))
+    save_snapshot(path, first, STORAGE)
+    save_snapshot(path, second, STORAGE)
+    for broken in (b"", b"{", b"[]", b'{"version":2}', b'{"version":1,"position":1}', b"\xff"):
+        path.write_bytes(broken)
+        assert load_snapshot(path) == first
+    path.unlink()
+    assert load_snapshot(path) == first
+    (tmp_path / "queue_offsets.bak").write_bytes(b"?")
+    assert load_snapshot(path) is None
+
+
+def test_tombstones_come_back(tmp_path: Path) -> None:
+    """In their order."""
+    stones = [Tombstone("a", 10, {0: 5, 1: 7}), Tombstone("b", 20, {})]
+    assert load_tombstones(tmp_path / "tombstones.json") == []
+    save_tombstones(tmp_path / "tombstones.json", stones, STORAGE)
+    assert load_tombstones(tmp_path / "tombstones.json") == stones
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"tombstones":[{"topic":"a"}]}'])
+def test_broken_tombstones_are_told(tmp_path: Path, content: bytes) -> None:
+    """Going on without them would use numbers again."""
+    (tmp_path / "tombstones.json").write_bytes(content)
+    with pytest.raises(CorruptStoreError):
+        load_tombstones(tmp_path / "tombstones.json")

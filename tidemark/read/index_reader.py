@@ -1,0 +1,88 @@
+"""The files of the key index for reading, while the pipeline adds to them (spec 6)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from tidemark.errors import StoreContradictionError
+from tidemark.format.dispatch_request import U8Array
+from tidemark.format.index_file import (
+    DEFAULT_ENTRIES,
+    DEFAULT_SLOTS,
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    SLOT_SIZE,
+    Header,
+    decode_header,
+    entry_at,
+    file_size,
+)
+
+_ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
+
+
+class IndexTable:
+    """One index file, mapped read-only."""
+
+    def __init__(self, path: Path, slots: int) -> None:
+        self.path = path
+        self._bytes: U8Array = np.memmap(path, np.uint8, "r")
+        self.slots = self._bytes[HEADER_SIZE : HEADER_SIZE + SLOT_SIZE * slots]
+        self.entries = self._bytes[entry_at(slots, 0) :]
+
+    @property
+    def header(self) -> Header:
+        """As it is now."""
+        return decode_header(self._bytes[:HEADER_SIZE].tobytes())
+
+
+class IndexReader:
+    """All index files of a store, oldest first. Safe for several threads.
+
+    slots, entries  of a file; None: as they follow from its size when a file has four entries a slot, as by default
+    """
+
+    def __init__(self, folder: Path, *, slots: int | None = None, entries: int | None = None) -> None:
+        self._folder = folder
+        self._slots = slots
+        self._entries = entries
+        self._tables: dict[tuple[str, int], IndexTable] = {}
+        self._lock = threading.Lock()
+
+    def tables(self) -> list[IndexTable]:
+        """The files that are there now.
+
+        raises StoreContradictionError for a size that the numbers of slots and entries do not make
+        """
+        found: dict[tuple[str, int], int] = {}
+        try:
+            with os.scandir(self._folder) as entries:
+                for entry in entries:
+                    if entry.name.isdigit() and entry.is_file():
+                        status = entry.stat()
+                        found[entry.name, status.st_ino] = status.st_size
+        except FileNotFoundError:
+            return []
+        with self._lock:
+            for gone in self._tables.keys() - found.keys():
+                del self._tables[gone]
+            for key in sorted(found):
+                if key not in self._tables and found[key] > 0:
+                    path = self._folder / key[0]
+                    self._tables[key] = IndexTable(path, self._slots_of(path, found[key]))
+            return [self._tables[key] for key in sorted(self._tables)]
+
+    def _slots_of(self, path: Path, size: int) -> int:
+        slots = self._slots or (size - HEADER_SIZE) // (SLOT_SIZE + ENTRY_SIZE * _ENTRIES_A_SLOT)
+        entries = self._entries or (size - entry_at(slots, 0)) // ENTRY_SIZE
+        if size != file_size(slots, entries) or slots < 1:
+            raise StoreContradictionError(
+                f"{path} has {size} bytes, which {slots} slots and {entries} entries do not make",
+                path=str(path),
+                size=size,
+            )
+        return slots

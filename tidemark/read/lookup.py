@@ -1,0 +1,106 @@
+"""One record by its place in the log, or by its offset message id (spec 9.5).
+
+A body may hold bytes that look like a record. So a place counts as a record's only when the queue's unit points at it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidemark.errors import (
+    CorruptMessageError,
+    MessageNotFoundError,
+    MessageNotYetVisibleError,
+    QueueIllegalError,
+    TopicNotFoundError,
+)
+from tidemark.format.host import encode_host
+from tidemark.format.message_id import OffsetMessageId
+from tidemark.format.record import MIN_RECORD_SIZE
+from tidemark.read.message_rows import host_text
+from tidemark.read.pull import PulledPart
+from tidemark.read.queue_reader import QueueReader
+from tidemark.read.records import Records, read_records
+from tidemark.read.store_reader import StoreReader
+from tidemark.read.watermark import Watermark
+
+_SIZE_FIELD = 4
+
+
+def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -> PulledPart:
+    """The messages of the record that starts at *physical_offset*: several for an inner batch.
+
+    raises MessageNotYetVisibleError above the watermark, MessageNotFoundError where no record starts, and
+           CorruptMessageError for a record whose body is damaged
+    """
+    log_min = store.log_min
+    facts = {
+        "physical_offset": physical_offset,
+        "min_physical_offset": log_min,
+        "watermark_offset": watermark.physical_offset,
+        "committed_offset": watermark.committed_offset,
+    }
+    if physical_offset >= watermark.physical_offset:
+        if physical_offset < max(_capacity_end(store), watermark.committed_offset):
+            raise MessageNotYetVisibleError(f"nothing is visible at {physical_offset} yet", **facts)
+        raise MessageNotFoundError(f"the log does not reach {physical_offset}", **facts)
+    not_found = MessageNotFoundError(f"no message starts at {physical_offset}", **facts)
+    if physical_offset < log_min:
+        raise not_found
+    head = store.log.read(physical_offset, MIN_RECORD_SIZE)
+    size = int.from_bytes(head[:_SIZE_FIELD], "big", signed=True)
+    if len(head) < MIN_RECORD_SIZE or size < MIN_RECORD_SIZE or physical_offset + size > watermark.physical_offset:
+        raise not_found
+    records = read_records(store.log, np.array([physical_offset], np.int64), np.array([size], np.int64))
+    row = records.rows[0]
+    is_damaged = row["fault"] != 0
+    if (is_damaged and row["topic_length"] == 0) or not _has_unit(store, watermark, records):
+        raise not_found
+    if is_damaged:
+        raise CorruptMessageError(
+            "the record is damaged", reason_of_damage=records.skipped(_NO_OFFSET)[0].reason, **facts
+        )
+    return PulledPart(records, records.messages(), records.right)
+
+
+_NO_OFFSET = np.array([-1], np.int64)
+
+
+def message_of_id(store: StoreReader, watermark: Watermark, message_id: OffsetMessageId) -> PulledPart:
+    """As `message_at`; the store host in the id must be the record's."""
+    part = message_at(store, watermark, message_id.physical_offset)
+    message = part.messages[0]
+    at = int(message["store_host_at"])
+    stored = part.records.buffer[at : at + int(message["store_host_size"])].tobytes()
+    if stored != encode_host(message_id.store_host):
+        raise MessageNotFoundError(
+            f"the message at {message_id.physical_offset} was stored by {host_text(stored)}",
+            physical_offset=message_id.physical_offset,
+        )
+    return part
+
+
+def _capacity_end(store: StoreReader) -> int:
+    listing = store.log.known
+    return listing.starts[-1] + listing.file_size if listing.starts else 0
+
+
+def _has_unit(store: StoreReader, watermark: Watermark, records: Records) -> bool:
+    """Whether the unit of the queue that the record names points at it."""
+    row = records.rows[0]
+    at = int(row["topic_at"])
+    topic = records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
+    try:
+        queue = store.queue(topic, int(row["queue_id"]))
+    except (TopicNotFoundError, QueueIllegalError, ValueError):
+        return False
+    return find_unit(store, queue, watermark, int(row["physical_offset"])) is not None
+
+
+def find_unit(store: StoreReader, queue: QueueReader, watermark: Watermark, physical_offset: int) -> int | None:
+    """Number of the visible unit that points at *physical_offset*; None when there is none."""
+    first, end = store.bounds(queue, watermark).units
+    number = queue.run.first_at_or_above(physical_offset, first, end)
+    if number < end and int(queue.run.read(number, 1)["physical_offset"][0]) == physical_offset:
+        return number
+    return None

@@ -1,0 +1,148 @@
+"""Messages as dicts for JSON: the names of the query service's contract (design: a pull's JSON).
+
+By default properties hold what no other field tells: TAGS, KEYS and UNIQ_KEY stand as tag, keys and message_id. As a
+broker's client sees them, all properties are there and elements of inner batches have no offset message id.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tidemark.format import message
+from tidemark.format.dispatch_request import U8Array
+from tidemark.format.host import decode_host
+from tidemark.format.message import MessageArray
+from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, WAIT, decode_properties, split_keys
+from tidemark.format.record import INNER_BATCH_FLAGS, SysFlag
+from tidemark.read.body import BodyEncoding, decompress, encode_body
+from tidemark.read.pull import PulledPart
+from tidemark.read.records import Records
+
+_COLUMNS = (
+    "queue_offset",
+    "physical_offset",
+    "born_timestamp",
+    "store_timestamp",
+    "record",
+    "inner",
+    "flag",
+    "sys_flag",
+    "reconsume_times",
+    "body_crc",
+    "body_at",
+    "body_length",
+    "properties_at",
+    "properties_length",
+)
+_COMPRESSED = int(SysFlag.COMPRESSED)  # an IntFlag's & costs more than all the rest of a message
+
+Row = dict[str, Any]
+
+
+def hosts_of(buffer: U8Array, messages: MessageArray, which: str) -> list[bytes]:
+    """The *which* ("born" or "store") host of each message, 8 or 20 bytes."""
+    _, data = message.gather(buffer, messages[f"{which}_host_at"], messages[f"{which}_host_size"])
+    raw = data.tobytes()
+    ends = np.cumsum(messages[f"{which}_host_size"]).tolist()
+    return [raw[end - size : end] for end, size in zip(ends, messages[f"{which}_host_size"].tolist(), strict=True)]
+
+
+@functools.lru_cache(maxsize=4096)
+def host_text(raw: bytes) -> str:
+    """``127.0.0.1:8081`` of 8 or 20 bytes."""
+    return str(decode_host(raw))
+
+
+def message_rows(part: PulledPart, encoding: BodyEncoding, *, as_broker: bool = False) -> list[Row]:
+    """One dict a message of *part*, in order."""
+    buffer = part.records.buffer
+    view = buffer.data
+    columns = [part.messages[name].tolist() for name in _COLUMNS]
+    born_hosts = hosts_of(buffer, part.messages, "born")
+    store_hosts = hosts_of(buffer, part.messages, "store")
+    rows: list[Row] = []
+    for (
+        queue_offset,
+        physical_offset,
+        born_timestamp,
+        store_timestamp,
+        record,
+        inner,
+        flag,
+        sys_flag,
+        reconsume_times,
+        body_crc,
+        body_at,
+        body_length,
+        properties_at,
+        properties_length,
+        born_host,
+        store_host,
+    ) in zip(*columns, born_hosts, store_hosts, strict=True):
+        properties = decode_properties(view[properties_at : properties_at + properties_length])
+        body: bytes | memoryview = view[body_at : body_at + body_length]
+        flags, crc = sys_flag, body_crc
+        if flags & _COMPRESSED:
+            original = decompress(bytes(body), sys_flag)
+            if original is not None:
+                body = original
+                flags &= ~_COMPRESSED
+        value, encoding_name = encode_body(body, encoding)
+        offset_msg_id: str | None = f"{store_host.hex().upper()}{physical_offset:016X}"
+        keys = properties.get(KEYS)
+        message_id = properties.get(UNIQ_KEY, offset_msg_id)
+        tag = properties.get(TAGS)
+        if as_broker:
+            if inner:
+                offset_msg_id, crc = None, 0
+                message_id = properties.get(UNIQ_KEY)
+                properties[WAIT] = _wait_of(part.records, record)
+        else:
+            properties.pop(TAGS, None)
+            properties.pop(KEYS, None)
+            properties.pop(UNIQ_KEY, None)
+            if inner:
+                flags &= ~INNER_BATCH_FLAGS
+        rows.append(
+            {
+                "queue_offset": queue_offset,
+                "physical_offset": physical_offset,
+                "message_id": message_id,
+                "offset_msg_id": offset_msg_id,
+                "store_timestamp_ms": store_timestamp,
+                "born_timestamp_ms": born_timestamp,
+                "tag": tag,
+                "keys": split_keys(keys) if keys else [],
+                "properties": properties,
+                "flag": flag,
+                "sys_flag": flags,
+                "reconsume_times": reconsume_times,
+                "born_host": host_text(born_host),
+                "store_host": host_text(store_host),
+                "body_crc": crc,
+                "body": value,
+                "body_encoding": encoding_name,
+            }
+        )
+    if as_broker:
+        _add_broker_fields(part, rows)
+    return rows
+
+
+def _add_broker_fields(part: PulledPart, rows: list[Row]) -> None:
+    sizes = part.messages["record_size"].tolist()
+    prepared = part.messages["prepared_transaction_offset"].tolist()
+    for row, size, offset in zip(rows, sizes, prepared, strict=True):
+        row["store_size"] = size
+        row["prepared_transaction_offset"] = offset
+
+
+def _wait_of(records: Records, record: int) -> str:
+    """What a client puts into an element's WAIT: the wrapper's (spec 9.9)."""
+    row = records.rows[record]
+    at = int(row["properties_at"])
+    wrapper = decode_properties(records.buffer.data[at : at + int(row["properties_length"])])
+    return str(wrapper.get(WAIT, "true").lower() == "true").lower()

@@ -1,0 +1,217 @@
+"""Pulling messages of one queue from a queue offset on (spec 9.1).
+
+By default nothing below the requested offset and nothing beyond max_messages is given, inner batches are unwrapped, and
+tags are matched message by message. `pull_as_broker` gives what a broker's client would see, whole batches and all.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format import consume_queue
+from tidemark.format.message import MessageArray
+from tidemark.read.file_run import FileRun
+from tidemark.read.queue_reader import QueueBounds, QueueReader
+from tidemark.read.records import Records, Skipped, read_records
+from tidemark.read.tag_filter import TagFilter
+from tidemark.read.unit_run import UnitArray
+
+_UNITS_AT_ONCE = 4096
+
+
+class PullStatus(enum.Enum):
+    """RocketMQ's GetMessageStatus, as far as a pull of ours can end in it."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """What is asked for. max_bytes counts records as stored; the first one is given whatever its size."""
+
+    offset: int
+    max_messages: int
+    max_bytes: int
+    tags: TagFilter | None = None
+    whole_records: bool = False  # give records, not messages: never a part of an inner batch
+    max_scanned_units: int = 200_000  # of a filtered pull: then it answers NO_MATCHED_MESSAGE and how far it came
+
+
+@dataclass(frozen=True)
+class PulledPart:
+    """Records that were read together, and those of their messages that were asked for."""
+
+    records: Records
+    messages: MessageArray  # empty when whole records were asked for and nothing had to be filtered
+    chosen: NDArray[np.bool_]  # which of the records have been asked for
+
+
+@dataclass
+class PullResult:
+    """The answer to one pull."""
+
+    status: PullStatus
+    next_offset: int
+    bounds: QueueBounds
+    parts: list[PulledPart] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    message_count: int = 0
+
+
+def refuse(bounds: QueueBounds, offset: int) -> PullResult | None:
+    """The answer when *offset* is outside the queue's bounds; None when there may be messages (spec 9.1)."""
+    if bounds.max_offset == 0:
+        return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, bounds)
+    if offset < bounds.min_offset:
+        return PullResult(PullStatus.OFFSET_TOO_SMALL, bounds.min_offset, bounds)
+    if offset == bounds.max_offset:
+        return PullResult(PullStatus.OFFSET_OVERFLOW_ONE, offset, bounds)
+    if offset > bounds.max_offset:
+        return PullResult(PullStatus.OFFSET_OVERFLOW_BADLY, bounds.max_offset, bounds)
+    return None
+
+
+def pull(queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullRequest) -> PullResult:
+    """Messages of *queue* from request.offset on, trimmed to what was asked."""
+    refused = refuse(bounds, request.offset)
+    if refused is not None:
+        return refused
+    return _Pull(queue, log, bounds, request).run()
+
+
+class _Pull:
+    """One pull: takes units in runs until it has enough, or the queue ends."""
+
+    def __init__(self, queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullRequest) -> None:
+        self._queue = queue
+        self._log = log
+        self._request = request
+        self._bytes = 0
+        self._scanned = 0
+        self._is_full = False
+        self._is_trimmed = False  # within an inner batch: next_offset is told by its last message
+        self.result = PullResult(PullStatus.NO_MATCHED_MESSAGE, request.offset, bounds)
+
+    def run(self) -> PullResult:
+        units = self.result.bounds.units
+        number = self._queue.locate(self._request.offset, units)
+        while number < units.end and not self._is_full and self.result.message_count < self._request.max_messages:
+            number = self._take(number, min(units.end - number, self._run_length()))
+        if not self._is_full and number >= units.end:
+            self.result.next_offset = self.result.bounds.max_offset
+        if self.result.message_count:
+            self.result.status = PullStatus.FOUND
+        return self.result
+
+    def _run_length(self) -> int:
+        left = self._request.max_messages - self.result.message_count
+        if self._request.tags is not None:
+            return max(_UNITS_AT_ONCE, left)
+        return left
+
+    def _take(self, number: int, count: int) -> int:
+        """Examine *count* units from *number* on; the number of the first one not examined."""
+        units = self._queue.run.read(number, count)
+        if not len(units):  # the file is gone: expired meanwhile
+            self._is_full = True
+            return number
+        firsts = self._queue.first_offsets(number, units)
+        counts = self._queue.message_counts(units)
+        wanted = counts if self._request.whole_records else np.clip(firsts + counts - self._request.offset, 0, counts)
+        kept, examined = self._within_limits(units, self._candidates(units), wanted)
+        if len(kept):
+            self._read(units[kept], firsts[kept])
+        if examined and not self._is_trimmed:
+            self.result.next_offset = int(firsts[examined - 1] + counts[examined - 1])
+        self._scanned += examined
+        if self._request.tags is not None and self._scanned >= self._request.max_scanned_units:
+            self._is_full = True
+        return number + examined
+
+    def _candidates(self, units: UnitArray) -> NDArray[np.int64]:
+        """Which units are to be read: by tag where the unit's code tells it."""
+        wanted = units["message_size"] != consume_queue.PRE_BLANK_SIZE
+        if self._request.tags is not None and not self._queue.is_batch:
+            wanted &= self._request.tags.matches_code(units["tags_code"].astype(np.int64))
+        return np.flatnonzero(wanted)
+
+    def _within_limits(
+        self, units: UnitArray, candidates: NDArray[np.int64], wanted: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], int]:
+        """(candidates to read, units examined): as many as the limits on messages and bytes still allow.
+
+        wanted  messages of each unit that would be given
+        """
+        if not len(candidates):
+            return candidates, len(units)
+        sizes = np.cumsum(units["message_size"][candidates].astype(np.int64))
+        counts = np.cumsum(wanted[candidates])
+        left = self._request.max_messages - self.result.message_count
+        fits = self._bytes + sizes <= self._request.max_bytes
+        if self._request.whole_records:
+            fits &= counts <= left
+        elif self._request.tags is None or not self._queue.is_batch:
+            fits &= np.concatenate(([0], counts[:-1])) < left
+        n = int(fits.argmin()) if not fits.all() else len(fits)
+        if n == 0 and not self.result.message_count:
+            n = 1
+        if n == len(candidates):
+            self._bytes += int(sizes[-1])
+            return candidates, len(units)
+        self._is_full = True
+        if n == 0:
+            return candidates[:0], int(candidates[0])
+        self._bytes += int(sizes[n - 1])
+        return candidates[:n], int(candidates[n - 1]) + 1
+
+    def _read(self, units: UnitArray, firsts: NDArray[np.int64]) -> None:
+        records = read_records(
+            self._log,
+            units["physical_offset"].astype(np.int64),
+            units["message_size"].astype(np.int64),
+            topic=self._queue.record_topic,
+            queue_id=self._queue.queue_id,
+        )
+        self.result.skipped += records.skipped(firsts)
+        if self._request.whole_records and self._request.tags is None:
+            self._add_whole(records, self._queue.message_counts(units))
+        else:
+            self._add_messages(records)
+
+    def _add_whole(self, records: Records, counts: NDArray[np.int64]) -> None:
+        self.result.message_count += int(counts[records.right].sum())
+        self.result.parts.append(PulledPart(records, _NO_MESSAGES, records.right))
+
+    def _add_messages(self, records: Records) -> None:
+        messages = records.messages()
+        if self._queue.is_batch:
+            messages = messages[messages["queue_offset"] >= self._request.offset]
+        if self._request.tags is not None:
+            messages = messages[self._request.tags.matches_text(records.buffer, messages)]
+        left = self._request.max_messages - self.result.message_count
+        if not self._request.whole_records and len(messages) >= left:
+            if len(messages) > left or self._queue.is_batch:
+                self.result.next_offset = int(messages["queue_offset"][left - 1]) + 1
+                self._is_trimmed = True
+            messages = messages[:left]
+            self._is_full = True
+        chosen = np.zeros(len(records.rows), np.bool_)
+        chosen[messages["record"]] = True
+        self.result.message_count += len(messages)
+        if len(messages):
+            self.result.parts.append(PulledPart(records, messages, chosen))
+
+
+_NO_MESSAGES: MessageArray = np.empty(0, np.dtype([]))

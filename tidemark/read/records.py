@@ -1,0 +1,161 @@
+"""Records of the CommitLog by the units that point at them: few large reads, every record checked again."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format import message
+from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
+from tidemark.format.message import MessageArray
+from tidemark.read.file_run import FileRun
+
+GAP_BYTES = 16_384  # between two records: reading over it is cheaper than another read
+REMOVED = "REMOVED"  # a reason beside the faults: retention has taken the log file meanwhile
+
+_SCRATCH_BYTES = 512 << 10  # stays in a core's cache
+_thread = threading.local()
+
+IntArray = NDArray[np.int64]
+
+
+class Skipped(NamedTuple):
+    """A record that could not be shown. reason: a Fault's name, OTHER_QUEUE, or REMOVED."""
+
+    physical_offset: int
+    queue_offset: int
+    reason: str
+
+
+class Records(NamedTuple):
+    """Checked records, back to back in one buffer, in the order they were asked for."""
+
+    buffer: U8Array
+    places: IntArray  # where each starts in the buffer
+    rows: RequestArray  # DISPATCH_REQUEST; `fault` is 0 for what may be shown
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Which may be shown."""
+        right: NDArray[np.bool_] = self.rows["fault"] == 0
+        return right
+
+    def skipped(self, queue_offsets: IntArray) -> list[Skipped]:
+        """What may not be shown, and why."""
+        return [
+            Skipped(int(self.rows["physical_offset"][i]), int(queue_offsets[i]), _reason(int(self.rows["fault"][i])))
+            for i in np.flatnonzero(~self.right)
+        ]
+
+    def messages(self) -> MessageArray:
+        """MESSAGE rows of what may be shown, inner batches unwrapped."""
+        return message.unwrap_records(self.buffer, self.places, self.rows)
+
+    def stored_bytes(self, chosen: NDArray[np.bool_] | None = None) -> bytes | memoryview:
+        """The records that may be shown, as stored, back to back; only the *chosen* ones where given."""
+        keep = self.right if chosen is None else self.right & chosen
+        if keep.all():
+            return self.buffer.data
+        sizes = self.rows["message_size"][keep].astype(np.int64)
+        return message.gather(self.buffer, self.places[keep], sizes)[1].data
+
+
+_REMOVED_FAULT = -1
+
+
+def _reason(fault: int) -> str:
+    return REMOVED if fault == _REMOVED_FAULT else message.fault_reason(fault)
+
+
+def read_records(
+    log: FileRun, physical_offsets: IntArray, sizes: IntArray, *, topic: bytes = b"", queue_id: int = 0
+) -> Records:
+    """Read and check the records that begin at *physical_offsets* (ascending) and have *sizes*.
+
+    topic, queue_id  the queue they must belong to; b"" for any
+    raises           nothing for bad or missing records: their rows carry a fault
+    """
+    physical_offsets, sizes = np.ascontiguousarray(physical_offsets), np.ascontiguousarray(sizes)
+    readable = _is_possible(physical_offsets, sizes, log.known.file_size)
+    if not readable.all():
+        return _read_around(log, physical_offsets, sizes, readable, topic, queue_id)
+    places = np.cumsum(sizes) - sizes
+    buffer = np.empty(int(sizes.sum()), np.uint8)
+    missing: list[slice] = []
+    for run in _runs(physical_offsets, sizes, log.known.file_size):
+        at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
+        if not _read_run(log, physical_offsets[run], sizes[run], buffer[at:end]):
+            buffer[at:end] = 0
+            missing.append(run)
+    rows = message.check_records(
+        buffer, places=places, physical_offsets=physical_offsets, sizes=sizes, topic=topic, queue_id=queue_id
+    )
+    for run in missing:
+        rows["fault"][run] = _REMOVED_FAULT
+    return Records(buffer, places, rows)
+
+
+def _runs(offsets: IntArray, sizes: IntArray, file_size: int) -> Iterator[slice]:
+    """Records to read together: close to each other, in one file, and no more of them than the scratch buffer holds.
+
+    Records without anything between them need no scratch: such a run may be as long as it likes.
+    """
+    if not len(sizes):
+        return
+    ends = offsets + sizes
+    gaps = offsets[1:] - ends[:-1]
+    breaks = (gaps > GAP_BYTES) | (gaps < 0)
+    if file_size:
+        breaks |= offsets[1:] // file_size != offsets[:-1] // file_size
+    edges = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(sizes)]
+    for at, last in itertools.pairwise(edges):
+        first = at
+        if int(ends[last - 1] - offsets[first]) == int(sizes[first:last].sum()):
+            yield slice(first, last)
+            continue
+        while first < last:
+            fitting = int(np.searchsorted(ends[first:last], offsets[first] + _SCRATCH_BYTES, "right"))
+            yield slice(first, first + max(fitting, 1))
+            first += max(fitting, 1)
+
+
+def _read_run(log: FileRun, offsets: IntArray, sizes: IntArray, target: U8Array) -> bool:
+    """Fill *target* with the records back to back; what lies between them goes no further than the scratch buffer."""
+    first, span = int(offsets[0]), int(offsets[-1] + sizes[-1] - offsets[0])
+    if span == len(target):
+        return log.read_into(first, target)
+    scratch: U8Array | None = getattr(_thread, "scratch", None)
+    if scratch is None:
+        scratch = _thread.scratch = np.empty(_SCRATCH_BYTES, np.uint8)
+    if not log.read_into(first, scratch[:span]):
+        return False
+    message.copy_records(scratch, first, offsets, sizes, target, 0)
+    return True
+
+
+def _is_possible(physical_offsets: IntArray, sizes: IntArray, file_size: int) -> NDArray[np.bool_]:
+    """Whether a unit can be true: a record lies within one file."""
+    if file_size == 0:
+        return np.ones(len(sizes), np.bool_)
+    possible: NDArray[np.bool_] = (physical_offsets >= 0) & (sizes > 0)
+    possible &= physical_offsets % file_size + sizes <= file_size
+    return possible
+
+
+def _read_around(
+    log: FileRun, offsets: IntArray, sizes: IntArray, readable: NDArray[np.bool_], topic: bytes, queue_id: int
+) -> Records:
+    """Leave out units that cannot be true, and give them a fault."""
+    inner = read_records(log, offsets[readable], sizes[readable], topic=topic, queue_id=queue_id)
+    rows = np.zeros(len(sizes), inner.rows.dtype)
+    rows["physical_offset"] = offsets
+    rows["fault"] = int(Fault.LENGTH)
+    rows[readable] = inner.rows
+    places = np.zeros(len(sizes), np.int64)
+    places[readable] = inner.places
+    return Records(inner.buffer, places, rows)

@@ -1,0 +1,43 @@
+"""Which tags a reader wants (spec 9.3): by hash in the queue's unit, then by string in the message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format.dispatch_request import U8Array
+from tidemark.format.message import MessageArray
+from tidemark.format.tags import EXT_ADDRESS_LIMIT, parse_tag_expression, tags_code
+
+
+class TagFilter:
+    """A set of tags. `matches_code` may let a wrong one pass (hashes collide), `matches_text` decides."""
+
+    def __init__(self, tags: Iterable[str]) -> None:
+        self.tags = frozenset(tags)
+        self._texts = frozenset(tag.encode() for tag in self.tags)
+        self._codes = np.array(sorted({tags_code(tag) for tag in self.tags}), np.int64)
+
+    @classmethod
+    def parse(cls, expressions: Iterable[str]) -> TagFilter | None:
+        """Of ``A``, ``A || B`` or several of them; None when all messages are wanted (``*``, or nothing)."""
+        tags: set[str] = set()
+        for expression in expressions:
+            parsed = parse_tag_expression(expression)
+            if parsed is None:
+                return None
+            tags |= parsed
+        return cls(tags) if tags else None
+
+    def matches_code(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which units may match. An address in a consume queue extension counts as unknown, and passes (spec 4.8)."""
+        return np.isin(codes.astype(np.int32), self._codes) | (codes <= EXT_ADDRESS_LIMIT)
+
+    def matches_text(self, buffer: U8Array, messages: MessageArray) -> NDArray[np.bool_]:
+        """Which messages carry one of the tags."""
+        view = buffer.data
+        places, lengths = messages["tags_at"].tolist(), messages["tags_length"].tolist()
+        found = [bytes(view[at : at + length]) in self._texts for at, length in zip(places, lengths, strict=True)]
+        return np.array(found, np.bool_)

@@ -1,0 +1,123 @@
+"""A whole topic in the order of the log, which is the order of store times, over all its queues, page by page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.read.offset_by_time import first_unit_at
+from tidemark.read.pull import PulledPart
+from tidemark.read.queue_reader import QueueReader
+from tidemark.read.records import Skipped, read_records
+from tidemark.read.store_reader import StoreReader
+from tidemark.read.watermark import Watermark
+
+_FOR_EVER_MS = (1 << 63) - 1
+_RECORDS_AT_ONCE = 1024
+_LAST_ELEMENT = 1 << 30  # of a Place: the record has been given whole
+
+
+@dataclass(frozen=True)
+class Place:
+    """A message's place in the log: its record, and its number in an inner batch."""
+
+    physical_offset: int = -1
+    element: int = 0
+
+
+@dataclass(frozen=True)
+class TopicQuery:
+    """What is asked for. Times are store times, both inclusive. after: the last message of the page before."""
+
+    topic: str
+    from_ms: int = 0
+    to_ms: int = _FOR_EVER_MS
+    limit: int = 32
+    max_bytes: int = 4 << 20  # of records, as stored; the first one is given whatever its size
+    after: Place | None = None
+
+
+@dataclass
+class TopicAnswer:
+    """One page. after: where the next page goes on; None when nothing is visible behind it."""
+
+    parts: list[PulledPart]
+    skipped: list[Skipped]
+    after: Place | None
+
+
+def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> TopicAnswer:
+    """Visible messages of a topic within the times asked for."""
+    answer = TopicAnswer([], [], None)
+    offsets, sizes, firsts, complete = _next_units(store, watermark, query)
+    if not len(offsets):
+        return answer
+    fits = np.cumsum(sizes) <= query.max_bytes
+    n = max(int(fits.sum()), 1)
+    complete = complete and n == len(offsets)
+    records = read_records(store.log, offsets[:n], sizes[:n])
+    answer.skipped = records.skipped(firsts[:n])
+    messages = records.messages()
+    elements = _element_numbers(messages["record"])
+    times = messages["store_timestamp"]
+    keep = (times >= query.from_ms) & (times <= query.to_ms)
+    if query.after is not None:
+        same = messages["physical_offset"] == query.after.physical_offset
+        keep &= ~same | (elements > query.after.element)
+    ends_here = bool((times > query.to_ms).any())
+    kept = np.flatnonzero(keep)
+    trimmed = len(kept) > query.limit
+    kept = kept[: query.limit]
+    if len(kept):
+        answer.parts.append(PulledPart(records, messages[kept], records.right))
+    if trimmed:
+        answer.after = Place(int(messages["physical_offset"][kept[-1]]), int(elements[kept[-1]]))
+    elif not complete and not ends_here:
+        answer.after = Place(int(offsets[n - 1]), _LAST_ELEMENT)
+    return answer
+
+
+def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:
+    """0, 1, 2, … within each record."""
+    at = np.arange(len(records))
+    starts = np.flatnonzero(np.concatenate(([True], records[1:] != records[:-1]))) if len(records) else at
+    return at - np.repeat(starts, np.diff(np.concatenate((starts, [len(records)]))))
+
+
+def _next_units(
+    store: StoreReader, watermark: Watermark, query: TopicQuery
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+    """(physical offsets, sizes, first queue offsets) of the next records of all queues; whether that is all."""
+    count = min(query.limit + 1, _RECORDS_AT_ONCE)
+    columns: list[NDArray[np.int64]] = []
+    complete = True
+    horizon = watermark.physical_offset  # below it every queue's units are known
+    for queue in store.queues(query.topic):
+        first, end = _range(store, queue, watermark, query)
+        units = queue.run.read(first, min(count, end - first)) if first < end else queue.run.read(0, 0)
+        offsets = units["physical_offset"].astype(np.int64)
+        sizes = units["message_size"].astype(np.int64)
+        live = queue.run.is_live(units)
+        if first + len(units) < end:
+            complete = False
+            horizon = min(horizon, int(offsets[live].max(initial=-1)) + 1)
+        columns.append(np.stack((offsets, sizes, queue.first_offsets(first, units)))[:, live])
+    merged = np.concatenate(columns, axis=1) if columns else np.empty((3, 0), np.int64)
+    merged = merged[:, np.argsort(merged[0], kind="stable")]
+    within = merged[:, merged[0] < horizon]
+    complete = complete and within.shape[1] <= count
+    within = within[:, :count]
+    return within[0], within[1], within[2], complete
+
+
+def _range(store: StoreReader, queue: QueueReader, watermark: Watermark, query: TopicQuery) -> tuple[int, int]:
+    """The queue's units from which this page may take."""
+    first, end = store.bounds(queue, watermark).units
+    if query.after is not None:
+        whole = query.after.element >= _LAST_ELEMENT
+        return queue.run.first_at_or_above(query.after.physical_offset + whole, first, end), end
+    if query.from_ms > 0:
+        return first_unit_at(queue, store.log, first, end, query.from_ms), end
+    return first, end

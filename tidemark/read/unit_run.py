@@ -1,0 +1,184 @@
+"""The units of one queue by number, and which of them may be seen: from the log's minimum up to the watermark.
+
+Unit n lies at byte n · unit size of the queue's files. Units ascend by physical offset; pre-blank units, which fill a
+queue's head and its holes, are stepped over. Behind the visible end anything may lie: zero bytes, units that are not
+published yet.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.read.file_run import FileRun
+from tidemark.read.watermark import Watermark
+
+_FIRST_LOOK = 128  # units read at once to see how far a queue has grown; doubles while all of them are visible
+_MOST_UNITS = 65_536
+
+UnitArray = NDArray[np.void]
+
+
+class VisibleUnits(NamedTuple):
+    """Numbers of a queue's units that may be read: first ≤ n < end."""
+
+    first: int
+    end: int
+
+
+class UnitRun:
+    """Units of one queue's files. Safe for several threads."""
+
+    def __init__(self, folder: Path, *, batch: bool) -> None:
+        self._files = FileRun(folder)
+        self._unit = batch_consume_queue.UNIT if batch else consume_queue.UNIT
+        self._is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
+        self._lock = threading.Lock()
+        self._seen: tuple[int, int] = (-1, -1)  # term and watermark for which _end holds
+        self._end = 0
+        self._log_min = -1  # for which _first holds
+        self._first = 0
+
+    @property
+    def unit_size(self) -> int:
+        """Bytes of a unit."""
+        return self._unit.itemsize
+
+    @property
+    def units_a_file(self) -> int:
+        """Units in one file; 0 while there is none."""
+        return self._files.known.file_size // self.unit_size
+
+    def file_starts(self) -> list[int]:
+        """Numbers of the units with which the files begin."""
+        return [start // self.unit_size for start in self._files.known.starts]
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def read(self, number: int, count: int) -> UnitArray:
+        """Units [number, number + count), over the edges of files; fewer where files end. Decides nothing."""
+        pieces: list[bytes] = []
+        at, left = number * self.unit_size, count * self.unit_size
+        while left > 0:
+            piece = self._files.read(at, left)
+            if not piece:
+                break
+            pieces.append(piece)
+            at += len(piece)
+            left -= len(piece)
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return np.frombuffer(data, self._unit, count=len(data) // self.unit_size)
+
+    def is_live(self, units: UnitArray) -> NDArray[np.bool_]:
+        """Which units point at a record."""
+        return self._is_live(units)
+
+    # -- bounds ---------------------------------------------------------------------------------------------------
+
+    def visible(self, watermark: Watermark, *, log_min: int) -> VisibleUnits:
+        """The units of records that are in the log and below *watermark*. Cheap while neither has moved."""
+        seen = (watermark.term, watermark.physical_offset)
+        with self._lock:
+            if seen != self._seen or log_min != self._log_min:
+                starts = self._files.listing().starts
+                had_live_units = self._first < self._end and seen[0] == self._seen[0]
+                self._move_end(watermark, seen, starts)
+                if log_min != self._log_min or not had_live_units:
+                    low = starts[0] // self.unit_size if starts else 0
+                    self._first = self.first_at_or_above(log_min, low, self._end)
+                    self._log_min = log_min
+            return VisibleUnits(min(self._first, self._end), self._end)
+
+    def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
+        limit = watermark.physical_offset
+        if seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts:
+            self._end = self._find_end(limit, starts)
+        self._end = self._grow(self._end, limit) if starts else 0
+        self._seen = seen
+
+    def _is_visible(self, units: UnitArray, limit: int) -> NDArray[np.bool_]:
+        ends = units["physical_offset"] + units["message_size"].astype(np.int64)
+        visible: NDArray[np.bool_] = self._is_live(units) & (ends <= limit)
+        return visible
+
+    def _find_end(self, limit: int, starts: tuple[int, ...]) -> int:
+        """Behind the last visible unit, by halving: newest file first."""
+        for start in reversed(starts):
+            first = start // self.unit_size
+            low, high = first, first + self.units_a_file
+            while low < high:
+                middle = (low + high) // 2
+                number, unit = self._at_or_after(middle, high)
+                if unit is not None and self._is_visible(unit, limit)[0]:
+                    low = number + 1
+                else:
+                    high = middle
+            if low > first:
+                return low
+        return starts[0] // self.unit_size if starts else 0
+
+    def _at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
+        """The first unit at or after *number* that is not pre-blank, and its number; None when none is below *end*."""
+        count = 1
+        while number < end:
+            units = self.read(number, min(count, end - number))
+            if not len(units):
+                return number, None
+            solid = np.flatnonzero(units["message_size"] != consume_queue.PRE_BLANK_SIZE)
+            if len(solid):
+                at = int(solid[0])
+                return number + at, units[at : at + 1]
+            number += len(units)
+            count = min(2 * count * _FIRST_LOOK, _MOST_UNITS)
+        return number, None
+
+    def _start_of(self, number: int) -> int:
+        """Physical offset of a unit's record; -1 where there is no unit."""
+        if number < 0:
+            return -1
+        unit = self.read(number, 1)
+        return int(unit["physical_offset"][0]) if len(unit) else -1
+
+    def _grow(self, end: int, limit: int) -> int:
+        """Walk on from a known *end* over what has become visible since."""
+        count, at, least = _FIRST_LOOK, end, self._start_of(end - 1)
+        while True:
+            units = self.read(at, count)
+            if not len(units):
+                return end
+            blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
+            offsets = units["physical_offset"].astype(np.int64)
+            highest = np.maximum.accumulate(np.where(blank, -1, offsets))
+            ascending = offsets > np.concatenate(([least], np.maximum(highest[:-1], least)))
+            right = blank | (self._is_visible(units, limit) & ascending)
+            wrong = np.flatnonzero(~right)
+            stop = int(wrong[0]) if len(wrong) else len(units)
+            solid = np.flatnonzero(~blank[:stop])
+            if len(solid):
+                end = at + int(solid[-1]) + 1
+                least = int(offsets[solid[-1]])
+            if len(wrong):
+                return end
+            at += len(units)
+            count = min(2 * count, _MOST_UNITS)
+
+    def first_at_or_above(self, physical_offset: int, low: int, high: int) -> int:
+        """Number of the first unit in [low, high) whose record starts at or above *physical_offset*; *high* if none.
+
+        By halving over all files (spec 4.6, 5.5): the units are visible ones, so they ascend.
+        """
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            number, unit = self._at_or_after(middle, end)
+            if unit is None or unit["physical_offset"][0] >= physical_offset:
+                high = middle
+            else:
+                low = number + 1
+        number, _ = self._at_or_after(low, end)
+        return min(number, end)

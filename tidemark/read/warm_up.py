@@ -1,0 +1,34 @@
+"""Load (the first time on a machine: compile) every loop that reading needs, so that no request pays for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidemark.format import message
+from tidemark.format.index_file import ENTRY_SIZE, SLOT_SIZE, Header, find_entries
+from tidemark.format.key_chain import oldest_entries
+from tidemark.format.record import Record, encode_record
+from tidemark.read.body import BodyEncoding
+from tidemark.read.message_columns import message_batch
+from tidemark.read.message_rows import message_rows
+from tidemark.read.pull import PulledPart
+from tidemark.read.records import Records
+
+
+def warm_up() -> None:
+    """Run everything once over one record and an empty index."""
+    raw = encode_record(Record(topic=b"t", body=b"b", properties=b"TAGS\x01a\x02"))
+    buffer = np.frombuffer(raw + raw, np.uint8).copy()
+    places, sizes = np.array([0, 0], np.int64), np.array([len(raw), 1], np.int64)
+    rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes, topic=b"t", queue_id=0)
+    records = Records(buffer, places, rows)
+    part = PulledPart(records, records.messages(), records.right)
+    records.stored_bytes()
+    message.copy_records(buffer, 0, places, sizes, buffer.copy(), 0)
+    message_batch(part)
+    message_rows(part, BodyEncoding.AUTO)
+    slots, entries = np.zeros(SLOT_SIZE, np.uint8), np.zeros(ENTRY_SIZE, np.uint8)
+    for table in (slots, entries):
+        table.flags.writeable = False
+    oldest_entries(slots, entries, Header(), key_hash=0, after=-1, below=0, limit=1)
+    find_entries(slots, entries, Header(), key_hash=0, begin_ms=0, end_ms=0, limit=1)

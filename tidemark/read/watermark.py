@@ -1,0 +1,96 @@
+"""How far readers may read: the least visible mark, clamped by the writer's terms. Nothing above it is ever shown."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.terms import Term, TermsFile, machine_boot_id
+
+
+class Watermark(NamedTuple):
+    """One look at the store. Both offsets are exclusive ends; watermark ≤ committed_offset."""
+
+    term: int
+    physical_offset: int  # everything below is indexed and may be read
+    published_ms: int  # when a mark moved last, epoch milliseconds; 0 for never
+    committed_offset: int
+
+    @property
+    def lag_bytes(self) -> int:
+        """Committed bytes that are not visible yet."""
+        return self.committed_offset - self.physical_offset
+
+
+class WatermarkReader:
+    """Reads marks, terms and checkpoint, which other processes write, replace and create."""
+
+    def __init__(self, paths: StorePaths) -> None:
+        self._paths = paths
+        self._terms = TermsFile(paths.terms)
+        self._boot_id = machine_boot_id()
+        self._marks: Marks | None = None
+        self._marks_inode: int | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._checkpoint_inode: int | None = None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Open what has come into being, and let go of what was replaced. Call it every now and then.
+
+        raises CorruptStoreError when the marks file is none
+        """
+        if self._marks is None or _inode(self._paths.marks) != self._marks_inode:
+            self._marks_inode = _inode(self._paths.marks)
+            try:
+                self._marks = Marks.open_read_only(self._paths.marks)
+            except FileNotFoundError:
+                self._marks = None
+            except CorruptStoreError:
+                self._marks, self._marks_inode = None, None
+                raise
+        if self._checkpoint is None or _inode(self._paths.checkpoint) != self._checkpoint_inode:
+            self._checkpoint_inode = _inode(self._paths.checkpoint)
+            try:
+                self._checkpoint = Checkpoint.open_read_only(self._paths.checkpoint)
+            except (FileNotFoundError, ValueError):  # missing, or not at its full size yet
+                self._checkpoint = None
+
+    @property
+    def marks(self) -> Marks | None:
+        """The marks; None while the store was never indexed."""
+        return self._marks
+
+    @property
+    def term(self) -> Term:
+        """The writer's current term."""
+        return self._terms.current()
+
+    def read(self) -> Watermark:
+        """What holds now. The committed offset is looked at first, so that lag 0 means: all of it is visible."""
+        current = self._terms.current()
+        committed = 0
+        if self._checkpoint is not None and self._is_of_this_boot(current):
+            committed = self._checkpoint.committed_offset
+        if self._marks is None:
+            return Watermark(current.number, 0, 0, committed)
+        marks_term = self._marks.term  # before the marks: a shard lowers its mark, then takes the new term
+        physical_offset = self._marks.watermark()
+        physical_offset = self._terms.clamp(physical_offset, of_term=marks_term)
+        return Watermark(
+            self._terms.current().number, physical_offset, self._marks.published_ms, max(committed, physical_offset)
+        )
+
+    def _is_of_this_boot(self, term: Term) -> bool:
+        return term.number > 0 and term.boot_id == self._boot_id
+
+
+def _inode(path: os.PathLike[str]) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None
