@@ -31,11 +31,14 @@ RUN python scripts/lock_for.py indexer > indexer.lock && pip install --no-cache-
 FROM packages AS query-packages
 RUN python scripts/lock_for.py query > query.lock && pip install --no-cache-dir --require-hashes -r query.lock
 
+# The images: the loops are compiled at build time (again at run time only where the processor is another).
 FROM base AS writer
 COPY --from=writer-packages /opt/venv /opt/venv
 COPY tidemark tidemark
 COPY services services
 USER tidemark
+RUN python -c "from services.writer.encode import warm_up; warm_up(bytes(8))" \
+    && python -c "from tidemark.index.warm_up import warm_up; warm_up()"
 EXPOSE 8081
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.writer.healthcheck"]
 CMD ["python", "-m", "services.writer"]
@@ -48,6 +51,7 @@ COPY --from=indexer-packages /opt/venv /opt/venv
 COPY tidemark tidemark
 COPY services services
 USER tidemark
+RUN python -c "from tidemark.index.warm_up import warm_up; warm_up()"
 HEALTHCHECK --interval=5s --timeout=5s --start-period=120s CMD ["python", "-m", "services.indexer.healthcheck"]
 CMD ["python", "-m", "services.indexer", "pipeline"]
 
@@ -56,6 +60,7 @@ COPY --from=query-packages /opt/venv /opt/venv
 COPY tidemark tidemark
 COPY services services
 USER tidemark
+RUN python -c "from tidemark.read.warm_up import warm_up; warm_up()"
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=4)"]

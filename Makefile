@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SYNCED := .venv/.synced
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-CODE := tidemark services tests benchmarks demo
+CODE := tidemark services tests benchmarks demo scripts
 PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
@@ -18,6 +18,7 @@ $(SYNCED): requirements.lock pyproject.toml | $(BIN)/python
 	scripts/java.sh
 	$(PIP) install --quiet --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-build-isolation --no-deps -e .
+	$(BIN)/python -m scripts.warm
 	touch $@
 $(BIN)/python:
 	scripts/venv.sh $(PYTHON) .venv

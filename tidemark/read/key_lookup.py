@@ -96,14 +96,12 @@ def _candidates(
             key_hash=hashed,
             after=after,
             below=watermark.physical_offset,
-            limit=room,
+            limit=room + 1,
             least_ms=query.from_ms,
         )
         hits = np.unique(np.concatenate((hits, found)))
         if more or len(hits) > room:
             return hits[:room], True
-        if len(hits) == room:
-            return hits, True
     return hits, False
 
 

@@ -11,7 +11,7 @@ import pyspark.sql.pandas.serializers
 import pyspark.sql.pandas.types  # noqa: F401
 from pyspark import daemon
 
-from tidemark.index.warm import warm_up
+from tidemark.index.warm_up import warm_up
 
 from . import epoch, job  # noqa: F401 - brings everything an epoch needs
 

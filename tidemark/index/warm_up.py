@@ -1,7 +1,7 @@
-"""Load the compiled loops of the index room before the first message: from the cache on disk, or compiled once.
+"""Load (the first time on a machine: compile) every loop that indexing needs, so that no message waits for it.
 
-A loop is compiled at its first call, in seconds; loaded from the cache, in a tenth of one. `make sync` and the images'
-build run this module, so that no service compiles; Spark's daemon runs it before it forks workers.
+A loop is compiled at its first call, in seconds, and loaded from the cache on disk in a tenth of one. Spark's daemon runs
+this before it forks workers.
 """
 
 from __future__ import annotations
@@ -34,6 +34,3 @@ def warm_up() -> None:
         store_timestamps=requests["store_timestamp"][rows],
     )
 
-
-if __name__ == "__main__":
-    warm_up()
