@@ -65,8 +65,11 @@ demo: $(SYNCED)  ## 336,776 real flights through the real services, and back
 	$(BIN)/python -m demo
 bench: $(SYNCED)  ## the figures, with machine and flush mode
 	$(BIN)/python -m benchmarks
+# COMPOSE_UP: a command that brings the stack up, runs what stands behind its `--`, and takes it down, for a machine on
+# which `docker compose up` alone cannot (one without bridges).
+COMPOSE_UP ?= $(wildcard ../shared/containers/compose-up-test)
 compose-test:  ## up, append, pull, compare, restart, down (needs a Docker engine)
-	$(PYTHON) tests/compose/run.py
+	$(if $(COMPOSE_UP),$(COMPOSE_UP) --) $(PYTHON) tests/compose/run.py $(notdir $(COMPOSE_UP))
 
 clean:  ## remove .venv and what tools left behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
