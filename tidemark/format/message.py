@@ -69,17 +69,19 @@ def check_records(
     sizes: NDArray[np.int64],
     topic: bytes = b"",
     queue_id: int = 0,
+    with_fields: bool = True,
 ) -> RequestArray:
     """Check the record at each of *places* against what its unit says: magic, position, size, queue, body CRC.
 
     topic    the queue's; b"" where any topic and queue is right
-    returns  DISPATCH_REQUEST, one a place; `fault` is 0 for a right record
+    returns  DISPATCH_REQUEST, one a place; `fault` is 0 for a right record. Without fields only physical_offset,
+             message_size and queue_id are filled besides: enough for handing on records as they are
     """
     rows = np.zeros(len(places), DISPATCH_REQUEST)
     found = np.empty((N_NAMES, 2), np.int64)
     scratch = np.empty(_SCRATCH_SIZE, np.uint8)
     name = np.frombuffer(topic, np.uint8)
-    kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, rows, found, scratch)
+    kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, with_fields, rows, found, scratch)
     return rows
 
 

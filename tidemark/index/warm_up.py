@@ -1,7 +1,7 @@
 """Load (the first time on a machine: compile) every loop that indexing needs, so that no message waits for it.
 
-A loop is compiled at its first call, in seconds, and loaded from the cache on disk in a tenth of one. Spark's daemon runs
-this before it forks workers.
+A loop is compiled at its first call, in seconds, and loaded from the cache on disk in a tenth of one. Spark's daemon
+runs this before it forks workers.
 """
 
 from __future__ import annotations
@@ -33,4 +33,3 @@ def warm_up() -> None:
         physical_offsets=requests["physical_offset"][rows],
         store_timestamps=requests["store_timestamp"][rows],
     )
-

@@ -42,6 +42,7 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
     ]
 )
+_STREAM_END_SIZE = 8
 
 
 def message_batch(part: PulledPart) -> pa.RecordBatch:
@@ -76,11 +77,15 @@ def message_batch(part: PulledPart) -> pa.RecordBatch:
 
 def arrow_stream(parts: list[PulledPart], metadata: Mapping[str, str]) -> pa.Buffer:
     """An Arrow IPC stream of all *parts*; *metadata* stands in its schema."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA.with_metadata(dict(metadata))) as writer:
-        for part in parts:
-            writer.write_batch(message_batch(part))
-    return sink.getvalue()
+    schema = SCHEMA.with_metadata(dict(metadata))
+    batches = [message_batch(part) for part in parts]
+    size = len(schema.serialize()) + sum(map(pa.ipc.get_record_batch_size, batches)) + _STREAM_END_SIZE
+    buffer = pa.allocate_buffer(size)  # at once: a sink that grows copies what it has
+    with pa.FixedSizeBufferWriter(buffer) as sink:
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        return buffer.slice(0, sink.tell())
 
 
 def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | None) -> pa.Array:

@@ -177,15 +177,17 @@ class _Pull:
         return candidates[:n], int(candidates[n - 1]) + 1
 
     def _read(self, units: UnitArray, firsts: NDArray[np.int64]) -> None:
+        as_stored = self._request.whole_records and self._request.tags is None
         records = read_records(
             self._log,
             units["physical_offset"].astype(np.int64),
             units["message_size"].astype(np.int64),
             topic=self._queue.record_topic,
             queue_id=self._queue.queue_id,
+            with_fields=not as_stored,
         )
         self.result.skipped += records.skipped(firsts)
-        if self._request.whole_records and self._request.tags is None:
+        if as_stored:
             self._add_whole(records, self._queue.message_counts(units))
         else:
             self._add_messages(records)

@@ -73,11 +73,18 @@ def _reason(fault: int) -> str:
 
 
 def read_records(
-    log: FileRun, physical_offsets: IntArray, sizes: IntArray, *, topic: bytes = b"", queue_id: int = 0
+    log: FileRun,
+    physical_offsets: IntArray,
+    sizes: IntArray,
+    *,
+    topic: bytes = b"",
+    queue_id: int = 0,
+    with_fields: bool = True,
 ) -> Records:
     """Read and check the records that begin at *physical_offsets* (ascending) and have *sizes*.
 
     topic, queue_id  the queue they must belong to; b"" for any
+    with_fields      False: nobody will ask for messages, only for the records as stored
     raises           nothing for bad or missing records: their rows carry a fault
     """
     physical_offsets, sizes = np.ascontiguousarray(physical_offsets), np.ascontiguousarray(sizes)
@@ -93,7 +100,13 @@ def read_records(
             buffer[at:end] = 0
             missing.append(run)
     rows = message.check_records(
-        buffer, places=places, physical_offsets=physical_offsets, sizes=sizes, topic=topic, queue_id=queue_id
+        buffer,
+        places=places,
+        physical_offsets=physical_offsets,
+        sizes=sizes,
+        topic=topic,
+        queue_id=queue_id,
+        with_fields=with_fields,
     )
     for run in missing:
         rows["fault"][run] = _REMOVED_FAULT

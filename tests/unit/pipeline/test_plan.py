@@ -46,4 +46,5 @@ def test_a_size_that_was_set_and_contradicts_the_files_is_refused(tmp_path: Path
 
 def test_a_queue_file_holds_whole_units(tmp_path: Path) -> None:
     """Rounded up to 20 bytes, as the peer does (spec 4.1)."""
-    assert make_plan(PipelineSettings(store_root=tmp_path, consume_queue_file_size_bytes=4096)).consume_queue_size == 4100
+    plan = make_plan(PipelineSettings(store_root=tmp_path, consume_queue_file_size_bytes=4096))
+    assert plan.consume_queue_size == 4100

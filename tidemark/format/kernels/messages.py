@@ -5,18 +5,20 @@ Twin: `tidemark.format.message`.
 
 from __future__ import annotations
 
-from tidemark.format.dispatch_request import Fault, Outcome
+from tidemark.format.dispatch_request import Fault
 from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
 from tidemark.format.kernels.compiled import compiled
+from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
 from tidemark.format.kernels.properties import _name_of as name_of
 from tidemark.format.kernels.properties import scan_properties
-from tidemark.format.kernels.walk import CRC_MARKS, walk
+from tidemark.format.kernels.walk import _OK as OK
+from tidemark.format.kernels.walk import CRC_OFF, walk
+from tidemark.format.kernels.walk import _measure as measure
 
-_FULL, _END = int(Outcome.FULL), int(Outcome.END)
-_LENGTH = int(Fault.LENGTH)
+_LENGTH, _BODY_CRC = int(Fault.LENGTH), int(Fault.BODY_CRC)
 OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
 _INNER_BATCH = 0xC0
 _BORN_V6, _STORE_V6 = 0x10, 0x20
@@ -34,29 +36,39 @@ def _is_topic(buffer, at, length, topic):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, rows, found, scratch):  # type: ignore[no-untyped-def]
+def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with_fields, rows, found, scratch):  # type: ignore[no-untyped-def]
     """Check the records that units point at; fill rows[i], whose `fault` tells.
 
-    places    where record i starts in *buffer*; sizes: what its unit says
-    topic     uint8; empty: any topic and queue
-    rows      DISPATCH_REQUEST, one a record; of a row with a fault only places, size and fault are to be trusted
+    places       where record i starts in *buffer*; sizes: what its unit says
+    topic        uint8; empty: any topic and queue
+    with_fields  fill all fields, as a walk does; else only physical_offset, message_size, queue_id and fault
+    rows         DISPATCH_REQUEST, zeros, one a record; with a fault other than BODY_CRC only those few are filled
     """
     for i in range(places.size):
         at = places[i]
+        end = at + sizes[i]
         base = physical_offsets[i] - at
-        n, _, _, fault, _ = walk(buffer, at, at + sizes[i], base, -1, CRC_MARKS, 0, 1, rows[i : i + 1], found, scratch)
         row = rows[i]
-        if n == 0:
+        row.physical_offset = physical_offsets[i]
+        row.message_size = sizes[i]
+        outcome, fault, total, body_at, body_length, topic_at, topic_length, _ = measure(buffer, at, end, base, -1)
+        if outcome != OK:
             row.fault = fault if fault != 0 else _LENGTH
-            row.physical_offset = physical_offsets[i]
-            row.message_size = sizes[i]
             continue
-        if row.message_size != sizes[i]:
+        row.queue_id = get_i4(buffer, at + 12)
+        if total != sizes[i]:
             row.fault = _LENGTH
-        elif topic.size > 0 and not (
-            row.queue_id == queue_id and _is_topic(buffer, row.topic_at, row.topic_length, topic)
-        ):
+            continue
+        if topic.size > 0 and not (row.queue_id == queue_id and _is_topic(buffer, topic_at, topic_length, topic)):
             row.fault = OTHER_QUEUE
+            continue
+        if with_fields:
+            n, _, _, fault, _ = walk(buffer, at, end, base, -1, CRC_OFF, 0, 1, rows[i : i + 1], found, scratch)
+            if n == 0:
+                row.fault = fault
+                continue
+        if body_length > 0 and masked_crc32(buffer, body_at, body_length) != get_i4(buffer, at + 8):
+            row.fault = _BODY_CRC
 
 
 @compiled
@@ -165,7 +177,7 @@ def gather(buffer, places, lengths, ends, out):  # type: ignore[no-untyped-def]
     ends[0] = 0
     for i in range(places.size):
         at, length = places[i], lengths[i]
-        out[to : to + length] = buffer[at : at + length]
+        copy_bytes(buffer, at, length, out, to)
         to += length
         ends[i + 1] = to
 
@@ -175,7 +187,7 @@ def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignor
     """Copy records out of *buffer*, whose byte 0 is physical offset *base*, back to back into *out* from *to* on."""
     for i in range(sizes.size):
         at, length = physical_offsets[i] - base, sizes[i]
-        out[to : to + length] = buffer[at : at + length]
+        copy_bytes(buffer, at, length, out, to)
         to += length
 
 

@@ -1,0 +1,1 @@
+"""Small programs of the build and the docs."""

@@ -1,0 +1,66 @@
+"""The FastAPI application of one store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
+
+from tidemark.read.warm_up import warm_up
+
+from . import problems, routes_append, routes_groups, routes_lookup, routes_pull, routes_status, routes_topics
+from .arguments import SCHEMA_REFERENCE, MessageArguments, PullArguments, SearchArguments, TimeArguments
+from .config import QuerySettings
+from .facade import Facade
+from .metrics import MetricsMiddleware
+from .requests import AppendBody, OffsetBody
+
+_BODIES = (AppendBody, OffsetBody)
+_ARGUMENTS = (PullArguments, TimeArguments, MessageArguments, SearchArguments)
+_API_VERSION = "1"  # of the contract under /v1, not of the program
+_ABOUT = """Reads an append-only event log in RocketMQ's file format: pull, lookup, offsets.
+
+Numbers are cursors: nothing is kept for a reader but the offsets it puts itself. Nothing above the watermark is shown.
+Every failure is `application/problem+json` with a stable `reason`.
+"""
+
+
+def create_app(settings: QuerySettings) -> FastAPI:
+    """An application for *settings*; it opens the store now and reads it until its lifespan ends."""
+    facade = Facade(settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(warm_up)
+        facade.watcher.start()
+        yield
+        await facade.close()
+
+    app = FastAPI(title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan)
+    app.state.facade = facade
+    for routes in (routes_pull, routes_lookup, routes_topics, routes_append, routes_groups, routes_status):
+        app.include_router(routes.router)
+    problems.install(app)
+    _describe_own(app)
+    app.add_middleware(MetricsMiddleware, metrics=facade.metrics)
+    return app
+
+
+def _describe_own(app: FastAPI) -> None:
+    """Add to the OpenAPI document what routes read by themselves: request bodies, and types of arguments."""
+    make = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = make()
+        models = [(model, "validation") for model in (*_BODIES, *_ARGUMENTS)]
+        _, schemas = models_json_schema(models, ref_template=SCHEMA_REFERENCE)  # type: ignore[arg-type]
+        arguments = {model.__name__ for model in _ARGUMENTS}
+        own = {name: schema for name, schema in schemas["$defs"].items() if name not in arguments}
+        document["components"]["schemas"].update(own)
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,161 @@
+"""A pull's answer in the form the client accepts: JSON, NDJSON, an Arrow stream, or the records as stored."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tidemark.read.body import BodyEncoding
+from tidemark.read.message_columns import arrow_stream
+from tidemark.read.message_rows import message_rows
+from tidemark.read.records import Skipped
+
+from .facade import Facade
+from .pulling import Pulled
+
+
+class BodyFormat(enum.Enum):
+    """By media type."""
+
+    JSON = "application/json"
+    NDJSON = "application/x-ndjson"
+    ARROW = "application/vnd.apache.arrow.stream"
+    RECORDS = "application/octet-stream"
+
+
+_BY_RANGE = {
+    **{body_format.value: body_format for body_format in BodyFormat},
+    "*/*": BodyFormat.JSON,
+    "application/*": BodyFormat.JSON,
+    "application/ndjson": BodyFormat.NDJSON,
+}
+
+
+def accepted_format(accept: str | None) -> BodyFormat:
+    """What an Accept header asks for, JSON where it does not care; 406 when there is none of it."""
+    if not accept:
+        return BodyFormat.JSON
+    best: tuple[float, BodyFormat] | None = None
+    for choice in accept.split(","):
+        media_range, *parameters = (piece.strip() for piece in choice.split(";"))
+        body_format = _BY_RANGE.get(media_range.lower())
+        weight = _weight(parameters)
+        if body_format is not None and weight > 0 and (best is None or weight > best[0]):
+            best = (weight, body_format)
+    if best is None:
+        raise HTTPException(406, "a pull answers with " + ", ".join(choice.value for choice in BodyFormat))
+    return best[1]
+
+
+def _weight(parameters: list[str]) -> float:
+    for parameter in parameters:
+        if parameter.startswith("q="):
+            try:
+                return float(parameter[2:])
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """orjson's bytes as a response."""
+    return Response(orjson.dumps(content), status, {"Cache-Control": "no-store"}, BodyFormat.JSON.value)
+
+
+def skipped_json(skipped: list[Skipped]) -> list[dict[str, Any]]:
+    """Records that failed their check."""
+    return [skip._asdict() for skip in skipped]
+
+
+class PullAnswerer:
+    """Makes responses of pulls of one queue."""
+
+    def __init__(self, facade: Facade, topic: str, queue_id: int) -> None:
+        self._facade = facade
+        self._topic = topic
+        self._queue_id = queue_id
+
+    def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding, *, as_broker: bool) -> Response:
+        """The whole answer."""
+        body: Any
+        match body_format:
+            case BodyFormat.JSON:
+                body = self._json(pulled, encoding, as_broker)
+            case BodyFormat.NDJSON:
+                lines = (
+                    orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+                    for part in pulled.result.parts
+                    for row in message_rows(part, encoding, as_broker=as_broker)
+                )
+                body = b"".join(lines)
+            case BodyFormat.ARROW:
+                body = memoryview(arrow_stream(pulled.result.parts, self._text_facts(pulled)))
+            case BodyFormat.RECORDS:
+                pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
+                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        metrics = self._facade.metrics
+        metrics.messages.inc(pulled.result.message_count)
+        metrics.bytes.labels(body_format.name.lower()).inc(len(body))
+        metrics.skipped.inc(len(pulled.result.skipped))
+        headers = {"Cache-Control": "no-store", "Vary": "Accept"}
+        if body_format is not BodyFormat.JSON:
+            headers.update(_header_names(self._text_facts(pulled)))
+        return Response(body, 200, headers, body_format.value)
+
+    def _json(self, pulled: Pulled, encoding: BodyEncoding, as_broker: bool) -> bytes:
+        messages = [row for part in pulled.result.parts for row in message_rows(part, encoding, as_broker=as_broker)]
+        result = pulled.result
+        return orjson.dumps(
+            {
+                "store": self._facade.settings.store_name,
+                "topic": self._topic,
+                "queue_id": self._queue_id,
+                "status": result.status.value,
+                "requested_offset": pulled.requested_offset,
+                "next_offset": result.next_offset,
+                "min_offset": result.bounds.min_offset,
+                "max_offset": result.bounds.max_offset,
+                **self._facade.position(pulled.watermark),
+                "max_messages": pulled.max_messages,
+                "max_bytes": pulled.max_bytes,
+                "wait_ms": pulled.wait_ms,
+                "skipped": skipped_json(result.skipped),
+                "messages": messages,
+            }
+        )
+
+    def _text_facts(self, pulled: Pulled) -> dict[str, str]:
+        """The answer's facts where a body has no place for them: headers, or an Arrow schema's metadata."""
+        result, watermark = pulled.result, pulled.watermark
+        return {
+            "tidemark.store": self._facade.settings.store_name,
+            "tidemark.topic": self._topic,
+            "tidemark.queue_id": str(self._queue_id),
+            "tidemark.status": result.status.value,
+            "tidemark.requested_offset": str(pulled.requested_offset),
+            "tidemark.next_offset": str(result.next_offset),
+            "tidemark.min_offset": str(result.bounds.min_offset),
+            "tidemark.max_offset": str(result.bounds.max_offset),
+            "tidemark.term": str(watermark.term),
+            "tidemark.watermark": str(watermark.physical_offset),
+            "tidemark.published_ms": str(watermark.published_ms),
+            "tidemark.committed_offset": str(watermark.committed_offset),
+            "tidemark.lag_bytes": str(watermark.lag_bytes),
+            "tidemark.max_messages": str(pulled.max_messages),
+            "tidemark.max_bytes": str(pulled.max_bytes),
+            "tidemark.wait_ms": str(pulled.wait_ms),
+            "tidemark.message_count": str(result.message_count),
+            "tidemark.skipped": orjson.dumps(skipped_json(result.skipped[:_MOST_SKIPPED_IN_HEADER])).decode(),
+        }
+
+
+_MOST_SKIPPED_IN_HEADER = 20
+
+
+def _header_names(facts: dict[str, str]) -> dict[str, str]:
+    """``tidemark.next_offset`` → ``Tidemark-Next-Offset``."""
+    return {name.replace(".", "-").replace("_", "-").title(): value for name, value in facts.items()}

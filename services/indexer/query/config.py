@@ -1,0 +1,71 @@
+"""Settings of the query facade: from the environment (prefix TIDEMARK_) or the command line, read once at the door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class QuerySettings(BaseSettings):
+    """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TIDEMARK_",
+        frozen=True,
+        cli_prog_name="python -m services.indexer query",
+        cli_kebab_case=True,
+        cli_implicit_flags=True,
+    )
+
+    store_root: Path = Field(Path("data"), description="the store's directory")
+    query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free one")
+    store_name: str = Field(
+        "tidemark-0", min_length=1, max_length=255, description="a broker name; part of every answer"
+    )
+    writer_address: str | None = Field(None, description="where POST is forwarded to (host:port); unset: POST is off")
+    log_level: str = Field("info", description="debug, info, warning or error")
+
+    query_default_messages: int = Field(500, ge=1, le=100_000, description="max_messages of a pull that does not say")
+    query_max_messages: int = Field(32_768, ge=1, le=1 << 20, description="the most a pull may ask for")
+    query_default_bytes: int = Field(1 << 20, ge=1, le=1 << 30, description="max_bytes of a pull that does not say")
+    query_max_bytes: int = Field(64 << 20, ge=1, le=1 << 30, description="the most a pull may ask for")
+    query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="the longest wait_ms")
+    query_max_waiting: int = Field(10_000, ge=1, description="requests that may wait at once; beyond: 429")
+    query_default_limit: int = Field(
+        32, ge=1, le=10_000, description="messages on a page of a lookup that does not say"
+    )
+    query_max_limit: int = Field(1_000, ge=1, le=10_000, description="the most a lookup may ask for")
+    query_max_scanned_units: int = Field(200_000, ge=1, description="queue units one pull by tag looks at")
+    query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="the largest request body")
+    query_read_threads: int = Field(8, ge=1, le=256, description="requests that read files at the same time")
+    query_writer_timeout_ms: int = Field(10_000, ge=1, description="for a forwarded append")
+    query_recheck_ms: int = Field(
+        250, ge=1, le=10_000, description="a waiting request is looked at at least this often"
+    )
+
+    index_slots: int | None = Field(None, ge=1, description="of an index file; unset: from its size, 4 entries a slot")
+    index_entries: int | None = Field(None, ge=1, description="of an index file")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _, separator, port = self.query_listen.rpartition(":")
+        if not separator or not port.isdecimal() or int(port) > 65_535:
+            raise ValueError("query_listen is not address:port")
+        if self.query_default_messages > self.query_max_messages or self.query_default_bytes > self.query_max_bytes:
+            raise ValueError("a default is greater than its maximum")
+        if self.query_default_limit > self.query_max_limit:
+            raise ValueError("query_default_limit is greater than query_max_limit")
+        return self
+
+    @property
+    def host(self) -> str:
+        """The address to bind."""
+        return self.query_listen.rpartition(":")[0].removeprefix("[").removesuffix("]")
+
+    @property
+    def port(self) -> int:
+        """The port to bind."""
+        return int(self.query_listen.rpartition(":")[2])

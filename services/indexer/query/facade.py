@@ -1,0 +1,89 @@
+"""What every route stands on: the store, the watcher, the settings, and how answers begin."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from tidemark.errors import TopicNotFoundError
+from tidemark.read.index_reader import IndexReader
+from tidemark.read.store_reader import StoreReader
+from tidemark.read.watermark import Watermark
+from tidemark.store.storage import DiskStorage
+
+from .config import QuerySettings
+from .forward import WriterForward
+from .groups import ConsumerOffsets
+from .metrics import Metrics
+from .watcher import WatermarkWatcher
+
+T = TypeVar("T")
+
+
+class Facade:
+    """One store, served."""
+
+    def __init__(self, settings: QuerySettings) -> None:
+        self.settings = settings
+        self.store = StoreReader(settings.store_root, refresh_s=settings.query_recheck_ms / 1000)
+        self.index = IndexReader(self.store.paths.index, slots=settings.index_slots, entries=settings.index_entries)
+        self.offsets = ConsumerOffsets(self.store.paths, DiskStorage())
+        self.writer = WriterForward(settings.writer_address, timeout_ms=settings.query_writer_timeout_ms)
+        self.watcher = WatermarkWatcher(
+            self.store, recheck_ms=settings.query_recheck_ms, max_waiting=settings.query_max_waiting
+        )
+        self.metrics = Metrics(self)
+        self._readers = ThreadPoolExecutor(settings.query_read_threads, "read")
+
+    async def read(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run what reads files on a thread: a cold disk must not stop the others."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *arguments)
+
+    async def wait(self, request: Request, ready: Callable[[Watermark], bool], deadline: float) -> bool:
+        """Until *ready*, or *deadline* (monotonic), or the client is gone. Whether it is worth looking again."""
+        while (left := deadline - time.monotonic()) > 0:
+            if await self.watcher.wait(ready, min(left, _DISCONNECT_CHECK_S)):
+                return True
+            if self.watcher.is_stopped or await request.is_disconnected():
+                return False
+        return False
+
+    def require_store(self, name: str | None) -> None:
+        """TopicNotFoundError when a request means another store."""
+        if name is not None and name != self.settings.store_name:
+            raise TopicNotFoundError(
+                f"this is store {self.settings.store_name}, not {name}", store=self.settings.store_name
+            )
+
+    def position(self, watermark: Watermark) -> dict[str, Any]:
+        """Watermark, committed offset and lag, as every answer has them."""
+        return {
+            "watermark": {
+                "term": watermark.term,
+                "physical_offset": watermark.physical_offset,
+                "published_ms": watermark.published_ms,
+            },
+            "committed_offset": watermark.committed_offset,
+            "lag_bytes": watermark.lag_bytes,
+        }
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        self.watcher.stop()
+        await asyncio.to_thread(self.offsets.close)
+        await self.writer.close()
+        self._readers.shutdown(wait=False, cancel_futures=True)
+
+
+_DISCONNECT_CHECK_S = 1.0
+
+
+def facade_of(request: Request) -> Facade:
+    """The facade behind a request."""
+    facade: Facade = request.app.state.facade
+    return facade

@@ -1,0 +1,99 @@
+"""POST → the writer's AppendBatch. The only place of the query facade that speaks gRPC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import WriterUnreachableError
+from tidemark.format.message_id import encode_offset_message_id
+
+from .requests import AppendBody
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+_PUT_OK = 1
+_RECEIVE_LIMIT_BYTES = 64 << 20
+
+
+class WriterForward:
+    """A channel to the writer, opened at the first append."""
+
+    def __init__(self, address: str | None, *, timeout_ms: int) -> None:
+        self._address = address
+        self._timeout_s = timeout_ms / 1000
+        self._channel: grpc.aio.Channel | None = None
+
+    async def append(self, topic: str, body: AppendBody, request_id: str) -> tuple[bool, dict[str, Any]]:
+        """(acknowledged, the answer's JSON without store and topic).
+
+        raises WriterUnreachableError when there is no writer; what the writer refuses, by its reason
+        """
+        import grpc
+
+        from tidemark.client.wire_errors import error_of_rpc
+        from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+        if self._address is None:
+            raise WriterUnreachableError("no writer is configured (TIDEMARK_WRITER_ADDRESS)")
+        if self._channel is None:
+            options = (
+                ("grpc.max_send_message_length", -1),  # the writer decides
+                ("grpc.max_receive_message_length", _RECEIVE_LIMIT_BYTES),
+                ("grpc.max_reconnect_backoff_ms", 1_000),
+            )
+            self._channel = grpc.aio.insecure_channel(self._address, options=options)
+        stub: Any = CommitLogServiceStub(self._channel)
+        try:
+            answer = await stub.AppendBatch(_request(topic, body, request_id), timeout=self._timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise error_of_rpc(error) from error
+        return answer.status == _PUT_OK, _answer(answer)
+
+    async def close(self) -> None:
+        """Close the channel."""
+        if self._channel is not None:
+            await self._channel.close()
+
+
+def _request(topic: str, body: AppendBody, request_id: str) -> Any:
+    from tidemark.v1 import commit_log_pb2
+
+    messages = [
+        commit_log_pb2.Message(
+            body=message.raw_body(),
+            tag=message.tag or "",
+            keys=message.keys,
+            properties=message.properties,
+            flag=message.flag,
+        )
+        for message in body.messages
+    ]
+    return commit_log_pb2.AppendBatchRequest(
+        topic=topic,
+        queue_id=body.queue_id,
+        routing_key=body.routing_key or "",
+        request_id=request_id,
+        expected_next_offset=body.expected_next_offset,
+        messages=commit_log_pb2.MessageList(messages=messages),
+    )
+
+
+def _answer(answer: Any) -> dict[str, Any]:
+    raw = answer.physical_offsets
+    offsets = [int.from_bytes(raw[i : i + 8], "big") for i in range(0, len(raw), 8)]
+    ids = [encode_offset_message_id(answer.store_host, offset) for offset in offsets]
+    return {
+        "status": "PUT_OK" if answer.status == _PUT_OK else "FLUSH_DISK_TIMEOUT",
+        "queue_id": answer.queue_id,
+        "queue_offset": answer.queue_offset,
+        "message_count": answer.message_count,
+        "next_offset": answer.queue_offset + answer.message_count,
+        "physical_offset": answer.physical_offset,
+        "end_physical_offset": answer.end_physical_offset,
+        "store_timestamp_ms": answer.store_timestamp_ms,
+        "physical_offsets": offsets,
+        "offset_msg_ids": ids,
+        "duplicate": answer.duplicate,
+        "term": answer.term,
+    }

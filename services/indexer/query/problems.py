@@ -1,0 +1,73 @@
+"""Failures → `application/problem+json` (RFC 9457), by the one table `tidemark.status`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tidemark.errors import StoreError
+from tidemark.status import STATUS, status_of
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:tidemark:problem:"
+_TITLES = {status.reason: status.reason.replace("_", " ").capitalize() for status in STATUS.values()}
+_HTTP_REASONS = {404: "NO_SUCH_PATH", 405: "METHOD_NOT_ALLOWED", 406: "NOT_ACCEPTABLE", 413: "MESSAGE_SIZE_EXCEEDED"}
+
+_log = structlog.get_logger()
+
+
+def problem(status: int, reason: str, detail: str, facts: dict[str, Any] | None = None) -> Response:
+    """A problem's response. *facts* stand beside RFC 9457's members, which they never replace."""
+    content = {
+        **(facts or {}),
+        "type": TYPE_PREFIX + reason.lower().replace("_", "-"),
+        "title": _TITLES.get(reason, reason.replace("_", " ").capitalize()),
+        "status": status,
+        "reason": reason,
+        "detail": detail,
+    }
+    headers = {"Cache-Control": "no-store"}
+    retry_after_ms = content.get("retry_after_ms")
+    if isinstance(retry_after_ms, int):
+        headers["Retry-After"] = str(max(1, retry_after_ms // 1000))
+    return Response(orjson.dumps(content), status, headers, MEDIA_TYPE)
+
+
+def of_store_error(error: StoreError) -> Response:
+    """What a named failure looks like."""
+    status = status_of(error)
+    return problem(status.http_status, status.reason, error.message, error.facts)
+
+
+def _of_validation(error: RequestValidationError) -> Response:
+    faults = [{"where": ".".join(str(part) for part in fault["loc"]), "what": fault["msg"]} for fault in error.errors()]
+    detail = "; ".join(f"{fault['where']}: {fault['what']}" for fault in faults)
+    return problem(422, "ARGUMENT_ILLEGAL", detail, {"faults": faults})
+
+
+def install(app: FastAPI) -> None:
+    """Every failure of *app* leaves as a problem."""
+
+    @app.exception_handler(StoreError)
+    async def _store(_: Request, error: StoreError) -> Response:
+        return of_store_error(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _validation(_: Request, error: RequestValidationError) -> Response:
+        return _of_validation(error)
+
+    @app.exception_handler(HTTPException)
+    async def _http(_: Request, error: HTTPException) -> Response:
+        reason = _HTTP_REASONS.get(error.status_code, "HTTP_ERROR")
+        return problem(error.status_code, reason, str(error.detail))
+
+    @app.exception_handler(Exception)
+    async def _unknown(request: Request, error: Exception) -> Response:
+        _log.error("request_failed", path=request.url.path, error=repr(error))
+        return problem(500, "INTERNAL", "an error that should not happen; the log tells more")

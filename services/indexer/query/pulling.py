@@ -1,0 +1,154 @@
+"""One pull request: look, wait if asked to, look again."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
+from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
+from tidemark.read.pull_as_broker import pull_as_broker
+from tidemark.read.queue_reader import QueueReader
+from tidemark.read.tag_filter import TagFilter
+from tidemark.read.watermark import Watermark
+
+from .arguments import PullArguments, Semantics
+from .facade import Facade
+
+_LITTLE_MESSAGES, _LITTLE_BYTES = 32, 1 << 20
+_WORTH_WAITING = frozenset(
+    {
+        PullStatus.NO_MATCHED_MESSAGE,
+        PullStatus.MESSAGE_WAS_REMOVING,
+        PullStatus.OFFSET_OVERFLOW_ONE,
+        PullStatus.NO_MESSAGE_IN_QUEUE,
+    }
+)
+
+
+@dataclass
+class Pulled:
+    """What a pull came to, and the effective limits."""
+
+    watermark: Watermark
+    result: PullResult
+    requested_offset: int
+    max_messages: int
+    max_bytes: int
+    wait_ms: int
+
+
+class Puller:
+    """Answers one request for messages of one queue."""
+
+    def __init__(
+        self, facade: Facade, topic: str, queue_id: int, arguments: PullArguments, *, whole_records: bool
+    ) -> None:
+        settings = facade.settings
+        self._facade = facade
+        self._store = facade.store
+        self._topic = topic
+        self._queue_id = queue_id
+        self._queue: QueueReader
+        self._arguments = arguments
+        self._tags = TagFilter.parse(arguments.tag)
+        self._whole_records = whole_records
+        self._max_messages = min(arguments.max_messages or settings.query_default_messages, settings.query_max_messages)
+        self._max_bytes = min(arguments.max_bytes or settings.query_default_bytes, settings.query_max_bytes)
+        self._wait_ms = min(arguments.wait_ms, settings.query_max_wait_ms)
+        self._requested: int | None = None
+        self._cursor = 0
+
+    async def run(self, request: Request, answer: Callable[[Pulled], Response]) -> Response:
+        """The response that *answer* makes, on a reading thread too.
+
+        raises OffsetTooSmallError or OffsetOutOfRangeError for a cursor the queue does not have, and what the store
+        raises for an unknown topic or queue
+        """
+        deadline = time.monotonic() + self._wait_ms / 1000
+
+        def look(*, last: bool) -> Pulled | Response:
+            pulled = self._look()
+            if not last and pulled.result.status in _WORTH_WAITING:
+                return pulled
+            self._require_answer(pulled)
+            return answer(pulled)
+
+        seen = await self._facade.read(functools.partial(look, last=self._wait_ms == 0))
+        while isinstance(seen, Pulled):
+            self._cursor = seen.result.next_offset
+            last = time.monotonic() >= deadline
+            if self._cursor >= seen.result.bounds.max_offset:
+                last = not await self._facade.wait(request, self._has_grown, deadline)
+            if self._is_little_to_read(seen):
+                seen = look(last=last)  # just written, so in memory: not worth a thread's turn
+            else:
+                seen = await self._facade.read(functools.partial(look, last=last))
+        return seen
+
+    def _is_little_to_read(self, seen: Pulled) -> bool:
+        """Whether what has come since was published a moment ago, and is little."""
+        grown = self._store.bounds(self._queue, self._store.watermark()).max_offset - seen.result.bounds.max_offset
+        return self._max_bytes <= _LITTLE_BYTES and grown <= _LITTLE_MESSAGES
+
+    def _has_grown(self, watermark: Watermark) -> bool:
+        return self._store.bounds(self._queue, watermark).max_offset > self._cursor
+
+    def _look(self) -> Pulled:
+        self._queue = self._store.queue(self._topic, self._queue_id)
+        watermark = self._store.watermark()
+        bounds = self._store.bounds(self._queue, watermark)
+        if self._requested is None:
+            named = {"earliest": bounds.min_offset, "latest": bounds.max_offset}
+            self._requested = self._cursor = (
+                named[self._arguments.offset] if self._arguments.offset in named else int(self._arguments.offset)
+            )
+        asked = PullRequest(
+            self._cursor,
+            self._max_messages,
+            self._max_bytes,
+            tags=self._tags,
+            whole_records=self._whole_records,
+            max_scanned_units=self._facade.settings.query_max_scanned_units,
+        )
+        if self._arguments.semantics is Semantics.ROCKETMQ:
+            log_end = watermark.committed_offset
+            result = pull_as_broker(self._queue, self._store.log, bounds, asked, log_end=log_end)
+        else:
+            result = pull(self._queue, self._store.log, bounds, asked)
+            self._spare_what_is_to_come(result, watermark)
+        return Pulled(watermark, result, self._requested, self._max_messages, self._max_bytes, self._wait_ms)
+
+    def _spare_what_is_to_come(self, result: PullResult, watermark: Watermark) -> None:
+        """While the watermark is behind what is committed, an offset above the visible end may be acknowledged."""
+        if watermark.lag_bytes == 0:
+            return
+        if result.status is PullStatus.OFFSET_OVERFLOW_BADLY:
+            result.status = PullStatus.OFFSET_OVERFLOW_ONE
+        if result.status in (PullStatus.OFFSET_OVERFLOW_ONE, PullStatus.NO_MESSAGE_IN_QUEUE):
+            result.next_offset = self._cursor
+
+    def _require_answer(self, pulled: Pulled) -> None:
+        result, watermark = pulled.result, pulled.watermark
+        facts: dict[str, Fact] = {
+            "store": self._facade.settings.store_name,
+            "topic": self._queue.topic,
+            "queue_id": self._queue.queue_id,
+            "requested_offset": pulled.requested_offset,
+            "next_offset": result.next_offset,
+            "min_offset": result.bounds.min_offset,
+            "max_offset": result.bounds.max_offset,
+            "term": watermark.term,
+            "watermark_offset": watermark.physical_offset,
+            "committed_offset": watermark.committed_offset,
+            "pull_status": result.status.value,
+        }
+        if result.status is PullStatus.OFFSET_TOO_SMALL:
+            raise OffsetTooSmallError(f"offset {self._cursor} is below the queue's minimum", **facts)
+        if result.status is PullStatus.OFFSET_OVERFLOW_BADLY:
+            raise OffsetOutOfRangeError(f"offset {self._cursor} is above everything committed", **facts)

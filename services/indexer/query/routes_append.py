@@ -1,0 +1,83 @@
+"""Appending over HTTP: forwarded to the writer, whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+import orjson
+from fastapi import APIRouter, Depends, Header
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.errors import ArgumentIllegalError, MessageSizeExceededError
+
+from .arguments import SCHEMA_REFERENCE, TopicName, refusal
+from .bodies import json_response
+from .facade import facade_of
+from .models import AppendAnswer, ProblemAnswer
+from .requests import AppendBody
+
+Body = TypeVar("Body", bound=BaseModel)
+router = APIRouter(tags=["messages"])
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+
+
+async def read_json(request: Request, model: type[Body], limit_bytes: int) -> Body:
+    """A request's body as *model*.
+
+    raises MessageSizeExceededError beyond *limit_bytes*, ArgumentIllegalError for what is no JSON
+    """
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > limit_bytes:
+            raise MessageSizeExceededError("the request's body is too large", limit_bytes=limit_bytes)
+    try:
+        return model.model_validate(orjson.loads(bytes(raw)))
+    except orjson.JSONDecodeError as error:
+        raise ArgumentIllegalError(f"the body is no JSON: {error}", argument="body") from None
+    except ValidationError as error:
+        raise refusal(error, "body") from None
+
+
+def described_body(model: type[BaseModel]) -> dict[str, Any]:
+    """What OpenAPI says of a body that `read_json` reads."""
+    schema = {"$ref": SCHEMA_REFERENCE.format(model=model.__name__)}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def no_arguments(request: Request) -> None:
+    """Nothing may stand behind the path's question mark."""
+    for name in request.query_params:
+        raise ArgumentIllegalError(f"unknown argument {name}", argument=name)
+
+
+@router.post(
+    "/v1/topics/{topic}/messages",
+    summary="Append",
+    status_code=201,
+    response_model=AppendAnswer,
+    dependencies=[Depends(no_arguments)],
+    openapi_extra=described_body(AppendBody),
+    responses={
+        202: {"model": AppendAnswer, "description": "Stored; its flush is not confirmed yet (FLUSH_DISK_TIMEOUT)"},
+        **dict.fromkeys((403, 404, 409, 412, 413, 422, 429, 503, 504, 507), _PROBLEM),
+    },
+)
+async def append(
+    request: Request,
+    topic: TopicName,
+    idempotency_key: Annotated[str | None, Header(max_length=1024)] = None,
+) -> Response:
+    """All messages or none. A repeat with the same Idempotency-Key is answered with the first one's offsets."""
+    facade = facade_of(request)
+    body = await read_json(request, AppendBody, facade.settings.query_max_request_bytes)
+    for i, message in enumerate(body.messages):
+        try:
+            message.raw_body()
+        except ValueError as error:
+            raise ArgumentIllegalError(f"messages.{i}: {error}", argument=f"messages.{i}.body") from None
+    acknowledged, answer = await facade.writer.append(topic, body, idempotency_key or "")
+    content = {"store": facade.settings.store_name, "topic": topic, **answer}
+    return json_response(content, 201 if acknowledged else 202)

@@ -1,0 +1,118 @@
+"""Consumer groups: where each goes on in each queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.errors import MessageNotFoundError, QueueIllegalError, TopicNotFoundError
+from tidemark.read.watermark import Watermark
+
+from .arguments import GroupName, QueueId, TopicName
+from .bodies import json_response
+from .facade import Facade, facade_of
+from .groups import ConsumerOffset
+from .models import GroupAnswer, GroupQueueAnswer, GroupsAnswer, ProblemAnswer
+from .requests import OffsetBody
+from .routes_append import described_body, no_arguments, read_json
+
+router = APIRouter(tags=["groups"], dependencies=[Depends(no_arguments)])
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+_PATH = "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"
+
+
+def _offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
+    try:
+        bounds = facade.store.bounds(facade.store.queue(offset.topic, offset.queue_id), watermark)
+    except (TopicNotFoundError, QueueIllegalError, ValueError):
+        bounds = None
+    return {
+        "topic": offset.topic,
+        "queue_id": offset.queue_id,
+        "offset": offset.offset,
+        "min_offset": None if bounds is None else bounds.min_offset,
+        "max_offset": None if bounds is None else bounds.max_offset,
+        "lag": None if bounds is None else max(0, bounds.max_offset - max(offset.offset, bounds.min_offset)),
+    }
+
+
+@router.get("/v1/groups", summary="All groups", response_model=GroupsAnswer)
+async def list_groups(request: Request) -> Response:
+    """Those that have an offset anywhere."""
+    facade = facade_of(request)
+    groups: dict[str, list[ConsumerOffset]] = {}
+    for offset in await facade.read(lambda: list(facade.offsets.all())):
+        groups.setdefault(offset.group, []).append(offset)
+    summaries = [
+        {"group": group, "topics": sorted({offset.topic for offset in offsets}), "queues": len(offsets)}
+        for group, offsets in sorted(groups.items())
+    ]
+    return json_response({"store": facade.settings.store_name, "groups": summaries})
+
+
+@router.get("/v1/groups/{group}", summary="One group", response_model=GroupAnswer, responses={404: _PROBLEM})
+async def describe_group(request: Request, group: GroupName) -> Response:
+    """Its offset and lag in each queue."""
+    facade = facade_of(request)
+
+    def look() -> Response:
+        offsets = [offset for offset in facade.offsets.all() if offset.group == group]
+        if not offsets:
+            raise MessageNotFoundError(f"group {group} has no offset", group=group)
+        watermark = facade.store.watermark()
+        queues = [_offset_json(facade, watermark, offset) for offset in offsets]
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "group": group,
+                "lag": sum(queue["lag"] or 0 for queue in queues),
+                "queues": queues,
+            }
+        )
+
+    return await facade.read(look)
+
+
+def _answer(facade: Facade, offset: ConsumerOffset) -> Response:
+    queue = _offset_json(facade, facade.store.watermark(), offset)
+    return json_response({"store": facade.settings.store_name, "group": offset.group, **queue})
+
+
+@router.get(_PATH, summary="A group's offset in a queue", response_model=GroupQueueAnswer, responses={404: _PROBLEM})
+async def get_offset(request: Request, group: GroupName, topic: TopicName, queue_id: QueueId) -> Response:
+    """404 when the group has none there."""
+    facade = facade_of(request)
+
+    def look() -> Response:
+        facade.store.queue(topic, queue_id)
+        offset = facade.offsets.get(group, topic, queue_id)
+        if offset is None:
+            raise MessageNotFoundError(
+                f"group {group} has no offset in queue {queue_id} of {topic}",
+                group=group,
+                topic=topic,
+                queue_id=queue_id,
+            )
+        return _answer(facade, ConsumerOffset(group, topic, queue_id, offset))
+
+    return await facade.read(look)
+
+
+@router.put(
+    _PATH,
+    summary="Set a group's offset in a queue",
+    response_model=GroupQueueAnswer,
+    openapi_extra=described_body(OffsetBody),
+    responses=dict.fromkeys((404, 422, 503), _PROBLEM),
+)
+async def put_offset(request: Request, group: GroupName, topic: TopicName, queue_id: QueueId) -> Response:
+    """Durable when it is answered. 503 `STORE_LOCKED` where another query process owns the offsets."""
+    facade = facade_of(request)
+    body = await read_json(request, OffsetBody, facade.settings.query_max_request_bytes)
+    await facade.read(facade.store.queue, topic, queue_id)
+    offset = ConsumerOffset(group, topic, queue_id, body.offset)
+    await facade.offsets.put(offset)
+    return await facade.read(_answer, facade, offset)

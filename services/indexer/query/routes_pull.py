@@ -1,0 +1,103 @@
+"""Messages of one queue, and queue offsets by time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.read.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
+
+from .arguments import PullArguments, QueueId, Semantics, TimeArguments, TopicName, described, read_arguments
+from .bodies import BodyFormat, PullAnswerer, accepted_format, json_response
+from .facade import facade_of
+from .models import OffsetByTimeAnswer, ProblemAnswer, PullAnswer
+from .pulling import Pulled, Puller
+
+router = APIRouter(tags=["messages"])
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+_OTHER_FORMATS = {body_format.value: _BINARY for body_format in BodyFormat if body_format is not BodyFormat.JSON}
+
+
+@router.get(
+    "/v1/topics/{topic}/queues/{queue_id}/messages",
+    summary="Pull",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PullAnswer"}}, **_OTHER_FORMATS},
+            "model": PullAnswer,
+            "description": "The Accept header chooses the form; beside JSON, the facts are in Tidemark-* headers "
+            "and in an Arrow schema's metadata.",
+        },
+        404: _PROBLEM,
+        406: _PROBLEM,
+        410: _PROBLEM,
+        416: _PROBLEM,
+        422: _PROBLEM,
+        429: _PROBLEM,
+    },
+    openapi_extra=described(PullArguments),
+)
+async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
+    """Messages from a queue offset on.
+
+    An empty tail answers 200 with the same cursor, or waits with `wait_ms`. 410 is below the queue's minimum; 416 above
+    everything that is committed. Nothing above the watermark is ever shown.
+    """
+    arguments = read_arguments(request, PullArguments)
+    facade = facade_of(request)
+    body_format = accepted_format(request.headers.get("accept"))
+    facade.require_store(arguments.store)
+    answerer = PullAnswerer(facade, topic, queue_id)
+    as_broker = arguments.semantics is Semantics.ROCKETMQ
+
+    def answer(pulled: Pulled) -> Response:
+        return answerer.response(pulled, body_format, arguments.body_encoding, as_broker=as_broker)
+
+    whole_records = body_format is BodyFormat.RECORDS
+    return await Puller(facade, topic, queue_id, arguments, whole_records=whole_records).run(request, answer)
+
+
+@router.get(
+    "/v1/topics/{topic}/queues/{queue_id}/offset",
+    summary="Queue offset by store time",
+    response_model=OffsetByTimeAnswer,
+    responses={404: _PROBLEM, 422: _PROBLEM},
+    openapi_extra=described(TimeArguments),
+)
+async def offset_of_time(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
+    """The first message stored at or after a time (`lower`), or the last one at or before it (`upper`)."""
+    arguments = read_arguments(request, TimeArguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+
+    def find() -> Response:
+        queue = facade.store.queue(topic, queue_id)
+        watermark = facade.store.watermark()
+        bounds = facade.store.bounds(queue, watermark)
+        log = facade.store.log
+        if arguments.semantics is Semantics.ROCKETMQ:
+            offset = offset_by_time_as_broker(queue, log, bounds, arguments.time, arguments.boundary)
+            answer = TimeAnswer(offset, None)
+        else:
+            answer = offset_by_time(queue, log, bounds, arguments.time, arguments.boundary)
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "topic": topic,
+                "queue_id": queue_id,
+                "time_ms": arguments.time,
+                "boundary": arguments.boundary.value,
+                "offset": answer.offset,
+                "store_timestamp_ms": answer.store_timestamp,
+                "min_offset": bounds.min_offset,
+                "max_offset": bounds.max_offset,
+                **facade.position(watermark),
+            }
+        )
+
+    return await facade.read(find)

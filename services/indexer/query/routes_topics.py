@@ -1,0 +1,112 @@
+"""Topics and their queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.read.queue_reader import QueueReader
+from tidemark.read.watermark import Watermark
+from tidemark.store.topics import BATCH_QUEUE, SIMPLE_QUEUE, TopicConfig
+
+from .arguments import Arguments, QueueId, TopicName, described, read_arguments
+from .bodies import json_response
+from .facade import Facade, facade_of
+from .models import ProblemAnswer, QueueDetailAnswer, TopicDetailAnswer, TopicsAnswer
+
+router = APIRouter(tags=["topics"])
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+
+
+def _topic_json(facade: Facade, topic: TopicConfig) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "queue_type": BATCH_QUEUE if topic.is_batch else SIMPLE_QUEUE,
+        "read_queues": topic.read_queues,
+        "write_queues": topic.write_queues,
+        "permission": topic.permission,
+        "attributes": dict(topic.attributes),
+        "queue_ids": facade.store.queue_ids(topic),
+    }
+
+
+def _queue_json(facade: Facade, queue: QueueReader, watermark: Watermark) -> dict[str, Any]:
+    bounds = facade.store.bounds(queue, watermark)
+    return {"queue_id": queue.queue_id, "min_offset": bounds.min_offset, "max_offset": bounds.max_offset}
+
+
+@router.get("/v1/topics", summary="All topics", response_model=TopicsAnswer, openapi_extra=described(Arguments))
+async def list_topics(request: Request) -> Response:
+    """By name, with the kind of their queues."""
+    arguments = read_arguments(request, Arguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+
+    def look() -> Response:
+        topics = facade.store.topics()
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "topics": [_topic_json(facade, topics[name]) for name in sorted(topics)],
+            }
+        )
+
+    return await facade.read(look)
+
+
+@router.get(
+    "/v1/topics/{topic}",
+    summary="One topic",
+    response_model=TopicDetailAnswer,
+    responses={404: _PROBLEM},
+    openapi_extra=described(Arguments),
+)
+async def describe_topic(request: Request, topic: TopicName) -> Response:
+    """With the bounds of its queues."""
+    arguments = read_arguments(request, Arguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+
+    def look() -> Response:
+        watermark = facade.store.watermark()
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                **_topic_json(facade, facade.store.topic(topic)),
+                **facade.position(watermark),
+                "queues": [_queue_json(facade, queue, watermark) for queue in facade.store.queues(topic)],
+            }
+        )
+
+    return await facade.read(look)
+
+
+@router.get(
+    "/v1/topics/{topic}/queues/{queue_id}",
+    summary="One queue",
+    response_model=QueueDetailAnswer,
+    responses={404: _PROBLEM},
+    openapi_extra=described(Arguments),
+)
+async def describe_queue(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
+    """Minimum and maximum offset, and the watermark they belong to."""
+    arguments = read_arguments(request, Arguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+
+    def look() -> Response:
+        watermark = facade.store.watermark()
+        queue = facade.store.queue(topic, queue_id)
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "topic": topic,
+                **_queue_json(facade, queue, watermark),
+                **facade.position(watermark),
+            }
+        )
+
+    return await facade.read(look)

@@ -1,0 +1,76 @@
+"""uvicorn around the application: uvloop and httptools, no access log, an address that is told once it is bound."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import socket
+from types import FrameType
+
+import structlog
+import uvicorn
+
+from .app import create_app
+from .config import QuerySettings
+from .facade import Facade
+
+_log = structlog.get_logger()
+_GRACE_S = 10
+_GC_THRESHOLDS = (
+    50_000,
+    20,
+    50,
+)  # an answer is thousands of dicts that live for milliseconds: looking for cycles in them is waste
+
+
+class QueryServer(uvicorn.Server):
+    """Stops at once: a signal wakes every request that waits, and it answers with what there is."""
+
+    def __init__(self, settings: QuerySettings) -> None:
+        app = create_app(settings)
+        self._facade: Facade = app.state.facade
+        super().__init__(
+            uvicorn.Config(
+                app,
+                host=settings.host,
+                port=settings.port,
+                loop="uvloop",
+                http="httptools",
+                ws="none",
+                access_log=False,
+                log_config=None,
+                log_level="warning",
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_S,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Binds, and tells the real address."""
+        await super().startup(sockets)
+        if self.started:
+            for server in self.servers:
+                for bound in server.sockets:
+                    host, port = bound.getsockname()[:2]
+                    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                    _log.info("query_started", address=address, store_root=str(self._facade.store.paths.root))
+
+    def stop(self) -> None:
+        """End soon: requests that wait are answered with what there is."""
+        self._facade.watcher.stop()
+        self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came. (uvicorn's own would raise it again after the stop, and the exit status would not be 0.)"""
+        self.force_exit = self.should_exit and sig == signal.SIGINT  # a second Ctrl-C
+        self.stop()
+
+
+def serve(settings: QuerySettings) -> int:
+    """Serve until a signal; the exit status."""
+    server = QueryServer(settings)
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    server.run()
+    _log.info("query_stopped")
+    return 0 if server.started else 1

@@ -1,0 +1,107 @@
+"""POST: forwarded to a real writer over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.writer.harness import RunningWriter
+from tests.query_server import serve_query
+from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
+
+pytestmark = pytest.mark.integration
+
+TOPIC = "/v1/topics/orders/messages"
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[RunningWriter]:
+    with RunningWriter(tmp_path / "store") as running:
+        yield running
+
+
+@pytest.fixture
+def client(writer: RunningWriter) -> Iterator[httpx.Client]:
+    with serve_query(writer.root, writer_address=writer.address) as client:
+        yield client
+
+
+def batch(*bodies: str, **more: Any) -> dict[str, Any]:
+    return {"messages": [{"body": body} for body in bodies], **more}
+
+
+def test_a_batch_is_appended_and_told(client: httpx.Client) -> None:
+    """201 with offsets and ids of all messages."""
+    first = client.post(TOPIC, json=batch("a", "b", queue_id=1))
+    answer = first.json()
+    assert first.status_code == 201, answer
+    names = (
+        "store",
+        "topic",
+        "status",
+        "queue_id",
+        "queue_offset",
+        "message_count",
+        "next_offset",
+        "duplicate",
+        "term",
+    )
+    assert [answer[name] for name in names] == ["tidemark-0", "orders", "PUT_OK", 1, 0, 2, 2, False, 1]
+    assert answer["physical_offsets"][0] == answer["physical_offset"]
+    assert [int(text[-16:], 16) for text in answer["offset_msg_ids"]] == answer["physical_offsets"]
+    assert client.post(TOPIC, json=batch("c", queue_id=1)).json()["queue_offset"] == 2
+
+
+def test_what_was_acknowledged_is_pulled_back(writer: RunningWriter, client: httpx.Client) -> None:
+    """Before it is indexed: not yet visible, never out of range."""
+    answer = client.post(
+        TOPIC,
+        json={
+            "queue_id": 0,
+            "messages": [
+                {"body": {"n": 1}, "body_encoding": "json", "tag": "A", "keys": ["k1", "k2"], "properties": {"x": "y"}}
+            ],
+        },
+    ).json()
+    marks = Marks.open_to_write(writer.root / "tidemark" / "indexer" / "marks", DiskStorage(), shards=1, term=1)
+    with serve_query(writer.root) as reader:
+        pulled = reader.get("/v1/topics/orders/queues/0/messages", params={"offset": answer["queue_offset"]}).json()
+        assert (pulled["status"], pulled["next_offset"]) == ("NO_MESSAGE_IN_QUEUE", 0)
+        assert (pulled["committed_offset"], pulled["lag_bytes"]) == (answer["end_physical_offset"],) * 2
+        response = reader.get(f"/v1/messages/{answer['offset_msg_ids'][0]}")
+        assert (response.status_code, response.json()["reason"]) == (404, "NOT_YET_VISIBLE")
+    marks.close()
+
+
+def test_a_repeat_is_answered_with_the_firsts_offsets(client: httpx.Client) -> None:
+    """The Idempotency-Key is the request id."""
+    headers = {"Idempotency-Key": "order-4711"}
+    first = client.post(TOPIC, json=batch("a", queue_id=0), headers=headers).json()
+    again = client.post(TOPIC, json=batch("a", queue_id=0), headers=headers).json()
+    assert (first["duplicate"], again["duplicate"]) == (False, True)
+    assert again["physical_offset"] == first["physical_offset"]
+    other = client.post(TOPIC, json=batch("b", queue_id=0), headers=headers)
+    assert (other.status_code, other.json()["reason"]) == (409, "REQUEST_ID_CONFLICT")
+
+
+def test_what_the_writer_refuses_comes_back_by_its_reason(client: httpx.Client) -> None:
+    """With its facts."""
+    client.post(TOPIC, json=batch("a", queue_id=0))
+    response = client.post(TOPIC, json=batch("b", queue_id=0, expected_next_offset=7))
+    problem = response.json()
+    assert (response.status_code, problem["reason"]) == (412, "NEXT_OFFSET_MISMATCH")
+    assert (problem["expected"], problem["actual"]) == (7, 1)
+    assert client.post(TOPIC, json=batch("b", queue_id=99)).status_code == 404
+    assert client.post("/v1/topics/SCHEDULE_TOPIC_XXXX/messages", json=batch("b")).status_code == 403
+
+
+def test_a_writer_that_is_gone_is_503(tmp_path: Path) -> None:
+    """Nobody listens there."""
+    with serve_query(tmp_path, writer_address="127.0.0.1:1", query_writer_timeout_ms=3_000) as client:
+        response = client.post(TOPIC, json=batch("a"))
+        assert (response.status_code, response.json()["reason"]) == (503, "WRITER_UNREACHABLE")

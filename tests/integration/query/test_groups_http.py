@@ -1,0 +1,98 @@
+"""Consumer offsets over HTTP, and in RocketMQ's file."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+
+import httpx
+import pytest
+
+from tests.built_store import BuiltStore
+from tests.query_server import serve_query
+from tidemark.store.topics import load_config
+
+pytestmark = pytest.mark.integration
+
+OFFSET = "/v1/groups/billing/topics/orders/queues/0/offset"
+
+
+def test_an_offset_is_kept_with_its_lag(built: BuiltStore, client: httpx.Client) -> None:
+    """Answered when durable; in the file under topic@group."""
+    assert client.get(OFFSET).json()["reason"] == "NOT_FOUND"
+    answer = client.put(OFFSET, json={"offset": 7})
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "store": "tidemark-0", "group": "billing", "topic": "orders", "queue_id": 0, "offset": 7, "min_offset": 0,
+        "max_offset": 10, "lag": 3,
+    }  # fmt: skip
+    assert client.get(OFFSET).json() == answer.json()
+    stored = json.loads((built.root / "config" / "consumerOffset.json").read_bytes())
+    assert stored["offsetTable"] == {"orders@billing": {"0": 7}}
+    client.put("/v1/groups/billing/topics/batches/queues/0/offset", json={"offset": 1})
+    client.put("/v1/groups/audit/topics/orders/queues/1/offset", json={"offset": 0})
+    assert client.get("/v1/groups").json()["groups"] == [
+        {"group": "audit", "topics": ["orders"], "queues": 1},
+        {"group": "billing", "topics": ["batches", "orders"], "queues": 2},
+    ]
+    group = client.get("/v1/groups/billing").json()
+    assert (group["lag"], [queue["lag"] for queue in group["queues"]]) == (5, [2, 3])
+    assert client.get("/v1/groups/nobody").status_code == 404
+
+
+def test_offsets_outlive_the_process(built: BuiltStore) -> None:
+    with serve_query(built.root) as client:
+        client.put(OFFSET, json={"offset": 4})
+    with serve_query(built.root) as client:
+        assert client.get(OFFSET).json()["offset"] == 4
+
+
+def test_a_brokers_file_is_read(built: BuiltStore) -> None:
+    """Unquoted queue ids, and the backup where the file itself is broken (spec 1.7)."""
+    path = built.root / "config" / "consumerOffset.json"
+    path.write_bytes(b'{"offsetTable":{"orders@billing":{0:3,1:5}}')
+    path.with_name("consumerOffset.json.bak").write_bytes(b'{"offsetTable":{"orders@billing":{0:2,1:5}}}')
+    with serve_query(built.root) as client:
+        assert client.get(OFFSET).json()["offset"] == 2
+        client.put(OFFSET, json={"offset": 9})
+    assert load_config(path)["offsetTable"] == {"orders@billing": {"0": 9, "1": 5}}
+
+
+def test_one_process_owns_them(built: BuiltStore, client: httpx.Client) -> None:
+    """A second one reads the file and refuses to write; it takes over when the first one is gone."""
+    with serve_query(built.root) as second:
+        client.put(OFFSET, json={"offset": 6})
+        assert second.get(OFFSET).json()["offset"] == 6
+        response = second.put(OFFSET, json={"offset": 8})
+        assert (response.status_code, response.json()["reason"]) == (503, "STORE_LOCKED")
+    with serve_query(built.root) as first:
+        first.get(OFFSET)
+    assert client.get(OFFSET).json()["offset"] == 6
+
+
+def test_many_puts_share_their_writes(built: BuiltStore, client: httpx.Client) -> None:
+    """All of 200 concurrent ones are in the file when they are answered."""
+
+    def put(first: int) -> None:
+        with httpx.Client(base_url=client.base_url) as own:
+            for number in range(first, 200, 8):
+                path = f"/v1/groups/g{number}/topics/orders/queues/0/offset"
+                assert own.put(path, json={"offset": number}).status_code == 200
+
+    threads = [threading.Thread(target=put, args=(first,)) for first in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    table = load_config(built.root / "config" / "consumerOffset.json")["offsetTable"]
+    assert table == {f"orders@g{number}": {"0": number} for number in range(200)}
+    assert not [name for name in os.listdir(built.root / "config") if name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/groups/g/topics/nope/queues/0/offset", "/v1/groups/g/topics/orders/queues/2/offset"]
+)
+def test_an_offset_needs_a_queue(client: httpx.Client, path: str) -> None:
+    assert client.put(path, json={"offset": 1}).status_code == 404
+    assert client.get(path).status_code == 404

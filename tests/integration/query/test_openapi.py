@@ -1,0 +1,48 @@
+"""The contract, frozen: `openapi.json` beside this file is what clients were promised."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytestmark = pytest.mark.integration
+
+FROZEN = Path(__file__).with_name("openapi.json")
+
+
+def test_the_contract_is_the_frozen_one(client: httpx.Client) -> None:
+    """A wanted change is made by writing the served document over the file."""
+    assert client.get("/openapi.json").json() == json.loads(FROZEN.read_text())
+
+
+def test_every_reference_leads_somewhere(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+
+    def walk(node: Any) -> None:
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                assert node["$ref"].removeprefix("#/components/schemas/") in document["components"]["schemas"]
+            for child in node.values():
+                walk(child)
+        elif isinstance(node, list):
+            for child in node:
+                walk(child)
+
+    walk(document)
+
+
+def test_the_examples_are_what_the_models_say() -> None:
+    """PullAnswer's example is a PullAnswer."""
+    from services.indexer.query import models, requests
+
+    for model in (models.PullAnswer, requests.AppendBody, requests.OffsetBody, models.ProblemAnswer):
+        for example in model.model_json_schema()["examples"]:
+            model.model_validate(example)
+
+
+def test_the_docs_page_is_served(client: httpx.Client) -> None:
+    assert "openapi.json" in client.get("/docs").text

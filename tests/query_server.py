@@ -1,0 +1,33 @@
+"""A query facade over real HTTP in a thread of the test's process."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from services.indexer.query.config import QuerySettings
+from services.indexer.query.server import QueryServer
+
+
+@contextlib.contextmanager
+def serve_query(root: Path, **settings: Any) -> Iterator[httpx.Client]:
+    """A client of a facade that serves the store at *root*, on a free port, until the block ends."""
+    server = QueryServer(QuerySettings(store_root=root, query_listen="127.0.0.1:0", **settings))
+    thread = threading.Thread(target=server.run, name="query-server")
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the query server did not start"
+            time.sleep(0.005)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            yield client
+    finally:
+        server.stop()
+        thread.join()

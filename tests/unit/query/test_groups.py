@@ -1,0 +1,77 @@
+"""Consumer offsets: group commits, failed writes, ownership."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets, read_table
+from tidemark.errors import DiskFullError, StoreLockedError
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+
+
+class CountingStorage(DiskStorage):
+    """Counts files made, and refuses to write while it is full."""
+
+    def __init__(self) -> None:
+        self.created = 0
+        self.is_full = False
+
+    def create(self, path: Path, size: int) -> int:
+        self.created += 1
+        return super().create(path, size)
+
+    def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
+        if self.is_full:
+            raise DiskFullError("the disk is full")
+        super().pwrite(descriptor, data, at)
+
+
+def offset(number: int) -> ConsumerOffset:
+    return ConsumerOffset(f"g{number}", "orders", 0, number)
+
+
+def test_puts_that_meet_share_a_write(tmp_path: Path) -> None:
+    """A hundred at once cost a few files, and all of them are there when they are answered."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+
+    async def put_all() -> None:
+        await asyncio.gather(*(offsets.put(offset(number)) for number in range(100)))
+
+    asyncio.run(put_all())
+    assert storage.created <= 10
+    assert len(read_table(StorePaths(tmp_path).consumer_offsets)) == 100
+    offsets.close()
+
+
+def test_a_failed_write_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    """The offset before it holds; when there is room again it goes on."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+    asyncio.run(offsets.put(offset(1)))
+    storage.is_full = True
+    with pytest.raises(DiskFullError):
+        asyncio.run(offsets.put(ConsumerOffset("g1", "orders", 0, 5)))
+    assert offsets.get("g1", "orders", 0) == 1
+    storage.is_full = False
+    asyncio.run(offsets.put(ConsumerOffset("g1", "orders", 0, 6)))
+    assert offsets.get("g1", "orders", 0) == 6
+    offsets.close()
+
+
+def test_another_process_takes_over_when_the_owner_is_gone(tmp_path: Path) -> None:
+    """At the next PUT; it then has what the owner had."""
+    first = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
+    second = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
+    asyncio.run(first.put(offset(1)))
+    with pytest.raises(StoreLockedError):
+        asyncio.run(second.put(offset(2)))
+    assert second.get("g1", "orders", 0) == 1
+    first.close()
+    asyncio.run(second.put(offset(2)))
+    assert [one.group for one in second.all()] == ["g1", "g2"]
+    second.close()

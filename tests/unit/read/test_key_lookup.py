@@ -1,0 +1,136 @@
+"""Messages by key and unique key."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.built_store import BuiltStore, java_hash
+from tidemark.errors import StoreContradictionError
+from tidemark.read.index_reader import IndexReader
+from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
+from tidemark.read.store_reader import StoreReader
+
+
+def pages(built: BuiltStore, query: KeyQuery, *, as_broker: bool = False) -> list[list[int]]:
+    """Physical offsets of all pages."""
+    reader = StoreReader(built.root)
+    index = IndexReader(reader.paths.index)
+    found: list[list[int]] = []
+    while True:
+        answer = (find_by_key_as_broker if as_broker else find_by_key)(reader, index, reader.watermark(), query)
+        found.append([int(place) for part in answer.parts for place in part.messages["physical_offset"]])
+        if answer.after is None:
+            return found
+        query = dataclasses.replace(query, after=answer.after)
+
+
+def places(built: BuiltStore, query: KeyQuery) -> list[int]:
+    return [place for page in pages(built, query) for place in page]
+
+
+@pytest.fixture
+def many(built: BuiltStore) -> dict[str, list[int]]:
+    """200 messages with a key of five, over several index files and both queues; places by key."""
+    by_key: dict[str, list[int]] = {}
+    for number in range(200):
+        key = f"k{number % 5}"
+        record = built.append("orders", b"x", {"UNIQ_KEY": f"u{number}", "KEYS": f"{key} all"}, queue_id=number % 2)
+        by_key.setdefault(key, []).append(record.physical_offset)
+        by_key.setdefault("all", []).append(record.physical_offset)
+        by_key[f"u{number}"] = [record.physical_offset]
+    built.publish()
+    return by_key
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 1000])
+def test_pages_together_are_everything_in_the_order_of_the_log(
+    built: BuiltStore, many: dict[str, list[int]], limit: int
+) -> None:
+    """No page is longer than the limit, nothing comes twice or is left out."""
+    for key in ("k0", "k4", "all"):
+        found = pages(built, KeyQuery("orders", key, limit=limit))
+        assert [place for page in found for place in page] == many[key]
+        assert max(map(len, found)) <= limit
+
+
+def test_a_unique_key_finds_its_message(built: BuiltStore, many: dict[str, list[int]]) -> None:
+    """And is no key; a key is no unique key; another topic has neither."""
+    assert places(built, KeyQuery("orders", "u77", unique=True)) == many["u77"]
+    assert places(built, KeyQuery("orders", "u77")) == []
+    assert places(built, KeyQuery("orders", "k1", unique=True)) == []
+    assert places(built, KeyQuery("batches", "k1")) == []
+
+
+def test_times_are_exact(built: BuiltStore) -> None:
+    """The index knows seconds, and for the first entry of a file sometimes too late ones; the records decide."""
+    records = [built.append("orders", b"x", {"KEYS": "k"}, at_ms=1_000_000 + 400 * number) for number in range(150)]
+    built.publish()
+    for first, last in ((0, 149), (1, 148), (70, 70), (63, 66)):
+        query = KeyQuery(
+            "orders", "k", from_ms=records[first].store_timestamp, to_ms=records[last].store_timestamp, limit=1000
+        )
+        assert places(built, query) == [record.physical_offset for record in records[first : last + 1]]
+
+
+def test_keys_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
+    """Aa and BB collide: most hits of a page are wrong, and it still goes on."""
+    assert java_hash("orders#Aa") == java_hash("orders#BB")
+    right = []
+    for number in range(100):
+        record = built.append("orders", b"x", {"KEYS": "BB" if number % 10 == 9 else "Aa"})
+        right += [record.physical_offset] if number % 10 == 9 else []
+    built.publish()
+    assert places(built, KeyQuery("orders", "BB", limit=3)) == right
+    few = pages(built, KeyQuery("orders", "BB", limit=3, max_candidates=5))
+    assert [place for page in few for place in page] == right
+    assert [] in few  # a page may be empty, and the cursor goes on
+
+
+def test_nothing_above_the_watermark_and_nothing_deleted(built: BuiltStore) -> None:
+    """The index may be ahead of the other shards, and behind retention."""
+    records = [built.append("orders", bytes(3000), {"KEYS": "k"}) for _ in range(60)]
+    built.publish(records[50].physical_offset)
+    (built.root / "commitlog" / f"{0:020d}").unlink()
+    expected = [one.physical_offset for one in records[:50] if one.physical_offset >= built.log_file_size]
+    assert places(built, KeyQuery("orders", "k", limit=1000)) == expected
+
+
+def test_a_record_that_is_indexed_twice_comes_once(built: BuiltStore) -> None:
+    """A restart may leave that (spec 6.3)."""
+    record = built.append("orders", b"x", {"KEYS": "k"})
+    built.index("orders", "k", record)
+    built.publish()
+    assert places(built, KeyQuery("orders", "k")) == [record.physical_offset]
+
+
+def test_keys_of_an_inner_batch(built: BuiltStore) -> None:
+    """The wrapper's keys find those elements that carry them; its unique key finds all of them."""
+    elements = [(b"a", {"KEYS": "ka", "UNIQ_KEY": "ua"}, 0), (b"b", {"KEYS": "kb", "UNIQ_KEY": "ub"}, 0)]
+    built.append_batch("batches", elements, {"UNIQ_KEY": "wrapper", "KEYS": "ka kb"})
+    built.publish()
+    assert len(places(built, KeyQuery("batches", "kb"))) == 1
+    assert len(places(built, KeyQuery("batches", "wrapper", unique=True))) == 2
+    assert places(built, KeyQuery("batches", "ub", unique=True)) == []  # the index does not know it
+
+
+def test_a_broker_gives_up_after_64_hashes(built: BuiltStore, many: dict[str, list[int]]) -> None:
+    """The newest ones, in the order of the log (spec 6.4)."""
+    assert pages(built, KeyQuery("orders", "all", limit=1000), as_broker=True) == [many["all"][-64:]]
+
+
+def test_a_slot_that_moves_ahead_of_the_header_hides_nothing(built: BuiltStore, many: dict[str, list[int]]) -> None:
+    """A writer stores entries, then slots, then the header: a reader in between finds the whole chain."""
+    newest = max((built.root / "index").iterdir())
+    data = bytearray(newest.read_bytes())
+    data[36:40] = (1).to_bytes(4, "big")
+    newest.write_bytes(data)
+    assert places(built, KeyQuery("orders", "all", limit=1000)) == many["all"]
+
+
+def test_sizes_that_do_not_fit_are_refused(built: BuiltStore, many: dict[str, list[int]]) -> None:
+    """Numbers of slots and entries that do not make the file's size."""
+    index = IndexReader(built.root / "index", slots=7, entries=64)
+    with pytest.raises(StoreContradictionError):
+        index.tables()

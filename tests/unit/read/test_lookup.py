@@ -1,0 +1,93 @@
+"""Records by place and by id."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import STORE_HOST, record_bytes
+from tests.built_store import BuiltStore
+from tidemark.errors import CorruptMessageError, MessageNotFoundError, MessageNotYetVisibleError
+from tidemark.format.message_id import decode_offset_message_id
+from tidemark.read.body import BodyEncoding
+from tidemark.read.lookup import message_at, message_of_id
+from tidemark.read.message_rows import message_rows
+from tidemark.read.store_reader import StoreReader
+
+
+def bodies_at(reader: StoreReader, physical_offset: int) -> list[str]:
+    part = message_at(reader, reader.watermark(), physical_offset)
+    return [str(row["body"]) for row in message_rows(part, BodyEncoding.AUTO)]
+
+
+def test_only_places_where_a_record_starts_give_one(built: BuiltStore) -> None:
+    """Every byte of a log with both kinds of queues and a roll: 41 places have a message, all others NOT_FOUND."""
+    built.log_file_size = 4096
+    places = {built.append("orders", f"m{number}".encode()).physical_offset: [f"m{number}"] for number in range(40)}
+    batch = built.append_batch("batches", [(b"a", {}, 0), (b"b", {}, 0)])
+    places[batch.physical_offset] = ["a", "b"]
+    built.publish()
+    reader = StoreReader(built.root)
+    for place in range(built.end):
+        try:
+            found = bodies_at(reader, place)
+        except MessageNotFoundError:
+            found = []
+        assert found == places.get(place, []), place
+
+
+def test_a_record_inside_a_body_is_none(built: BuiltStore) -> None:
+    """A body may hold a whole record that even says the right position: no unit points at it."""
+    built.append("orders", b"first")
+    inside = built.end + 88
+    fake = record_bytes(topic=b"orders", body=b"fake", queue_offset=7, physical_offset=inside)
+    built.append("orders", fake)
+    built.publish()
+    with pytest.raises(MessageNotFoundError):
+        bodies_at(StoreReader(built.root), inside)
+
+
+def test_above_the_watermark_is_not_yet_visible(built: BuiltStore) -> None:
+    """Within the log's files it may come; beyond them it is nowhere."""
+    built.append("orders", b"seen")
+    built.publish()
+    hidden = built.append("orders", b"hidden")
+    reader = StoreReader(built.root)
+    with pytest.raises(MessageNotYetVisibleError):
+        bodies_at(reader, hidden.physical_offset)
+    with pytest.raises(MessageNotFoundError):
+        bodies_at(reader, built.log_file_size)
+    built.publish()
+    assert bodies_at(reader, hidden.physical_offset) == ["hidden"]
+
+
+def test_a_damaged_record_is_told(built: BuiltStore) -> None:
+    """Its unit points at it, its body is wrong."""
+    record = built.append("orders", b"right")
+    built.publish()
+    built.write_log(record.physical_offset + 88, b"W")
+    with pytest.raises(CorruptMessageError) as caught:
+        bodies_at(StoreReader(built.root), record.physical_offset)
+    assert caught.value.facts["reason_of_damage"] == "BODY_CRC"
+
+
+def test_a_deleted_record_is_not_found(built: BuiltStore) -> None:
+    """Its log file is gone."""
+    while built.end < built.log_file_size:
+        built.append("orders", bytes(9000))
+    built.publish()
+    (built.root / "commitlog" / f"{0:020d}").unlink()
+    with pytest.raises(MessageNotFoundError):
+        bodies_at(StoreReader(built.root), 0)
+
+
+def test_an_id_names_its_store(built: BuiltStore) -> None:
+    """The same place under another host is another store's message."""
+    record = built.append("orders", b"mine")
+    built.publish()
+    reader = StoreReader(built.root)
+    text = (STORE_HOST + record.physical_offset.to_bytes(8, "big")).hex()
+    part = message_of_id(reader, reader.watermark(), decode_offset_message_id(text))
+    assert message_rows(part, BodyEncoding.AUTO)[0]["offset_msg_id"] == text.upper()
+    other = decode_offset_message_id("7f000001" + text[8:])
+    with pytest.raises(MessageNotFoundError):
+        message_of_id(reader, reader.watermark(), other)

@@ -1,0 +1,143 @@
+"""Messages as rows and as columns: both say the same."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.built_store import BuiltStore
+from tidemark.read.body import BodyEncoding
+from tidemark.read.message_columns import SCHEMA, arrow_stream, message_batch
+from tidemark.read.message_rows import message_rows
+from tidemark.read.pull import PulledPart, PullRequest, pull
+from tidemark.read.store_reader import StoreReader
+
+PLAIN = b"some text, " * 100
+COMPRESSED = {
+    "old zlib": (0x001, zlib.compress(PLAIN)),
+    "zlib": (0x301, zlib.compress(PLAIN)),
+    "lz4": (0x101, pa.compress(PLAIN, codec="lz4", asbytes=True)),
+    "zstd": (0x201, pa.compress(PLAIN, codec="zstd", asbytes=True)),
+}
+
+
+def part_of(built: BuiltStore, topic: str) -> PulledPart:
+    built.publish()
+    reader = StoreReader(built.root)
+    queue = reader.queue(topic, 0)
+    bounds = reader.bounds(queue, reader.watermark())
+    (part,) = pull(queue, reader.log, bounds, PullRequest(0, 1000, 1 << 20)).parts
+    return part
+
+
+def as_row(columns: dict[str, Any]) -> dict[str, Any]:
+    """A row of the Arrow table with the body as JSON has it."""
+    row = {**columns, "properties": dict(columns["properties"]), "body_encoding": "base64"}
+    return {**row, "body": base64.b64encode(columns["body"]).decode()}
+
+
+def test_columns_and_rows_say_the_same(built: BuiltStore) -> None:
+    """Properties of every kind: none, several keys, blanks between keys, doubles, characters of several bytes."""
+    for entries in (
+        {},
+        {"TAGS": "A", "KEYS": "k1 k2", "UNIQ_KEY": "u"},
+        {"KEYS": " k1  k2 ", "区域": "华东-3", "a": "b"},
+        {"KEYS": "one"},
+    ):
+        built.append("orders", b"body", entries, flag=-7, reconsume_times=2, born_host=bytes(15) + b"\1\0\0\0\5")
+    built.append(
+        "orders", b"x", properties=b"a\x011\x02UNIQ_KEY\x01first\x02a\x012\x02UNIQ_KEY\x01last\x02=\x02\x01\x02b\x01c"
+    )
+    part = part_of(built, "orders")
+    batch = message_batch(part)
+    batch.validate(full=True)
+    rows = message_rows(part, BodyEncoding.BASE64)
+    assert [as_row(columns) for columns in batch.to_pylist()] == rows
+    assert rows[4]["properties"] == {"a": "2", "b": "c"}
+    assert (rows[4]["message_id"], rows[0]["message_id"]) == ("last", rows[0]["offset_msg_id"])
+    assert (rows[1]["tag"], rows[1]["keys"], rows[2]["keys"]) == ("A", ["k1", "k2"], ["k1", "k2"])
+    assert rows[0]["born_host"] == "[::1]:5"
+
+
+def test_bytes_that_are_no_utf8_are_replaced_alike(built: BuiltStore) -> None:
+    """In tags, keys and properties; bodies stay as they are."""
+    built.append("orders", b"\xff\xfe", properties=b"TAGS\x01\xff\x02KEYS\x01k\xc3\x02a\x01\xe2\x82\x02")
+    built.append("orders", b"ok", {"TAGS": "fine"})
+    part = part_of(built, "orders")
+    batch = message_batch(part)
+    batch.validate(full=True)
+    assert [as_row(columns) for columns in batch.to_pylist()] == message_rows(part, BodyEncoding.BASE64)
+
+
+def test_elements_of_inner_batches(built: BuiltStore) -> None:
+    """Own body, flag, properties and CRC; the record's place, times and hosts; no inner-batch flags."""
+    built.append_batch("batches", [(b"one", {"TAGS": "A"}, 5), (b"two", {"UNIQ_KEY": "u2"}, 6)])
+    part = part_of(built, "batches")
+    rows = message_rows(part, BodyEncoding.UTF8)
+    assert [(row["queue_offset"], row["body"], row["flag"], row["sys_flag"]) for row in rows] == [
+        (0, "one", 5, 0),
+        (1, "two", 6, 0),
+    ]
+    assert [row["body_crc"] for row in rows] == [zlib.crc32(text) & 0x7FFFFFFF for text in (b"one", b"two")]
+    assert rows[0]["offset_msg_id"] == rows[1]["offset_msg_id"] == rows[0]["message_id"]
+    assert [as_row(columns) for columns in message_batch(part).to_pylist()] == message_rows(part, BodyEncoding.BASE64)
+    theirs = message_rows(part, BodyEncoding.UTF8, as_broker=True)
+    assert [(row["sys_flag"], row["body_crc"], row["offset_msg_id"], row["message_id"]) for row in theirs] == [
+        (0xC0, 0, None, None),
+        (0xC0, 0, None, "u2"),
+    ]
+    assert theirs[0]["properties"] == {"TAGS": "A", "WAIT": "true"}
+
+
+@pytest.mark.parametrize("kind", COMPRESSED)
+def test_compressed_bodies_are_decompressed(built: BuiltStore, kind: str) -> None:
+    """And the flag that says so goes; the type's bits stay (spec 9.8)."""
+    sys_flag, body = COMPRESSED[kind]
+    built.append("orders", body, sys_flag=sys_flag)
+    built.append("orders", b"plain")
+    part = part_of(built, "orders")
+    rows = message_rows(part, BodyEncoding.UTF8)
+    assert (rows[0]["body"], rows[0]["sys_flag"]) == (PLAIN.decode(), sys_flag & ~1)
+    table = message_batch(part)
+    assert table["body"].to_pylist() == [PLAIN, b"plain"]
+    assert table["sys_flag"].to_pylist() == [sys_flag & ~1, 0]
+
+
+@pytest.mark.parametrize("sys_flag", [0x001, 0x101, 0x201, 0x401])
+def test_a_body_that_cannot_be_decompressed_stays(built: BuiltStore, sys_flag: int) -> None:
+    """Broken, or of an unknown type: as stored, with its flag."""
+    built.append("orders", b"nothing of the kind", sys_flag=sys_flag)
+    part = part_of(built, "orders")
+    row = message_rows(part, BodyEncoding.UTF8)[0]
+    assert (row["body"], row["sys_flag"]) == ("nothing of the kind", sys_flag)
+    assert message_batch(part)["sys_flag"].to_pylist() == [sys_flag]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "value", "told"),
+    [
+        (BodyEncoding.BASE64, b"text", "dGV4dA==", "base64"),
+        (BodyEncoding.UTF8, b"text", "text", "utf8"),
+        (BodyEncoding.UTF8, b"\xff", "/w==", "base64"),
+        (BodyEncoding.AUTO, b"\xff", "/w==", "base64"),
+        (BodyEncoding.JSON, b"text", "text", "utf8"),
+        (BodyEncoding.JSON, b"\xff", "/w==", "base64"),
+    ],
+)
+def test_body_encodings(built: BuiltStore, encoding: BodyEncoding, body: bytes, value: str, told: str) -> None:
+    """A body that does not fit the encoding that was asked for tells the one it has."""
+    built.append("orders", body)
+    row = message_rows(part_of(built, "orders"), encoding)[0]
+    assert (row["body"], row["body_encoding"]) == (value, told)
+
+
+def test_a_stream_carries_its_facts(built: BuiltStore) -> None:
+    """Without messages too."""
+    with pa.ipc.open_stream(arrow_stream([], {"tidemark.next_offset": "7"})) as reader:
+        assert reader.schema.metadata == {b"tidemark.next_offset": b"7"}
+        assert reader.schema.remove_metadata() == SCHEMA
+        assert reader.read_all().num_rows == 0

@@ -1,0 +1,215 @@
+"""What a pull gives, by our own rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.built_store import BuiltStore, java_hash
+from tidemark.read.body import BodyEncoding
+from tidemark.read.message_rows import message_rows
+from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
+from tidemark.read.store_reader import StoreReader
+from tidemark.read.tag_filter import TagFilter
+
+
+def pulled(
+    built: BuiltStore,
+    topic: str,
+    offset: int,
+    *,
+    max_messages: int = 100,
+    max_bytes: int = 1 << 20,
+    tags: str | None = None,
+    whole_records: bool = False,
+    max_scanned_units: int = 1000,
+) -> PullResult:
+    reader = StoreReader(built.root)
+    queue = reader.queue(topic, 0)
+    tag_filter = None if tags is None else TagFilter.parse([tags])
+    request = PullRequest(offset, max_messages, max_bytes, tag_filter, whole_records, max_scanned_units)
+    return pull(queue, reader.log, reader.bounds(queue, reader.watermark()), request)
+
+
+def bodies(result: PullResult) -> list[str]:
+    return [str(row["body"]) for part in result.parts for row in message_rows(part, BodyEncoding.AUTO)]
+
+
+def offsets(result: PullResult) -> list[int]:
+    return [int(offset) for part in result.parts for offset in part.messages["queue_offset"]]
+
+
+@pytest.fixture
+def simple(built: BuiltStore) -> BuiltStore:
+    """Twelve messages m0 … m11 with tags A, B, C in turn; the last two are not visible."""
+    for number in range(12):
+        if number == 10:
+            built.publish()
+        built.append("orders", f"m{number}".encode(), {"TAGS": "ABC"[number % 3]})
+    return built
+
+
+@pytest.fixture
+def batched(built: BuiltStore) -> BuiltStore:
+    """Inner batches of 4, 1 and 5 messages, 0 … 9, with tags A, B, C in turn; between them a single message, 5."""
+    elements = [(f"m{number}".encode(), {"TAGS": "ABC"[number % 3]}, 0) for number in range(10)]
+    built.append_batch("batches", elements[:4])
+    built.append_batch("batches", elements[4:5])
+    built.append("batches", b"m5", {"TAGS": "C"})
+    built.append_batch("batches", elements[6:])
+    built.publish()
+    built.append_batch("batches", elements)
+    return built
+
+
+@pytest.fixture(params=["orders", "batches"])
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic that holds m0 … m9, visible, and more above the watermark."""
+    request.getfixturevalue({"orders": "simple", "batches": "batched"}[request.param])
+    return str(request.param)
+
+
+@pytest.mark.parametrize("max_messages", [1, 2, 3, 7, 100])
+def test_every_offset_and_count_gives_exactly_that(built: BuiltStore, topic: str, max_messages: int) -> None:
+    """Nothing below the requested offset, nothing beyond max_messages, nothing above the watermark."""
+    for offset in range(10):
+        result = pulled(built, topic, offset, max_messages=max_messages)
+        expected = list(range(offset, min(10, offset + max_messages)))
+        assert (result.status, offsets(result)) == (PullStatus.FOUND, expected)
+        assert bodies(result) == [f"m{number}" for number in expected]
+        assert (result.next_offset, result.message_count) == (expected[-1] + 1, len(expected))
+        assert result.skipped == []
+
+
+@pytest.mark.parametrize("tags", ["A", "B || C", "C||nope"])
+@pytest.mark.parametrize("max_messages", [1, 2, 100])
+def test_tags_are_matched_message_by_message(built: BuiltStore, topic: str, tags: str, max_messages: int) -> None:
+    """Following next_offset from 0 on gives every matching message once, in an inner batch too."""
+    wanted = [number for number in range(10) if "ABC"[number % 3] in tags]
+    found: list[int] = []
+    offset = 0
+    while offset < 10:
+        result = pulled(built, topic, offset, max_messages=max_messages, tags=tags)
+        assert len(offsets(result)) <= max_messages
+        assert result.next_offset > offset
+        found += offsets(result)
+        offset = result.next_offset
+    assert found == wanted
+
+
+def test_tags_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
+    """Aa and BB have one hash: the unit passes, the message does not."""
+    assert java_hash("Aa") == java_hash("BB")
+    for tag in ("Aa", "BB", "Aa"):
+        built.append("orders", tag.encode(), {"TAGS": tag})
+    built.publish()
+    result = pulled(built, "orders", 0, tags="BB")
+    assert (bodies(result), result.next_offset) == (["BB"], 3)
+
+
+def test_a_filtered_pull_tells_how_far_it_came(simple: BuiltStore) -> None:
+    """Nothing matches: NO_MATCHED_MESSAGE, and the cursor is behind what was looked at."""
+    result = pulled(simple, "orders", 2, tags="nope")
+    assert (result.status, result.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 10)
+
+
+def test_max_bytes_counts_records_and_lets_the_first_one_pass(built: BuiltStore, topic: str) -> None:
+    """One byte is enough for a record; two records need both their sizes."""
+    result = pulled(built, topic, 0, max_bytes=1)
+    assert offsets(result) == (list(range(4)) if topic == "batches" else [0])
+    assert result.next_offset == len(offsets(result))
+    size = int(result.parts[0].records.rows["message_size"][0])
+    again = pulled(built, topic, 0, max_bytes=size)
+    assert offsets(again) == offsets(result)
+
+
+def test_whole_records_are_never_cut(batched: BuiltStore) -> None:
+    """As stored, an inner batch comes whole: the first one always, further ones while they fit."""
+    for max_messages, expected in ((1, 4), (4, 4), (5, 5), (6, 6), (9, 6), (10, 10)):
+        result = pulled(batched, "batches", 2, max_messages=max_messages, whole_records=True)
+        assert (result.message_count, result.next_offset) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    ("offset", "status", "next_offset"),
+    [(10, PullStatus.OFFSET_OVERFLOW_ONE, 10), (11, PullStatus.OFFSET_OVERFLOW_BADLY, 10)],
+)
+def test_beyond_the_visible_end(simple: BuiltStore, offset: int, status: PullStatus, next_offset: int) -> None:
+    """Although more is in the files already."""
+    result = pulled(simple, "orders", offset)
+    assert (result.status, result.next_offset, result.parts) == (status, next_offset, [])
+
+
+def test_an_empty_queue(built: BuiltStore) -> None:
+    """No message in the queue, whatever the offset."""
+    assert pulled(built, "orders", 5).status is PullStatus.NO_MESSAGE_IN_QUEUE
+    assert pulled(built, "batches", 0).status is PullStatus.NO_MESSAGE_IN_QUEUE
+
+
+def test_below_the_minimum(built: BuiltStore) -> None:
+    """The first log file was deleted."""
+    for _ in range(30):
+        built.append("orders", bytes(4000))
+    built.publish()
+    (built.root / "commitlog" / f"{0:020d}").unlink()
+    minimum = 65_536 // 4104
+    result = pulled(built, "orders", 0)
+    assert result.status is PullStatus.OFFSET_TOO_SMALL
+    assert result.next_offset == result.bounds.min_offset
+    assert abs(result.next_offset - minimum) <= 1
+    assert pulled(built, "orders", result.next_offset).status is PullStatus.FOUND
+
+
+@pytest.mark.parametrize(
+    ("at", "byte", "reason"),
+    [
+        (88, 0xFF, "BODY_CRC"),
+        (4, 0x00, "MAGIC"),
+        (35, 0x77, "POSITION"),
+        (0, 0x01, "LENGTH"),
+        (15, 0x09, "OTHER_QUEUE"),
+    ],
+    ids=["body", "magic", "position", "size", "queue"],
+)
+def test_a_damaged_record_is_stepped_over_and_told(built: BuiltStore, at: int, byte: int, reason: str) -> None:
+    """Of three records the middle one is damaged: two are given, the third's place and reason are told."""
+    records = [built.append("orders", f"m{number}".encode()) for number in range(3)]
+    built.publish()
+    built.write_log(records[1].physical_offset + at, bytes([byte]))
+    result = pulled(built, "orders", 0)
+    assert bodies(result) == ["m0", "m2"]
+    assert [tuple(skipped) for skipped in result.skipped] == [(records[1].physical_offset, 1, reason)]
+    assert (result.next_offset, result.message_count) == (3, 2)
+    stored = pulled(built, "orders", 0, whole_records=True)
+    raw = bytes(stored.parts[0].records.stored_bytes(stored.parts[0].chosen))
+    assert len(raw) == records[0].size + records[2].size
+
+
+def test_a_pull_of_damaged_records_only_goes_on_behind_them(built: BuiltStore) -> None:
+    """max_messages 1 at a damaged record gives the next right one."""
+    records = [built.append("orders", f"m{number}".encode()) for number in range(3)]
+    built.publish()
+    for record in records[:2]:
+        built.write_log(record.physical_offset + 88, b"\xff")
+    result = pulled(built, "orders", 0, max_messages=1)
+    assert (bodies(result), result.next_offset, len(result.skipped)) == (["m2"], 3, 2)
+
+
+def test_an_inner_batch_that_is_none_stays_as_it_is(built: BuiltStore) -> None:
+    """A body that is no wire batch under inner-batch flags: one message with its flags, as it is stored."""
+    built.append("batches", b"no wire batch", sys_flag=0xC0)
+    built.publish()
+    result = pulled(built, "batches", 0)
+    row = message_rows(result.parts[0], BodyEncoding.AUTO)[0]
+    assert (row["body"], row["sys_flag"]) == ("no wire batch", 0xC0)
+
+
+def test_a_hole_in_a_queue_is_stepped_over(built: BuiltStore) -> None:
+    """Pre-blank units give nothing, and the cursor passes them."""
+    built.append("orders", b"m0")
+    built.write_units("orders", 0, 1, bytes(8) + b"\x7f\xff\xff\xff" + bytes(8))
+    built.next["orders", 0] = 2
+    built.append("orders", b"m2")
+    built.publish()
+    result = pulled(built, "orders", 0)
+    assert (bodies(result), result.next_offset) == (["m0", "m2"], 3)
+    assert bodies(pulled(built, "orders", 1, max_messages=1)) == ["m2"]

@@ -1,0 +1,117 @@
+"""Which units of a queue may be seen."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+
+import pytest
+
+from tests.built_store import PRE_BLANK, BuiltStore
+from tidemark.read.store_reader import StoreReader
+from tidemark.read.unit_run import VisibleUnits
+from tidemark.read.watermark import Watermark
+
+
+def at(physical_offset: int, term: int = 0) -> Watermark:
+    return Watermark(term, physical_offset, 0, physical_offset)
+
+
+def visible(reader: StoreReader, watermark: Watermark, topic: str = "orders") -> VisibleUnits:
+    return reader.bounds(reader.queue(topic, 0), watermark).units
+
+
+@pytest.mark.parametrize("topic", ["orders", "batches"])
+@pytest.mark.parametrize("fresh", [True, False], ids=["cold", "grown"])
+def test_a_unit_is_visible_once_its_record_ends_below_the_watermark(built: BuiltStore, topic: str, fresh: bool) -> None:
+    """For every watermark around the end of every record, over three queue files, found cold or by growing."""
+    written = [built.append(topic) for _ in range(120)]
+    reader = StoreReader(built.root)
+    for number, record in enumerate(written):
+        end = record.physical_offset + record.size
+        for watermark, expected in ((end - 1, number), (end, number + 1)):
+            if fresh:
+                reader = StoreReader(built.root)
+            assert visible(reader, at(watermark), topic) == (0, expected)
+
+
+def test_files_that_come_into_being_are_noticed(built: BuiltStore) -> None:
+    """A reader that was there before the queue had a file follows it over the edges of files."""
+    reader = StoreReader(built.root)
+    assert visible(reader, at(0)) == (0, 0)
+    for number in range(120):
+        built.append("orders")
+        assert visible(reader, at(built.end)) == (0, number + 1)
+
+
+def test_a_pre_blank_head_is_stepped_over(built: BuiltStore) -> None:
+    """A queue whose first unit ever is number 70: its file begins with 20 pre-blank units (spec 1.4)."""
+    built.next["orders", 0] = 70
+    built.write_units("orders", 0, 50, PRE_BLANK * 20)
+    reader = StoreReader(built.root)
+    assert visible(reader, at(10)) == (50, 50)
+    built.append("orders")
+    built.append("orders")
+    assert visible(reader, at(built.end)) == (70, 72)
+    assert visible(StoreReader(built.root), at(built.end)) == (70, 72)
+
+
+@pytest.mark.parametrize("hole", [1, 30, 200])
+def test_a_hole_of_pre_blank_units_is_stepped_over(built: BuiltStore, hole: int) -> None:
+    """Units behind a hole are found, cold and growing; the hole alone makes nothing visible."""
+    first = built.append("orders")
+    for number in range(1, 1 + hole):
+        built.write_units("orders", 0, number, PRE_BLANK)
+    built.next["orders", 0] = 1 + hole
+    reader = StoreReader(built.root)
+    assert visible(reader, at(first.size)) == (0, 1)
+    built.append("orders")
+    assert visible(reader, at(built.end)) == (0, 2 + hole)
+    assert visible(StoreReader(built.root), at(built.end)) == (0, 2 + hole)
+
+
+def test_stale_units_that_do_not_ascend_end_the_queue(built: BuiltStore) -> None:
+    """Old bytes behind the end may point below the watermark; units ascend, so they are told."""
+    for _ in range(5):
+        last = built.append("orders")
+    reader = StoreReader(built.root)
+    assert visible(reader, at(built.end)) == (0, 5)
+    built.append("orders", queue_id=1)
+    built.write_units("orders", 0, 5, struct.pack(">qiq", 0, last.size, 0))
+    assert visible(reader, at(built.end)) == (0, 5)
+
+
+def test_a_new_term_may_take_units_back(built: BuiltStore) -> None:
+    """What was cut and built anew in another term is looked at anew, even when the watermark is higher by then."""
+    records = [built.append("orders") for _ in range(4)]
+    reader = StoreReader(built.root)
+    assert visible(reader, at(built.end)) == (0, 4)
+    built.write_units("orders", 0, 2, bytes(40))  # records 2 and 3 were cut: other queues got their place
+    assert visible(reader, at(records[3].physical_offset + 10_000, term=1)) == (0, 2)
+
+
+def test_units_of_deleted_records_are_below_the_minimum(built: BuiltStore) -> None:
+    """After retention took log files, the minimum is the first unit at or above the log's (spec 4.6)."""
+    body = bytes(3000)
+    written = [built.append("orders", body) for _ in range(100)]
+    reader = StoreReader(built.root)
+    assert visible(reader, at(built.end)) == (0, 100)
+    files = sorted((built.root / "commitlog").iterdir())
+    for gone, kept in itertools.pairwise(files):
+        gone.unlink()
+        first = next(i for i, one in enumerate(written) if one.physical_offset >= int(kept.name))
+        assert visible(reader, at(built.end)) == (first, 100)
+        assert visible(StoreReader(built.root), at(built.end)) == (first, 100)
+
+
+def test_a_queue_without_live_records_keeps_its_maximum(built: BuiltStore) -> None:
+    """All of its records were deleted: minimum equals maximum, numbering is not forgotten."""
+    for _ in range(3):
+        built.append("orders")
+    while built.end < 2 * built.log_file_size:
+        built.append("orders", bytes(9000), queue_id=1)
+    (built.root / "commitlog" / f"{0:020d}").unlink()
+    reader = StoreReader(built.root)
+    assert visible(reader, at(built.end)) == (3, 3)
+    built.append("orders")
+    assert visible(reader, at(built.end)) == (3, 4)

@@ -1,0 +1,107 @@
+"""How far may be read."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import CorruptStoreError
+from tidemark.read.watermark import Watermark, WatermarkReader
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+from tidemark.store.terms import machine_boot_id
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> StorePaths:
+    return StorePaths(tmp_path)
+
+
+def marks_of(paths: StorePaths, *visible: int, term: int = 0, durable: int = 0) -> Marks:
+    marks = Marks.open_to_write(paths.marks, DiskStorage(), shards=len(visible), term=term)
+    for shard, offset in enumerate(visible):
+        marks.publish(shard, offset)
+        marks.publish_durable(shard, durable)
+    return marks
+
+
+def write_terms(paths: StorePaths, *lines: str) -> None:
+    paths.writer.mkdir(parents=True, exist_ok=True)
+    paths.terms.write_text("".join(f"{line}\n" for line in lines))
+
+
+def write_confirm(paths: StorePaths, offset: int) -> None:
+    paths.checkpoint.write_bytes(bytes(32) + struct.pack(">q", offset) + bytes(4056))
+
+
+def read(paths: StorePaths) -> Watermark:
+    return WatermarkReader(paths).read()
+
+
+def test_a_store_that_was_never_indexed_shows_nothing(paths: StorePaths) -> None:
+    assert read(paths) == Watermark(0, 0, 0, 0)
+
+
+def test_it_is_the_least_visible_mark(paths: StorePaths) -> None:
+    marks_of(paths, 300, 200, 900)
+    watermark = read(paths)
+    assert (watermark.term, watermark.physical_offset, watermark.committed_offset) == (0, 200, 200)
+    assert watermark.published_ms > 0
+
+
+def test_marks_of_an_older_term_end_where_recovery_cut(paths: StorePaths) -> None:
+    """min(watermark, recovered end of every later term); every answer carries the current term."""
+    write_terms(paths, f"1 0 {machine_boot_id()}", f"2 150 {machine_boot_id()}", f"3 180 {machine_boot_id()}")
+    marks_of(paths, 200, term=1)
+    assert read(paths)[:2] == (3, 150)
+
+
+def test_committed_is_the_confirm_offset_of_this_boot(paths: StorePaths) -> None:
+    """A writer's last store is believed while the machine is up; never less than the watermark."""
+    write_terms(paths, f"1 0 {machine_boot_id()}")
+    marks_of(paths, 200, term=1)
+    write_confirm(paths, 500)
+    assert (read(paths).committed_offset, read(paths).lag_bytes) == (500, 300)
+    write_confirm(paths, 100)
+    assert (read(paths).committed_offset, read(paths).lag_bytes) == (200, 0)
+
+
+def test_after_a_reboot_only_durable_marks_count(paths: StorePaths) -> None:
+    """Queue files may lack what was not synced, and the confirm offset means nothing before the next term."""
+    write_terms(paths, "1 0 another-boot")
+    marks_of(paths, 200, term=1, durable=120)
+    words = bytearray(paths.marks.read_bytes())
+    words[32:40] = bytes(8)  # the word that tells the boot
+    paths.marks.write_bytes(words)
+    write_confirm(paths, 500)
+    assert read(paths)[1::2] == (120, 120)
+
+
+def test_a_brokers_directory_has_no_terms(paths: StorePaths) -> None:
+    """Its confirm offset is not ours to believe."""
+    marks_of(paths, 200)
+    write_confirm(paths, 500)
+    assert read(paths).committed_offset == 200
+
+
+def test_marks_that_come_later_are_noticed(paths: StorePaths) -> None:
+    """And marks that were replaced by others."""
+    reader = WatermarkReader(paths)
+    assert reader.read().physical_offset == 0
+    marks_of(paths, 70)
+    reader.refresh()
+    assert reader.read().physical_offset == 70
+    paths.marks.unlink()
+    marks_of(paths, 30)
+    reader.refresh()
+    assert reader.read().physical_offset == 30
+
+
+def test_something_else_in_the_place_of_marks_is_told(paths: StorePaths) -> None:
+    paths.indexer.mkdir(parents=True)
+    paths.marks.write_bytes(bytes(10))
+    with pytest.raises(CorruptStoreError):
+        WatermarkReader(paths)

@@ -1,0 +1,18 @@
+"""memcpy inside compiled loops: numba's own slice assignment moves 3 GB/s, this one what the memory can."""
+
+from __future__ import annotations
+
+from numba import types
+
+from tidemark.format.kernels.compiled import compiled
+from tidemark.format.kernels.crc import _address as address
+
+_memcpy = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
+
+
+@compiled
+def copy_bytes(source, at, length, target, to):  # type: ignore[no-untyped-def]
+    """target[to : to + length] = source[at : at + length]; the two do not overlap. The caller keeps the bounds."""
+    if length > 0:
+        start = address(source) + types.uintp(at)  # type: ignore[call-arg]
+        _memcpy(address(target) + types.uintp(to), start, types.uintp(length))
