@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import socket
 from types import FrameType
@@ -13,14 +12,10 @@ import uvicorn
 from .app import create_app
 from .config import QuerySettings
 from .facade import Facade
+from .memory import limit_memory
 
 _log = structlog.get_logger()
 _GRACE_S = 10
-_GC_THRESHOLDS = (
-    50_000,
-    20,
-    50,
-)  # an answer is thousands of dicts that live for milliseconds: looking for cycles in them is waste
 
 
 class QueryServer(uvicorn.Server):
@@ -68,9 +63,8 @@ class QueryServer(uvicorn.Server):
 
 def serve(settings: QuerySettings) -> int:
     """Serve until a signal; the exit status."""
+    limit_memory()
     server = QueryServer(settings)
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
     server.run()
     _log.info("query_stopped")
     return 0 if server.started else 1
