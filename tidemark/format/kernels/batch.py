@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.compiled import compiled
+from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, put_i2, put_i4, put_i8
 from tidemark.format.kernels.properties import scan_properties
@@ -101,7 +102,7 @@ def encode_records(wire, head, topic, first_extra, queue_offset, physical_offset
         properties_length = size - ELEMENT_OVERHEAD - body_length
         extra = first_extra.size if i == 0 else 0
         total = head.size + body_length + topic.size + 2 + properties_length + extra
-        out[to : to + head.size] = head
+        copy_bytes(head, 0, head.size, out, to)
         put_i4(out, to, total)
         put_i4(out, to + 8, masked_crc32(wire, at + 20, body_length))
         put_i4(out, to + 16, get_i4(wire, at + 12))
@@ -109,16 +110,16 @@ def encode_records(wire, head, topic, first_extra, queue_offset, physical_offset
         put_i8(out, to + 28, physical_offset + to)
         put_i4(out, to + head.size - 4, body_length)
         position = to + head.size
-        out[position : position + body_length] = wire[at + 20 : at + 20 + body_length]
+        copy_bytes(wire, at + 20, body_length, out, position)
         position += body_length
-        out[position : position + topic.size] = topic
+        copy_bytes(topic, 0, topic.size, out, position)
         position += topic.size
         put_i2(out, position, properties_length + extra)
         position += 2
-        out[position : position + properties_length] = wire[properties_at : properties_at + properties_length]
+        copy_bytes(wire, properties_at, properties_length, out, position)
         position += properties_length
         if extra > 0:
-            out[position : position + extra] = first_extra
+            copy_bytes(first_extra, 0, extra, out, position)
         positions[i] = physical_offset + to
         to += total
         at += size

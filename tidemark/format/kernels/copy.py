@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import types
 
 from tidemark.format.kernels.compiled import compiled
-from tidemark.format.kernels.crc import _address as address
+from tidemark.format.kernels.crc import address
 
 _memcpy = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
 

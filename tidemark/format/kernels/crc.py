@@ -22,7 +22,7 @@ _crc32_gzip_refl = types.ExternalFunction(_SYMBOL, types.uint32(types.uint32, ty
 
 
 @intrinsic
-def _address(typingctx, array):  # type: ignore[no-untyped-def]
+def address(typingctx, array):  # type: ignore[no-untyped-def]
     """Address of an array's first byte."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -39,6 +39,6 @@ def _address(typingctx, array):  # type: ignore[no-untyped-def]
 @compiled
 def masked_crc32(buffer, at, length):  # type: ignore[no-untyped-def]
     """CRC-32 of buffer[at:at+length] without its highest bit; 0 for no bytes."""
-    start = _address(buffer) + types.uintp(at)  # type: ignore[call-arg]
+    start = address(buffer) + types.uintp(at)  # type: ignore[call-arg]
     crc = _crc32_gzip_refl(types.uint32(0), start, types.uint64(length))
     return types.int32(crc & types.uint32(0x7FFFFFFF))
