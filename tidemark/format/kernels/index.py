@@ -109,9 +109,9 @@ def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_m
     times below begin_ms. A chain leads to older entries only, as `put` makes it: one that does not would never end.
     """
     n = 0
-    index_count = min(index_count, entries.size // 20 - 1)
+    last = min(index_count, entries.size // 20 - 1)  # a slot may point at indexCount itself, never out of the table
     number = get_i4(slots, 4 * (key_hash % (slots.size // 4)))
-    if number <= 0 or number > index_count or index_count <= 1:
+    if index_count <= 1 or number <= 0 or number > last:
         return 0
     while n < out.size:
         at = 20 * number
