@@ -58,7 +58,7 @@ def _memory_rows(processes: dict[str, list[psutil.Process]]) -> list[Row]:
             name = service if process is tree[0] else f"{service}: {_kind(process)}"
             groups.setdefault(name, []).append(process)
         for name, members in groups.items():
-            resident = max(_resident(process.pid) for process in members)
+            resident = max(resident_bytes(process.pid) for process in members)
             pss = sum(process.memory_full_info().pss for process in members)
             total_pss += pss
             target = "< 300" if name in {WRITER, QUERY} else ""
@@ -74,7 +74,7 @@ def _kind(process: psutil.Process) -> str:
     return "JVM" if process.name() == "java" else "Python workers"
 
 
-def _resident(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
     """RssAnon + RssShmem, bytes: without the pages of mapped files, which the system may take back."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
