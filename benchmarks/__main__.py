@@ -1,4 +1,4 @@
-"""`python -m benchmarks [append] [visible] [drain] [resident] [flat]`: prints a table, writes benchmarks/results/*.json.
+"""`python -m benchmarks [append] [visible] [drain] [resident] [flat]`: print a table, write benchmarks/results/*.json.
 
 BENCH_SCALE (default 1) shortens or lengthens; BENCH_FOLDER says on which file system (default: this folder's).
 """

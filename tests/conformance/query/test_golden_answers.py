@@ -1,7 +1,8 @@
 """What a real broker told a real client, line by line, asked again over REST with semantics=rocketmq.
 
-The stores are those of the golden archives, with the queue files and index as the broker left them; only the marks,
-which a broker does not know, are written here. spec 9.2 translates RocketMQ's words for a client's.
+The stores are those of the golden archives: with the queue files and index as the broker left them (only the marks,
+which a broker does not know, are written here), and without them, rebuilt by our pipeline from the log. spec 9.2
+translates RocketMQ's words for a client's.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pytest
 
 from tests.builders import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from tests.conftest import GOLDEN
+from tests.pipeline_runs import GOLDEN_SETTINGS, build, plan_of, without_derived
 from tests.query_server import serve_query
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
@@ -67,13 +69,20 @@ def store(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["the broker's queues", "rebuilt queues"])
 def client(
-    store: str, golden_store: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    store: str,
+    golden_store: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[httpx.Client]:
     root = tmp_path_factory.mktemp("query") / store
-    shutil.copytree(golden_store(STORES[store]), root)
-    publish(root)
+    if request.param == "rebuilt queues":
+        without_derived(golden_store(STORES[store]), root)
+        build(plan_of(root, **GOLDEN_SETTINGS[STORES[store]]))
+    else:
+        shutil.copytree(golden_store(STORES[store]), root)
+        publish(root)
     with serve_query(root) as client:
         yield client
 
