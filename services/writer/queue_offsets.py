@@ -1,4 +1,4 @@
-"""Next queue offset of every (topic, queue id), its snapshot on disk, and the tombstones of deleted topics.
+"""Next queue offset of every (topic, queue id), and its snapshot on disk.
 
 The appender owns the table. Numbers are dense and never used again: not after a crash (the log behind the snapshot is
 scanned), not after a topic was deleted (its numbers stay in the table and in tombstones.json).
@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tidemark.errors import CorruptStoreError
 from tidemark.store.storage import Storage, replace_file
-from tidemark.store.topics import load_config
 
 from .batch import QueueKey
 
@@ -101,40 +99,3 @@ def _decode_snapshot(content: dict[str, Any]) -> Snapshot:
         for queue_id, offset in queues.items():
             offsets.set(QueueKey(topic, int(queue_id)), int(offset))
     return Snapshot(int(content["position"]), int(content["storeTimestamp"]), offsets)
-
-
-class Tombstone(NamedTuple):
-    """A deleted topic: its records below *physical_offset* are dead, its numbering goes on."""
-
-    topic: str
-    physical_offset: int
-    next_offsets: dict[int, int]  # by queue id
-
-
-def load_tombstones(path: Path) -> list[Tombstone]:
-    """All tombstones, oldest first; CorruptStoreError when the file cannot be read: numbers would be used again."""
-    try:
-        content = load_config(path)
-        return [
-            Tombstone(
-                str(entry["topic"]),
-                int(entry["physicalOffset"]),
-                {int(queue_id): int(offset) for queue_id, offset in entry["nextOffsets"].items()},
-            )
-            for entry in ([] if content is None else content["tombstones"])
-        ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptStoreError(f"{path} is no file of tombstones", path=str(path)) from error
-
-
-def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -> None:
-    """Durable when this returns."""
-    entries = [
-        {
-            "topic": topic,
-            "physicalOffset": physical_offset,
-            "nextOffsets": {str(queue_id): offset for queue_id, offset in sorted(next_offsets.items())},
-        }
-        for topic, physical_offset, next_offsets in tombstones
-    ]
-    replace_file(storage, path, orjson.dumps({"tombstones": entries}, option=orjson.OPT_INDENT_2))

@@ -17,12 +17,13 @@ from tidemark.index.end_of_log import durable_floor
 from tidemark.index.log_walk import Damage, LogWalk
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
+from tidemark.store.tombstones import load_tombstones
 
 from .batch import QueueKey
 from .idempotence import TailKeys
 from .journal import first_torn, owner_of, read_journal
 from .queue_files import queue_ends
-from .queue_offsets import QueueOffsets, load_snapshot, load_tombstones
+from .queue_offsets import QueueOffsets, load_snapshot
 from .segments import Segments
 
 _WIPE_STEP = 1 << 20
@@ -62,7 +63,7 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     if adopted or scan.damages:
         for key, end in queue_ends(paths, below=scan.end):
             offsets.raise_to(key, end)
-    for tombstone in load_tombstones(paths.writer / "tombstones.json"):
+    for tombstone in load_tombstones(paths.tombstones):
         for queue_id, next_offset in tombstone.next_offsets.items():
             offsets.raise_to(QueueKey(tombstone.topic, queue_id), next_offset)
     cut_behind(segments, scan.end)

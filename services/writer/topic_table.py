@@ -24,6 +24,7 @@ from tidemark.format.dispatch_request import U8Array
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
 from tidemark.store.paths import StorePaths, is_topic_name
 from tidemark.store.storage import Storage
+from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
 from tidemark.store.topics import (
     QUEUE_TYPE,
     SIMPLE_QUEUE,
@@ -35,7 +36,6 @@ from tidemark.store.topics import (
 )
 
 from .encode import u8
-from .queue_offsets import Tombstone, load_tombstones, save_tombstones
 
 log = structlog.get_logger()
 
@@ -69,7 +69,7 @@ class TopicTable:
 
     def __init__(self, paths: StorePaths, storage: Storage, *, auto_create: bool, default_queues: int) -> None:
         self._path = paths.topics
-        self._tombstones_path: Path = paths.writer / "tombstones.json"
+        self._tombstones_path: Path = paths.tombstones
         self._storage = storage
         self._auto_create = auto_create
         self._default_queues = default_queues

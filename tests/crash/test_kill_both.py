@@ -57,7 +57,7 @@ def pull_all(url: str, queue_id: int) -> list[str]:
     """Every body of a queue; its offsets must be dense from 0."""
     bodies: list[str] = []
     while True:
-        arguments = {"offset": len(bodies), "max_messages": 5000, "body_encoding": "utf8"}
+        arguments: dict[str, str | int] = {"offset": len(bodies), "max_messages": 5000, "body_encoding": "utf8"}
         page = httpx.get(f"{url}/v1/topics/orders/queues/{queue_id}/messages", params=arguments, timeout=30).json()
         assert "messages" in page, page
         if not page["messages"]:

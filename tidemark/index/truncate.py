@@ -9,6 +9,12 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 _BEYOND_ALL = (1 << 63) - 1
 
 
+def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> bool:
+    """Whether no unit of the queue points at or above *physical_end*."""
+    find = find_batch_end if batch else find_simple_end
+    return find(files, physical_end) == find(files, _BEYOND_ALL)
+
+
 def truncate_queue(files: MappedFileQueue, physical_end: int, *, batch: bool) -> int:
     """Drop units of records that start at or above *physical_end*; returns how many.
 

@@ -76,6 +76,11 @@ class StorePaths:
         return self.writer / "terms"
 
     @property
+    def tombstones(self) -> Path:
+        """Topics that were deleted."""
+        return self.writer / "tombstones.json"
+
+    @property
     def marks(self) -> Path:
         return self.indexer / "marks"
 

@@ -11,10 +11,11 @@ from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, 
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.index.ledger import Ledger
 from tidemark.index.log_walk import LogPart
-from tidemark.index.truncate import truncate_queue
+from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import is_topic_name
 from tidemark.store.storage import Storage
+from tidemark.store.tombstones import TombstonesFile
 from tidemark.store.topics import TopicsFile
 
 from .plan import EpochPlan
@@ -30,6 +31,7 @@ class QueueShard:
         self._shard = shard
         self._storage = storage
         self._topics = TopicsFile(plan.paths.topics)
+        self._tombstones = TombstonesFile(plan.paths.tombstones)
         self._builders: dict[tuple[str, int], QueueBuilder] = {}
         self._ledger = Ledger(plan.paths.indexer, shard, storage)
         self._mark = 0
@@ -72,7 +74,12 @@ class QueueShard:
         if self._shard == 0:  # one shard tells about places that cannot be decoded
             for damage in part.damages:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
-        for run in runs_by_queue(part.buffer, part.requests):
+        if self._tombstones.refresh():
+            self._let_go_of_builders()
+        for whole_run in runs_by_queue(part.buffer, part.requests):
+            run = self._living(whole_run)
+            if run is None:
+                continue
             self._tell_faults(run)
             builder = self._builder(run)
             if builder is None:
@@ -83,6 +90,31 @@ class QueueShard:
         self._mark = part.end_offset
         return len(part.requests)
 
+    def _living(self, run: QueueRun) -> QueueRun | None:
+        """The run without records of before the topic was deleted; None when nothing is left."""
+        dead_end = self._tombstones.dead_end(run.topic)
+        if run.requests["physical_offset"][0] >= dead_end:
+            return run
+        living = run.requests[run.requests["physical_offset"] >= dead_end]
+        return run._replace(requests=living) if len(living) else None
+
+    def _let_go_of_builders(self) -> None:
+        """A topic was deleted: its queues are opened anew if it comes back."""
+        self.flush(self.take_touched())
+        self.close()
+
+    def _drop_dead_queue(self, topic: str, queue_id: int) -> None:
+        """Files that only hold units of before the topic was deleted go, of whatever type it was then."""
+        dead_end = self._tombstones.dead_end(topic)
+        for batch in (False, True):
+            folder = self._plan.paths.queue(topic, queue_id, batch=batch)
+            if dead_end and folder.is_dir():
+                files = self._files(topic, queue_id, batch)
+                if is_all_below(files, dead_end, batch=batch):
+                    for start in list(files.starts):
+                        files.delete_file(start)
+                    folder.rmdir()
+
     def _builder(self, run: QueueRun) -> QueueBuilder | None:
         key = (run.topic, run.queue_id)
         found = self._builders.get(key)
@@ -91,6 +123,7 @@ class QueueShard:
         return found
 
     def _open(self, topic: str, queue_id: int) -> QueueBuilder:
+        self._drop_dead_queue(topic, queue_id)
         config = self._topics.topics().get(topic)
         batch = config is not None and config.is_batch
         if self._plan.paths.queue(topic, queue_id, batch=not batch).is_dir():

@@ -1,22 +1,16 @@
-"""The table of next queue offsets, its snapshot, and tombstones."""
+"""The table of next queue offsets, and its snapshot."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from services.writer.batch import QueueKey
 from services.writer.queue_offsets import (
     QueueOffsets,
     Snapshot,
-    Tombstone,
     load_snapshot,
-    load_tombstones,
     save_snapshot,
-    save_tombstones,
 )
-from tidemark.errors import CorruptStoreError
 from tidemark.store.storage import DiskStorage
 
 STORAGE = DiskStorage()
@@ -73,19 +67,3 @@ def test_missing_or_broken_snapshot_falls_back_to_the_one_before(tmp_path: Path)
     assert load_snapshot(path) == first
     (tmp_path / "queue_offsets.bak").write_bytes(b"?")
     assert load_snapshot(path) is None
-
-
-def test_tombstones_come_back(tmp_path: Path) -> None:
-    """In their order."""
-    stones = [Tombstone("a", 10, {0: 5, 1: 7}), Tombstone("b", 20, {})]
-    assert load_tombstones(tmp_path / "tombstones.json") == []
-    save_tombstones(tmp_path / "tombstones.json", stones, STORAGE)
-    assert load_tombstones(tmp_path / "tombstones.json") == stones
-
-
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"tombstones":[{"topic":"a"}]}'])
-def test_broken_tombstones_are_told(tmp_path: Path, content: bytes) -> None:
-    """Going on without them would use numbers again."""
-    (tmp_path / "tombstones.json").write_bytes(content)
-    with pytest.raises(CorruptStoreError):
-        load_tombstones(tmp_path / "tombstones.json")

@@ -1,0 +1,68 @@
+"""A shard of queues and topics that were deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.builders import Placed, write_log
+from tests.pipeline_runs import build, plan_of, queue_files
+from tidemark.store.storage import DiskStorage
+from tidemark.store.tombstones import Tombstone, save_tombstones
+
+SETTINGS: dict[str, Any] = {"consume_queue_file_size_bytes": 200, "batch_consume_queue_file_size_bytes": 460}
+BEFORE, AFTER = 12, 5
+
+
+def make_log(root: Path, count: int) -> list[Placed]:
+    """Records of one queue, numbered through; written anew each time with the same bytes."""
+    return write_log(root / "commitlog", 65_536, ({"topic": b"orders", "queue_offset": i} for i in range(count)))
+
+
+def set_type(root: Path, queue_type: str | None) -> None:
+    """topics.json with `orders` of this type, or without it."""
+    topic = {"topicName": "orders", "readQueueNums": 1, "writeQueueNums": 1, "attributes": {"queue.type": queue_type}}
+    (root / "config").mkdir(parents=True, exist_ok=True)
+    table = {"orders": topic} if queue_type else {}
+    (root / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+
+
+def delete_topic(root: Path, at: int) -> None:
+    (root / "tidemark" / "writer").mkdir(parents=True, exist_ok=True)
+    save_tombstones(
+        root / "tidemark" / "writer" / "tombstones.json", [Tombstone("orders", at, {0: BEFORE})], DiskStorage()
+    )
+    set_type(root, None)
+
+
+def test_a_topic_deleted_and_made_again_with_another_type_is_built_as_new(tmp_path: Path) -> None:
+    """Its old files go, numbering goes on, and a rebuild from nothing gives the same bytes."""
+    grown, fresh = tmp_path / "grown", tmp_path / "fresh"
+    placed = make_log(grown, BEFORE)
+    set_type(grown, "BatchCQ")
+    build(plan_of(grown, **SETTINGS))
+    assert [path.split("/")[0] for path in queue_files(grown)] == ["batchconsumequeue"] * 2  # ten units a file
+    end = placed[-1].physical_offset + len(placed[-1].data)
+
+    for root in (grown, fresh):
+        make_log(root, BEFORE + AFTER)
+        delete_topic(root, end)
+        set_type(root, "SimpleCQ")
+        build(plan_of(root, **SETTINGS))
+    assert queue_files(grown) == queue_files(fresh)
+    (only,) = queue_files(grown).items()
+    assert only[0] == f"consumequeue/orders/0/{200:020d}"  # units 10 and 11 are pre-blank, 12 to 16 live
+    assert [int.from_bytes(only[1][at + 8 : at + 12], "big") for at in range(0, 160, 20)] == [
+        *[0x7FFFFFFF] * 2,
+        *[len(placed[0].data)] * AFTER,
+        0,
+    ]
+
+
+def test_records_of_a_deleted_topic_are_not_built(tmp_path: Path) -> None:
+    """Without its attribute they would count as simple ones and contradict the files that are there."""
+    placed = make_log(tmp_path, BEFORE)
+    delete_topic(tmp_path, placed[-1].physical_offset + len(placed[-1].data))
+    build(plan_of(tmp_path, **SETTINGS))
+    assert queue_files(tmp_path) == {}

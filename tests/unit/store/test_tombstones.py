@@ -1,0 +1,40 @@
+"""Tombstones of deleted topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store.storage import DiskStorage
+from tidemark.store.tombstones import Tombstone, TombstonesFile, load_tombstones, save_tombstones
+
+STORAGE = DiskStorage()
+
+
+def test_tombstones_come_back(tmp_path: Path) -> None:
+    """In their order."""
+    stones = [Tombstone("a", 10, {0: 5, 1: 7}), Tombstone("b", 20, {})]
+    assert load_tombstones(tmp_path / "tombstones.json") == []
+    save_tombstones(tmp_path / "tombstones.json", stones, STORAGE)
+    assert load_tombstones(tmp_path / "tombstones.json") == stones
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"tombstones":[{"topic":"a"}]}'])
+def test_broken_tombstones_are_told(tmp_path: Path, content: bytes) -> None:
+    """Going on without them would use numbers again."""
+    (tmp_path / "tombstones.json").write_bytes(content)
+    with pytest.raises(CorruptStoreError):
+        load_tombstones(tmp_path / "tombstones.json")
+
+
+def test_a_reader_sees_a_topic_die_once(tmp_path: Path) -> None:
+    """The file is read again only when it has changed."""
+    path = tmp_path / "tombstones.json"
+    reader = TombstonesFile(path)
+    assert not reader.refresh()
+    save_tombstones(path, [Tombstone("a", 10, {0: 5})], STORAGE)
+    assert reader.refresh()
+    assert not reader.refresh()
+    assert (reader.dead_end("a"), reader.dead_end("b")) == (10, 0)
