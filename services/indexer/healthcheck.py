@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import sys
+import time
+
+from tidemark.store.marks import Marks
 
 from .pipeline.config import PipelineSettings
 from .pipeline.hand_over import is_followed
-from .pipeline.plan import make_plan
+from .pipeline.plan import EpochPlan, make_plan
+
+_LONGEST_QUIET_MS = 10_000
 
 
 def main() -> int:
-    """Asks the locks themselves: whoever follows a shard holds its lock, and a dead process holds none."""
+    """Asks the locks themselves: whoever follows a shard holds its lock, and a dead process holds none.
+
+    Tasks that only drain (epoch_ms 0) hold no lock for long: then it asks when one was there last.
+    """
     plan = make_plan(PipelineSettings())
-    if not plan.lock_path(0).exists():
+    if not plan.paths.marks.exists():
         sys.stderr.write("the pipeline has not started yet\n")
         return 1
+    if plan.epoch_ms == 0:
+        return _was_there_lately(plan)
     alone = [shard for shard in range(plan.tasks) if not is_followed(plan, shard)]
     if alone:
         sys.stderr.write(f"nobody follows shards {alone}\n")
     return 1 if alone else 0
+
+
+def _was_there_lately(plan: EpochPlan) -> int:
+    marks = Marks.open_read_only(plan.paths.marks)
+    quiet_ms = time.time_ns() // 1_000_000 - marks.alive_ms
+    if quiet_ms > _LONGEST_QUIET_MS:
+        sys.stderr.write(f"no task has run for {quiet_ms} ms\n")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -137,7 +137,8 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
             checkpoint = plan.paths.indexer / "spark" / f"follower-{follower}"
             queries.append(job.start_query(session, plan, follower, checkpoint))
             if follower == 0:
-                _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)
+                if plan.epoch_ms:  # else tasks end as soon as they have drained
+                    _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)
                 log.info("pipeline_started", shards=plan.shards, epoch_ms=plan.epoch_ms, store_root=str(plan.root))
         while not stopping.is_set() and not _has_ended(queries):
             stopping.wait(0.5)

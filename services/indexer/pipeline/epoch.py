@@ -110,6 +110,7 @@ class _Epoch:
         ending = False
         while True:
             durable.raise_failure()
+            self._say_alive()
             committed = self._committed.read()
             if self._position < committed:
                 self._build(committed, durable)
@@ -126,7 +127,6 @@ class _Epoch:
                 with durable.lock:
                     self._adopt_term()
                 continue
-            self._say_alive()
             if self._position >= committed:
                 timeout = 0.001 if ending else min(self._hand_over.seconds_left, 0.25)
                 self._committed.wait(committed, timeout)

@@ -151,6 +151,32 @@ def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: Loca
     assert marks.term == 2
 
 
+def test_classic_micro_batches_index_too(tmp_path: Path) -> None:
+    """epoch_ms 0: tasks drain and end, batch after batch; the health check knows."""
+    environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "0"}
+    stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
+    stack.start()
+    try:
+        for _ in range(3):
+            wait_for_watermark(stack.data, send(stack, 50))
+        health = [sys.executable, "-m", "services.indexer.healthcheck"]
+        settings = {**os.environ, **environment, "TIDEMARK_STORE_ROOT": str(stack.data)}
+        assert subprocess.run(health, env=settings, timeout=60, check=False).returncode == 0
+        assert stack.services[PIPELINE].exit_status is None
+    finally:
+        stack.stop()
+
+
+def test_the_health_check_is_red_without_a_pipeline(stack: LocalStack) -> None:
+    """Green while every shard has a follower, red once the pipeline is killed."""
+    wait_for_watermark(stack.data, send(stack, 1))
+    health = [sys.executable, "-m", "services.indexer.healthcheck"]
+    settings = {**os.environ, **ENVIRONMENT, "TIDEMARK_STORE_ROOT": str(stack.data)}
+    assert subprocess.run(health, env=settings, timeout=60, check=False).returncode == 0
+    stack.services.pop(PIPELINE).kill()
+    assert subprocess.run(health, env=settings, timeout=60, check=False).returncode == 1
+
+
 def test_a_second_pipeline_on_the_same_store_is_refused(stack: LocalStack) -> None:
     """One indexer at a time."""
     wait_for_watermark(stack.data, send(stack, 1))
