@@ -26,7 +26,8 @@ def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
         if name not in unpacked:
             folder = tmp_path_factory.mktemp(name.replace("/", "-"))
             with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
-                archive.extractall(folder, filter="data")
+                archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)  # since 3.11.4
+                archive.extractall(folder)
             unpacked[name] = folder / Path(name).name
         return unpacked[name]
 
