@@ -18,7 +18,7 @@
     └── UnavailableError             not now
         ├── StoreClosedError           ├── StoreLockedError        ├── StoreContradictionError
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
-        ├── QueueBuildError            ├── WriterUnreachableError  └── DeadlineExceededError
+        ├── DiskFailedError            ├── WriterUnreachableError  └── DeadlineExceededError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
 `tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
@@ -180,8 +180,8 @@ class InFlightLimitError(UnavailableError):
     """Too many bytes in flight. Facts: limit_bytes, retry_after_ms."""
 
 
-class QueueBuildError(UnavailableError):
-    """A queue file cannot be built further."""
+class DiskFailedError(UnavailableError):
+    """The disk did not take a write, and is not full. Nothing of it was kept. Facts: errno."""
 
 
 class WriterUnreachableError(UnavailableError):

@@ -56,7 +56,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.DiskFullError: Status("DISK_FULL", "RESOURCE_EXHAUSTED", 507, "SERVICE_NOT_AVAILABLE"),
     errors.FlushFailedError: Status("FLUSH_FAILED", "INTERNAL", 500, "UNKNOWN_ERROR"),
     errors.InFlightLimitError: Status("IN_FLIGHT_LIMIT", "RESOURCE_EXHAUSTED", 429, "OS_PAGE_CACHE_BUSY"),
-    errors.QueueBuildError: Status("QUEUE_BUILD_FAILED", "INTERNAL", 500, ""),
+    errors.DiskFailedError: Status("DISK_FAILED", "UNAVAILABLE", 503, "UNKNOWN_ERROR"),
     errors.WriterUnreachableError: Status("WRITER_UNREACHABLE", "UNAVAILABLE", 503, ""),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, ""),
 }

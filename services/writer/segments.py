@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidemark.errors import DiskFullError, UnavailableError
+from tidemark.errors import DiskFailedError, DiskFullError, UnavailableError
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _PIECE_SIZE = 64 << 10
@@ -102,4 +102,4 @@ def as_unavailable(error: OSError) -> UnavailableError:
     """What a failed write is to the caller: the disk is full, or it does not take it."""
     if error.errno in _FULL:
         return DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno)
-    return UnavailableError(f"the disk does not take it: {error.strerror}", errno=error.errno)
+    return DiskFailedError(f"the disk does not take it: {error.strerror}", errno=error.errno)

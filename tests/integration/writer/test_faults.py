@@ -113,7 +113,8 @@ def test_failed_write_is_refused_and_the_next_one_passes(tmp_path: Path) -> None
             return OSError(errno.EIO, "input/output error")
 
         storage.fail_pwrite = once
-        assert refusal_of(lambda: writer.append("t", batch(2))).code is grpc.StatusCode.INTERNAL
+        refusal = refusal_of(lambda: writer.append("t", batch(2)))
+        assert (refusal.code, refusal.reason) == (grpc.StatusCode.UNAVAILABLE, "DISK_FAILED")
         assert writer.append("t", batch(3)).queue_offset == 1
     assert [record.body[:2] for record in stored_records(tmp_path)] == [b"1:", b"3:"]
 
