@@ -15,29 +15,31 @@ _LONGEST_QUIET_MS = 10_000
 
 
 def main() -> int:
-    """Asks the locks themselves: whoever follows a shard holds its lock, and a dead process holds none.
+    """Asks when a task was there last, and the locks: whoever follows a shard holds its lock, a dead process none.
 
-    Tasks that only drain (epoch_ms 0) hold no lock for long: then it asks when one was there last.
+    Tasks that only drain (epoch_ms 0) hold no lock for long, and a pipeline that only prepares holds them all.
     """
     plan = make_plan(PipelineSettings())
     if not plan.paths.marks.exists():
         sys.stderr.write("the pipeline has not started yet\n")
         return 1
+    if not _was_there_lately(plan):
+        return 1
     if plan.epoch_ms == 0:
-        return _was_there_lately(plan)
+        return 0
     alone = [shard for shard in range(plan.tasks) if not is_followed(plan, shard)]
     if alone:
         sys.stderr.write(f"nobody follows shards {alone}\n")
     return 1 if alone else 0
 
 
-def _was_there_lately(plan: EpochPlan) -> int:
+def _was_there_lately(plan: EpochPlan) -> bool:
     marks = Marks.open_read_only(plan.paths.marks)
     quiet_ms = time.time_ns() // 1_000_000 - marks.alive_ms
     if quiet_ms > _LONGEST_QUIET_MS:
-        sys.stderr.write(f"no task has run for {quiet_ms} ms\n")
-        return 1
-    return 0
+        sys.stderr.write("no task is there\n")
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -169,6 +169,10 @@ class Marks:
         """Tell that a follower is there."""
         self._words.store(_ALIVE_WORD, time.time_ns() // 1_000_000)
 
+    def say_gone(self) -> None:
+        """Tell that no follower is there yet."""
+        self._words.store(_ALIVE_WORD, 0)
+
     def set_back(self, shard: int, physical_offset: int) -> None:
         """Let a shard build again from *physical_offset* on, durably."""
         for which in (_VISIBLE, _DURABLE, _INTENDED):

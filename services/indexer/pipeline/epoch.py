@@ -140,6 +140,7 @@ class _Epoch:
         for part in self._walk.parts(limit=committed, floor=committed):
             with durable.lock:
                 self._publish(part)
+            self._say_alive()
             if self._hand_over.is_stopping() or (self._plan.epoch_ms and self._hand_over.is_over()):
                 return
             durable.raise_failure()

@@ -49,6 +49,7 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         plan.stop_flag.unlink(missing_ok=True)
         is_new = not plan.paths.marks.exists()
         marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+        marks.say_gone()
         _match_folders(plan, marks, storage, is_new=is_new)
         if marks.machine_was_restarted:
             _distrust_last_index_file(plan, marks, storage)
