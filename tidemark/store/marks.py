@@ -84,7 +84,7 @@ class Marks:
             marks._change_shards(shards)
         if not marks.is_of_this_boot():
             marks.machine_was_restarted = True
-            marks._forget_visible()
+            marks.forget_visible()
         return marks
 
     def _require_magic(self, path: Path) -> None:
@@ -100,7 +100,8 @@ class Marks:
         self._words.store(_SHARDS_WORD, shards)
         self.flush()
 
-    def _forget_visible(self) -> None:
+    def forget_visible(self) -> None:
+        """Go back to the durable marks, durably: what was built since may not be on the disk."""
         for shard in range(self.shards):
             self._words.store(_word(shard, _VISIBLE), self.durable(shard))
         self.flush()

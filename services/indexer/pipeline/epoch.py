@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tidemark.errors import FlushFailedError
 from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.store import wake
 from tidemark.store.marks import Marks
@@ -43,16 +44,25 @@ class Progress:
 
 
 def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | None = None) -> Progress:
-    """Take the shard, follow until the epoch is over, let go."""
+    """Take the shard, follow until the epoch is over, let go.
+
+    raises FlushFailedError, also when Spark starts the task again: after a failed sync nothing is tried again, because
+    the next one would succeed over pages that never reached the disk
+    """
     storage = storage or DiskStorage()
     progress = Progress(follower, shard)
     hand_over = HandOver(plan, shard, follower)
     try:
         progress.waited_s = hand_over.acquire()
         began = time.monotonic()
+        if plan.failed_flag.exists():
+            raise FlushFailedError("a sync has failed before", path=str(plan.failed_flag))
         if not hand_over.is_stopping():
             _Epoch(plan, shard, storage, hand_over, progress).run()
         progress.held_s = time.monotonic() - began
+    except FlushFailedError:
+        plan.failed_flag.touch()
+        raise
     finally:
         hand_over.release()
     return progress

@@ -54,6 +54,11 @@ class EpochPlan:
         """While this file is there, tasks end."""
         return self.paths.indexer / "stop"
 
+    @property
+    def failed_flag(self) -> Path:
+        """There since a sync failed: no task runs until a new pipeline has gone back to the durable marks."""
+        return self.paths.indexer / "sync-failed"
+
     def lock_path(self, shard: int) -> Path:
         """Whoever holds it builds the shard."""
         return self.paths.indexer / f"shard-{shard}.lock"

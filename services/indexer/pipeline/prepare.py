@@ -51,9 +51,13 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
         marks.say_gone()
         _match_folders(plan, marks, storage, is_new=is_new)
-        if marks.machine_was_restarted:
+        sync_failed = plan.failed_flag.exists()
+        if sync_failed:
+            marks.forget_visible()
+        if sync_failed or marks.machine_was_restarted:
             _distrust_last_index_file(plan, marks, storage)
         marks.close()
+        storage.unlink(plan.failed_flag)
     finally:
         for lock in held:
             lock.release()
@@ -75,7 +79,7 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: b
 
 
 def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """After a power cut the newest index file may hold any mix of old and new pages, unless synced to its end."""
+    """After a power cut or a failed sync the newest index file may hold any mix of pages, unless synced to its end."""
     shard = plan.shards
     if marks.intended(shard) == marks.durable(shard):
         return

@@ -1,0 +1,60 @@
+"""A sync that fails ends the pipeline; what it may have lost is built again, from the durable marks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.indexer.pipeline.epoch import run_epoch
+from services.indexer.pipeline.plan import EpochPlan
+from services.indexer.pipeline.prepare import prepare
+from tests.crash.pipeline.test_every_write import SETTINGS, make_store
+from tests.pipeline_runs import build, index_contents, plan_of, queue_files
+from tidemark.errors import FlushFailedError
+from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
+
+
+class FailingSync(DiskStorage):
+    """Every fdatasync fails, and the bytes of the queue and index files since the last one are lost."""
+
+    def fdatasync(self, descriptor: int) -> None:
+        raise FlushFailedError("fdatasync failed: input/output error")
+
+
+def lose_everything(root: Path) -> None:
+    """The disk never saw a byte: files have their size, and zeros."""
+    for folder in ("consumequeue", "batchconsumequeue", "index"):
+        for path in (root / folder).rglob("*"):
+            if path.is_file():
+                path.write_bytes(bytes(path.stat().st_size))
+
+
+def visible(plan: EpochPlan, shard: int) -> int:
+    marks = Marks.open_read_only(plan.paths.marks)
+    try:
+        return marks.visible(shard)
+    finally:
+        marks.close()
+
+
+def test_after_a_failed_sync_no_task_runs_and_the_next_start_builds_it_all_again(tmp_path: Path) -> None:
+    """The retry that Spark makes is refused, though its own sync would succeed."""
+    clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
+    build(plan_of(clean, **SETTINGS))
+    plan = plan_of(root, **SETTINGS)
+    plan.paths.indexer.mkdir(parents=True)
+    prepare(plan, DiskStorage())
+    for shard in range(plan.tasks):
+        with pytest.raises(FlushFailedError):
+            run_epoch(plan, shard=shard, follower=0, storage=FailingSync())
+        before = visible(plan, shard)
+        with pytest.raises(FlushFailedError):
+            run_epoch(plan, shard=shard, follower=0, storage=DiskStorage())
+        assert visible(plan, shard) == before
+    lose_everything(root)
+    build(plan_of(root, **SETTINGS))
+    assert queue_files(root) == queue_files(clean)
+    assert index_contents(root) == index_contents(clean)
+    assert not plan.failed_flag.exists()
