@@ -48,11 +48,12 @@ types: $(SYNCED)  ## mypy, strict
 test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance
 	$(BIN)/pytest $(QUICK:%=tests/%)
 
+# -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)
-	$(BIN)/pytest tests/$@
+	$(BIN)/pytest -m "" tests/$@
 integration:  ## real gRPC, Spark and HTTP
-crash:  ## kill, cut and fail between any two steps
-conformance:  ## bytes and vectors that other code made
+crash:  ## kill, cut and fail between any two steps: exhaustively
+conformance:  ## bytes and vectors that other code made, and a real broker on the same directory
 
 check: lint types test  ## what CI runs
 
