@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tidemark.cli.store.app import app as store_app
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tidemark: an append-only event log.")
+app.add_typer(store_app, name="store")
 
 
 @app.callback()

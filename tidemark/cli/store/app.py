@@ -1,0 +1,16 @@
+"""`tidemark store …`: what an operator does with a store's directory. One file a verb; this one only names them.
+
+Exit status of every verb: 0 done, nothing found; 1 something was found; 2 it cannot be done (wrong usage, or an error
+that says why).
+"""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Check, rebuild, back up and restore a store's directory.")
+
+
+@app.callback()
+def _store() -> None:
+    """Check, rebuild, back up and restore a store's directory."""
