@@ -14,6 +14,7 @@ import structlog
 
 from tidemark.errors import CorruptStoreError, DiskFullError, StoreContradictionError
 from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.flushed import Flushed
 from tidemark.store.lock import StoreLock
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.marks import Marks
@@ -21,10 +22,10 @@ from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import Term, begin_term
 
-from .config import WriterSettings
+from .config import FlushMode, WriterSettings
 from .journal import BatchJournal, owner_of
 from .queue_offsets import Snapshot, save_snapshot
-from .recover import Recovered, recover
+from .recover import Recovered, recover, sync_files
 from .segments import Segments
 
 log = structlog.get_logger()
@@ -40,9 +41,17 @@ class OpenStore(NamedTuple):
     lock: StoreLock
     segments: Segments
     checkpoint: Checkpoint
+    flushed: Flushed
     journal: BatchJournal
     recovered: Recovered
     term: Term
+    commits_ahead: bool  # flush mode async: the committed offset may be ahead of the flushed one
+
+    def make_committed_durable(self) -> None:
+        """Sync the committed offset; and, where it runs ahead of it, the flushed one."""
+        self.checkpoint.flush()
+        if self.commits_ahead:
+            self.flushed.flush()
 
     @property
     def snapshot_path(self) -> Path:
@@ -78,9 +87,14 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         was_clean = _take_clean_flag(paths, storage)
         segments = Segments(MappedFileQueue(paths.commit_log, segment_size(settings, paths), storage))
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
+        sync_files(segments, recovered)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
         checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
         checkpoint.flush()
+        commits_ahead = settings.flush_mode is FlushMode.ASYNC
+        flushed = Flushed.open_to_write(
+            paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
+        )
         term = begin_term(paths.terms, recovered.end, storage)
         _mark_running(paths, storage)
         journal = BatchJournal(paths.writer / "batches", storage, owner_of(paths.abort))
@@ -88,7 +102,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         lock.release()
         raise
     _tell(recovered, term, was_clean=was_clean)
-    return OpenStore(paths, storage, lock, segments, checkpoint, journal, recovered, term)
+    return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
 
 
 def close_store(store: OpenStore, snapshot: Snapshot) -> None:
@@ -99,6 +113,7 @@ def close_store(store: OpenStore, snapshot: Snapshot) -> None:
     try:
         store.segments.drop_unused(snapshot.position)
         store.checkpoint.flush()
+        store.flushed.flush()
         save_snapshot(store.snapshot_path, snapshot, store.storage)
         if _is_built_to(store.paths, snapshot.position):
             store.storage.unlink(store.paths.abort)
@@ -114,6 +129,7 @@ def release_store(store: OpenStore) -> None:
     store.segments.log.close()
     store.journal.close()
     store.checkpoint.close()
+    store.flushed.close()
     store.lock.release()
 
 
