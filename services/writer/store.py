@@ -15,6 +15,7 @@ import structlog
 from tidemark.errors import CorruptStoreError, DiskFullError, StoreContradictionError
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
+from tidemark.store.format_file import require_known_format, write_format
 from tidemark.store.lock import StoreLock
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.marks import Marks
@@ -77,13 +78,16 @@ def segment_size(settings: WriterSettings, paths: StorePaths) -> int:
 def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     """Lock, recover and begin a term.
 
-    raises StoreLockedError, StoreContradictionError, CorruptStoreError (a foreign file), FlushFailedError
+    raises StoreLockedError, StoreContradictionError, StoreTooNewError, CorruptStoreError (a foreign file),
+    FlushFailedError
     """
     paths = StorePaths(settings.store_root.resolve())
+    require_known_format(paths)
     for folder in (paths.writer, paths.commit_log):
         storage.make_folder(folder)
     lock = StoreLock(paths.lock)
     try:
+        write_format(paths, storage)
         was_clean = _take_clean_flag(paths, storage)
         segments = Segments(MappedFileQueue(paths.commit_log, segment_size(settings, paths), storage))
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)

@@ -57,6 +57,11 @@ class StorePaths:
         return self.root / "config" / "consumerOffset.json"
 
     @property
+    def format_file(self) -> Path:
+        """Which version of our files this store has."""
+        return self.root / "tidemark" / "format"
+
+    @property
     def writer(self) -> Path:
         """The writer's own folder."""
         return self.root / "tidemark" / "writer"

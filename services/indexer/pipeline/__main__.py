@@ -17,6 +17,7 @@ from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
 from tidemark.index.end_of_log import durable_floor, find_end_of_log
+from tidemark.store.format_file import require_known_format
 from tidemark.store.storage import DiskStorage
 
 from .config import PipelineSettings
@@ -42,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     storage = DiskStorage()
     plan = make_plan(settings)
     try:
+        require_known_format(plan.paths)
         with own_indexer(plan, storage):
             _run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
     except StoreError as error:
