@@ -12,18 +12,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from tidemark.errors import StoreClosedError, StoreError, StoreLockedError
+from tidemark.store.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.lock import FolderLock
 from tidemark.store.paths import StorePaths
-from tidemark.store.storage import Storage, replace_file
-from tidemark.store.topics import load_config
-
-_SEPARATOR = "@"  # topic@group
+from tidemark.store.storage import Storage
+from tidemark.store.topics import load_config, save_config
 
 
 class ConsumerOffset(NamedTuple):
@@ -33,15 +29,6 @@ class ConsumerOffset(NamedTuple):
     topic: str
     queue_id: int
     offset: int
-
-
-OffsetTable = dict[str, dict[int, int]]  # topic@group → queue id → offset
-
-
-def read_table(path: Path) -> OffsetTable:
-    """The file's offsets; none without a file."""
-    table = (load_config(path) or {}).get("offsetTable") or {}
-    return {key: {int(queue_id): int(offset) for queue_id, offset in queues.items()} for key, queues in table.items()}
 
 
 class ConsumerOffsets:
@@ -76,9 +63,9 @@ class ConsumerOffsets:
             return
         self._lock = lock
         if lock.try_acquire():
-            content = load_config(self._paths.consumer_offsets) or {}
-            self._counter = int((content.get("dataVersion") or {}).get("counter", 0))
-            self._table = read_table(self._paths.consumer_offsets)
+            self._table = load_consumer_offsets(self._paths.consumer_offsets)
+            version = (load_config(self._paths.consumer_offsets) or {}).get("dataVersion") or {}
+            self._counter = int(version.get("counter", 0))
             self._thread = threading.Thread(target=self._write_all, name="consumer-offsets", daemon=True)
             self._thread.start()
 
@@ -97,14 +84,14 @@ class ConsumerOffsets:
     def all(self) -> Iterator[ConsumerOffset]:
         """Every offset, by group, topic and queue."""
         table = self._current()
-        for key in sorted(table, key=lambda key: tuple(reversed(key.partition(_SEPARATOR)))):
-            topic, _, group = key.partition(_SEPARATOR)
+        for key in sorted(table, key=lambda key: tuple(reversed(key.partition(SEPARATOR)))):
+            topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in sorted(table[key].items()):
                 yield ConsumerOffset(group, topic, queue_id, offset)
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
         """One offset; None where the group has none."""
-        return self._current().get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_id)
+        return self._current().get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
 
     def _current(self) -> OffsetTable:
         if self.is_owner:
@@ -116,7 +103,7 @@ class ConsumerOffsets:
         except FileNotFoundError:
             signature = (0, 0)
         if signature != self._signature:
-            self._table = read_table(self._paths.consumer_offsets)
+            self._table = load_consumer_offsets(self._paths.consumer_offsets)
             self._signature = signature
         return self._table
 
@@ -150,7 +137,7 @@ class ConsumerOffsets:
     def _write(self, pending: list[tuple[ConsumerOffset, Future[None]]]) -> None:
         table = {key: dict(queues) for key, queues in self._table.items()}
         for (group, topic, queue_id, offset), _ in pending:
-            table.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_id] = offset
+            table.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
         try:
             self._save(table)
         except (OSError, StoreError) as error:
@@ -173,9 +160,7 @@ class ConsumerOffsets:
                 for key, queues in sorted(table.items())
             },
         }
-        path = self._paths.consumer_offsets
-        self._storage.make_folder(path.parent)
-        replace_file(self._storage, path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        save_config(self._paths.consumer_offsets, content, self._storage)
 
     def close(self) -> None:
         """Write what is pending and let go."""
