@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.kernels import chains as chains_kernel
 from tidemark.format.kernels import index as kernel
 from tidemark.format.primitives import java_abs, java_hash
 
@@ -160,3 +161,13 @@ def find_entries(
         slots, entries, key_hash, header.index_count, header.begin_timestamp, begin_ms, end_ms, out
     )
     return [int(physical_offset) for physical_offset in out[:found]]
+
+
+def find_broken_chain(slots: U8Array, entries: U8Array, header: Header) -> tuple[int | None, int | None]:
+    """(number of the first entry, number of the first slot) that does not stand in its chain as spec 6.2 makes it.
+
+    slots, entries: uint8, the two tables; None where all do.
+    """
+    last = np.zeros(slots.size // SLOT_SIZE, np.int32)
+    entry, slot = chains_kernel.check_chains(slots, entries, header.index_count, last)
+    return (int(entry) or None), (None if slot < 0 else int(slot))

@@ -49,7 +49,7 @@ class MappedFileQueue:
         for entry in _entries(self.folder):
             if entry.is_dir():
                 continue
-            if not _is_file_name(entry.name):
+            if not is_file_name(entry.name):
                 raise CorruptStoreError(f"a foreign file lies in {self.folder}: {entry.name}", path=entry.path)
             try:
                 sizes.append(entry.stat().st_size)
@@ -187,7 +187,7 @@ def size_on_disk(folder: Path) -> int | None:
     """
     with contextlib.suppress(FileNotFoundError):
         for entry in _entries(folder):
-            if _is_file_name(entry.name) and entry.is_file() and entry.stat().st_size:
+            if is_file_name(entry.name) and entry.is_file() and entry.stat().st_size:
                 return entry.stat().st_size
     return None
 
@@ -199,5 +199,6 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _is_file_name(name: str) -> bool:
+def is_file_name(name: str) -> bool:
+    """Whether a file of this name is a data file: 20 digits."""
     return len(name) == NAME_LENGTH and name.isascii() and name.isdigit()

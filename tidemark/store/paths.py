@@ -86,6 +86,11 @@ class StorePaths:
         return self.writer / "flushed"
 
     @property
+    def next_offsets(self) -> Path:
+        """Next offset of every queue, as of a position in the log."""
+        return self.writer / "queue_offsets"
+
+    @property
     def tombstones(self) -> Path:
         """Topics that were deleted."""
         return self.writer / "tombstones.json"
