@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import typer
 
+from tidemark.cli.store.check import check
+from tidemark.cli.store.corruptions import corruptions
+
 app = typer.Typer(no_args_is_help=True, help="Check, rebuild, back up and restore a store's directory.")
 
 
 @app.callback()
 def _store() -> None:
     """Check, rebuild, back up and restore a store's directory."""
+
+
+app.command()(check)
+app.command()(corruptions)

@@ -202,20 +202,20 @@ class KeyChecks:
     def _check_file(self, file: SeenIndexFile, *, is_growing: bool) -> None:
         path = self._name(file.path)
         if not is_growing and not self._is_header_right(file):
-            self._report.find(Reason.INDEX_HEADER, "the header does not fit the entries", path=path)
+            self._report.find(Reason.INDEX_HEADER, "the header does not tell the first or the last entry", path=path)
             return
         entry, slot = file.broken_chain()
         if entry is not None:
             self._report.find(Reason.KEY_CHAIN, f"entry {entry} does not lead to the one before it", path=path)
         elif slot is not None:
             self._report.find(Reason.KEY_CHAIN, f"slot {slot} does not lead to its newest entry", path=path)
+        elif not is_growing and file.header.hash_slot_count != file.slots_in_use():
+            self._report.find(Reason.INDEX_HEADER, "the header counts other slots than are in use", path=path)
 
     @staticmethod
     def _is_header_right(file: SeenIndexFile) -> bool:
         header = file.header
-        if not file.is_counted or header.hash_slot_count != file.slots_in_use():
-            return False
-        if file.count == 0:
-            return True
+        if not file.is_counted or file.count == 0:
+            return file.is_counted
         first, last = (int(file.entries[i]["physical_offset"]) for i in (1, file.count))
         return (first, last) == (header.begin_physical_offset, header.end_physical_offset)

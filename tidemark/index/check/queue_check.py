@@ -41,6 +41,7 @@ class _State(enum.Enum):
     MISSING = enum.auto()
     LAGS = enum.auto()
     WRONG = enum.auto()
+    FILLED = enum.auto()  # a unit where a pre-blank one is expected: right if its record is gone or damaged
 
 
 @dataclass
@@ -48,7 +49,7 @@ class _Stretch:
     state: _State
     first: int  # unit
     end: int
-    physical_offset: int  # of the first record meant
+    physical_offset: int  # of the first record meant; where FILLED, of the unit's own
 
 
 class QueueCheck:
@@ -124,30 +125,31 @@ class QueueCheck:
         """Some units of a write are not there."""
         found = differences(self._kind, expected, actual, with_extension=self._with_extension)
         differs = found.differs
-        is_blank = found.expected["message_size"] == consume_queue.PRE_BLANK_SIZE
-        if not self._batch and (is_blank & differs).any():
-            for i in np.flatnonzero(is_blank & differs & self._kind.is_live(found.actual)):
-                differs[i] = not self._is_excused(int(found.actual["physical_offset"][i]))
+        is_blank = np.zeros(len(differs), np.bool_)
+        if not self._batch:
+            is_blank = found.expected["message_size"] == consume_queue.PRE_BLANK_SIZE
+        is_filled = differs & is_blank & self._kind.is_live(found.actual)
+        is_built = found.expected["physical_offset"] < self._scope.built_to
         states = (
-            (_State.MISSING, differs & found.is_zero & (found.expected["physical_offset"] < self._scope.built_to)),
-            (_State.LAGS, differs & found.is_zero & (found.expected["physical_offset"] >= self._scope.built_to)),
-            (_State.WRONG, differs & ~found.is_zero),
+            (_State.MISSING, differs & found.is_zero & is_built),
+            (_State.LAGS, differs & found.is_zero & ~is_built),
+            (_State.WRONG, differs & ~found.is_zero & ~is_filled),
         )
         unit = at // self._kind.size
         runs = [(first, end, state) for state, mask in states for first, end in runs_of(mask)]
+        runs += [(i, i + 1, _State.FILLED) for i in np.flatnonzero(is_filled).tolist()]
         for first, end, state in sorted(runs, key=lambda run: run[0]):
-            self._add(state, unit + first, unit + end, int(found.expected["physical_offset"][first]))
+            units = found.actual if state is _State.FILLED else found.expected
+            self._add(state, unit + first, unit + end, int(units["physical_offset"][first]))
 
     def _add(self, state: _State, first: int, end: int, physical_offset: int) -> None:
+        if state is _State.FILLED and physical_offset < self._gone_below:
+            return
         last = self._stretches[-1] if self._stretches else None
-        if last is not None and last.state is state and last.end == first:
+        if last is not None and last.state is state is not _State.FILLED and last.end == first:
             last.end = end
         else:
             self._stretches.append(_Stretch(state, first, end, physical_offset))
-
-    def _is_excused(self, physical_offset: int) -> bool:
-        """Whether a unit may point there though the log has no such record: it is gone, or damaged."""
-        return physical_offset < self._gone_below or self._report.is_damaged(physical_offset)
 
     # -- at the end of the log ------------------------------------------------------------------------------------
 
@@ -159,18 +161,18 @@ class QueueCheck:
             is_last = stretch.end * self._kind.size == self._expected.end and not behind
             if stretch.state is _State.LAGS and is_last:
                 lagging += stretch.end - stretch.first
-            else:
+            elif stretch.state is not _State.FILLED or not self._report.is_damaged(stretch.physical_offset):
                 self._tell_stretch(stretch)
         self._actual.close()
         return lagging
 
     def _tell_stretch(self, stretch: _Stretch) -> None:
         count = stretch.end - stretch.first
-        wrong = stretch.state is _State.WRONG
-        units = f"{count} units, from unit {stretch.first} on," if count > 1 else f"unit {stretch.first}"
+        wrong = stretch.state in (_State.WRONG, _State.FILLED)
+        units = f"{count} units from {stretch.first} on are" if count > 1 else f"unit {stretch.first} is"
         self._report.find(
             Reason.UNIT_WRONG if wrong else Reason.UNIT_MISSING,
-            f"{units} {'not what the log says' if wrong else 'not there'}",
+            f"{units} {'not as the log says' if wrong else 'not there'}",
             physical_offset=stretch.physical_offset,
             queue_offset=None if self._batch else stretch.first,
             count=count,

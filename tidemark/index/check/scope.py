@@ -87,7 +87,7 @@ def _last_record_end(log: SeenFiles, queue: SeenFiles, *, batch: bool) -> int:
     for unit in units:
         place, size = int(unit["physical_offset"]), int(unit["message_size"])
         if place >= 0 and size != consume_queue.PRE_BLANK_SIZE and log.covers(place):
-            data = np.frombuffer(log.read(place, size), np.uint8)
+            data = np.frombuffer(bytearray(log.read(place, size)), np.uint8)
             found = Checker().check(data, base_offset=place)
             return place + size if len(found.requests) == 1 else 0
     return 0

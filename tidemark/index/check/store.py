@@ -113,7 +113,7 @@ def _first_record(log: SeenFiles, start: int) -> int:
     """Where the first record at or behind *start* begins."""
     at = max(start, log.min_offset)
     while at % log.file_size and log.covers(at):
-        window = np.frombuffer(log.read(at, 2 * _WINDOW_SIZE), np.uint8)
+        window = np.frombuffer(bytearray(log.read(at, 2 * _WINDOW_SIZE)), np.uint8)
         file_end = log.file_start(at) + log.file_size - at
         found = find_next_record(window, base_offset=at, file_end=file_end)
         if found is not None:
