@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import typer
 
+from tidemark.cli.store.hand_back import hand_back
+
 app = typer.Typer(no_args_is_help=True, help="Check, rebuild, back up and restore a store's directory.")
+app.command("hand-back")(hand_back)
 
 
 @app.callback()
