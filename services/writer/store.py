@@ -6,19 +6,18 @@ Open: lock, recovery, new term, `abort`. Close, when clean: queue offsets, confi
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
-from tidemark.errors import CorruptStoreError, DiskFullError, StoreContradictionError
+from tidemark.errors import DiskFullError, StoreContradictionError
+from tidemark.index.broker_trust import give_trust, mark_running, withdraw_trust
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
 from tidemark.store.format_file import require_known_format, write_format
 from tidemark.store.lock import StoreLock
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
-from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import Term, begin_term
@@ -92,6 +91,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         segments = Segments(MappedFileQueue(paths.commit_log, segment_size(settings, paths), storage))
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
         sync_files(segments, recovered)
+        withdraw_trust(paths, storage)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
         checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
         checkpoint.flush()
@@ -100,7 +100,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
             paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
         )
         term = begin_term(paths.terms, recovered.end, storage)
-        _mark_running(paths, storage)
+        mark_running(paths, storage)
         journal = BatchJournal(paths.writer / "batches", storage, owner_of(paths.abort))
     except BaseException:
         lock.release()
@@ -119,8 +119,7 @@ def close_store(store: OpenStore, snapshot: Snapshot) -> None:
         store.checkpoint.flush()
         store.flushed.flush()
         save_snapshot(store.snapshot_path, snapshot, store.storage)
-        if _is_built_to(store.paths, snapshot.position):
-            store.storage.unlink(store.paths.abort)
+        give_trust(store.paths, snapshot.position, store_timestamp=snapshot.store_timestamp, storage=store.storage)
         replace_file(store.storage, store.paths.writer / "clean", b"%d\n" % snapshot.position, keep_previous=False)
     except DiskFullError as error:
         log.warning("stop_not_clean", error=error.message)
@@ -142,29 +141,6 @@ def _take_clean_flag(paths: StorePaths, storage: Storage) -> bool:
     was_clean = flag.exists()
     storage.unlink(flag)
     return was_clean
-
-
-def _mark_running(paths: StorePaths, storage: Storage) -> None:
-    """RocketMQ's `abort`: our process id, as a broker writes it."""
-    if paths.abort.exists():
-        storage.unlink(paths.abort)
-    descriptor = storage.create(paths.abort, 0)
-    try:
-        storage.pwrite(descriptor, str(os.getpid()).encode(), 0)
-    finally:
-        os.close(descriptor)
-
-
-def _is_built_to(paths: StorePaths, end: int) -> bool:
-    """Whether every shard of the pipeline, the key index too, has durably built all of the log."""
-    try:
-        marks = Marks.open_read_only(paths.marks)
-    except (FileNotFoundError, CorruptStoreError):
-        return False
-    try:
-        return marks.durable_floor() == end == marks.greatest_durable()
-    finally:
-        marks.close()
 
 
 def _tell(recovered: Recovered, term: Term, *, was_clean: bool) -> None:

@@ -10,8 +10,10 @@ import typer
 
 from tidemark.cli.store.check import check
 from tidemark.cli.store.corruptions import corruptions
+from tidemark.cli.store.hand_back import hand_back
 
 app = typer.Typer(no_args_is_help=True, help="Check, rebuild, back up and restore a store's directory.")
+app.command("hand-back")(hand_back)
 
 
 @app.callback()
