@@ -12,6 +12,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 
+from .retention_policy import RetentionPolicy
+
 DEFAULT_SEGMENT_SIZE_BYTES = 1 << 30
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - recognised here, not bound
 
@@ -57,6 +59,13 @@ class WriterSettings(BaseSettings):
     idempotence_window_batches: int = Field(65_536, ge=0, description="batches whose repeats are recognised")
     idempotence_rebuild_bytes: int = Field(256 << 20, ge=0, description="log read for that window at a start")
     min_free_disk_bytes: int = Field(32 << 20, ge=0, description="appends are refused when less is free")
+    retention_hours: float = Field(
+        0, ge=0, le=1e6, description="log files whose newest record is older are deleted; 0: kept for ever"
+    )
+    retention_interval_ms: int = Field(10_000, ge=10, le=3_600_000, description="how often that is looked at")
+    retention_disk_percent: int = Field(
+        0, ge=0, le=95, description="on a fuller disk the oldest files go at any age (85 in RocketMQ); 0: off"
+    )
     shutdown_grace_ms: int = Field(10_000, ge=0, description="for requests in flight at a stop")
 
     @model_validator(mode="after")
@@ -75,6 +84,11 @@ class WriterSettings(BaseSettings):
         host = parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
         address = "127.0.0.1" if host.address in _WILDCARDS else host.address
         return Host(address, bound_port)
+
+    @property
+    def retention(self) -> RetentionPolicy:
+        """Which files of the log may be deleted."""
+        return RetentionPolicy(round(self.retention_hours * 3_600_000), self.retention_disk_percent)
 
     @property
     def receive_limit_bytes(self) -> int:

@@ -6,25 +6,16 @@ long as somebody reads from it, and a look at the folder happens only when a fil
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.store.mapped_file_queue import NAME_LENGTH, file_name
-
-
-class _OpenFile:
-    """A descriptor that closes when the last reader has let go of it."""
-
-    def __init__(self, path: Path) -> None:
-        self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # bound: `os` may be gone at exit
-        if hasattr(self, "descriptor"):
-            close(self.descriptor)
+from tidemark.store.open_file import OpenFile
 
 
 class Listing(NamedTuple):
@@ -40,7 +31,7 @@ class FileRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._listing = Listing()
-        self._open: dict[int, _OpenFile] = {}
+        self._open: dict[int, OpenFile] = {}
         self.refresh()
 
     # -- the files ------------------------------------------------------------------------------------------------
@@ -50,17 +41,7 @@ class FileRun:
 
         raises StoreContradictionError when files differ in size, CorruptStoreError when they do not fit together
         """
-        found: list[tuple[int, int]] = []
-        try:
-            with os.scandir(self.folder) as entries:
-                found += [
-                    (int(entry.name), entry.stat().st_size)
-                    for entry in entries
-                    if entry.name.isdigit() and len(entry.name) == NAME_LENGTH
-                ]
-        except FileNotFoundError:
-            pass
-        found.sort()
+        found = sorted(_files_of(self.folder))
         if found and found[-1][1] == 0:  # being made
             found.pop()
         self._listing = Listing(tuple(start for start, _ in found), found[0][1] if found else 0)
@@ -94,11 +75,12 @@ class FileRun:
         """The files as last seen."""
         return self._listing
 
-    def _opened(self, start: int) -> _OpenFile:
+    def _opened(self, start: int) -> OpenFile:
         """FileNotFoundError when it is gone."""
         found = self._open.get(start)
         if found is None:
-            found = self._open[start] = _OpenFile(self.folder / file_name(start))
+            path = self.folder / file_name(start)
+            found = self._open[start] = OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         return found
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -132,3 +114,15 @@ class FileRun:
                 return False
             done += got
         return True
+
+
+def _files_of(folder: Path) -> Iterator[tuple[int, int]]:
+    """(start, size) of each file, in any order. One that goes meanwhile is left out, and only that one."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.isdigit() and len(entry.name) == NAME_LENGTH:
+                    with contextlib.suppress(FileNotFoundError):
+                        yield int(entry.name), entry.stat().st_size
+    except FileNotFoundError:
+        return

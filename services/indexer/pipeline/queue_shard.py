@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from tidemark.errors import CorruptStoreError
@@ -9,6 +10,7 @@ from tidemark.format.check import Checker, Crc, shard_of
 from tidemark.format.dispatch_request import Fault, RequestArray
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, Oddity, QueueBuilder
 from tidemark.index.dispatch import QueueRun, runs_by_queue
+from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
 from tidemark.index.log_walk import LogPart
 from tidemark.index.truncate import is_all_below, truncate_queue
@@ -55,6 +57,19 @@ class QueueShard:
             truncate_queue(files, physical_end, batch=batch)
             files.close()
         return physical_end
+
+    def expire(self, log_min: int) -> int:
+        """Delete this shard's queue files whose records are all below *log_min*; how many."""
+        deleted = 0
+        for other, batch in self._all_queues():
+            builder = self._builders.get((other.folder.parent.name, int(other.folder.name)))
+            files = other if builder is None or builder.files.folder != other.folder else builder.files
+            for start in expire_queue(files, log_min, batch=batch):
+                if builder is not None:
+                    builder.touched.discard(start)
+                deleted += 1
+            other.close()
+        return deleted
 
     def _all_queues(self) -> Iterator[tuple[MappedFileQueue, bool]]:
         paths = self._plan.paths
@@ -190,9 +205,10 @@ class QueueShard:
 
     @staticmethod
     def flush(touched: list[tuple[MappedFileQueue, int]]) -> None:
-        """fdatasync each."""
+        """fdatasync each that is still there."""
         for files, start in touched:
-            files.flush(start)
+            with contextlib.suppress(FileNotFoundError):  # it has expired meanwhile
+                files.flush(start)
 
     def close(self) -> None:
         """Close all files."""
