@@ -27,8 +27,9 @@ TOPICS = st.sampled_from(
     [b"TopicTest", b"SCHEDULE_TOPIC_XXXX", b"", b"BT", "主题".encode(), b"\xff\xfe", b"%RETRY%" + 100 * b"g"]
 )
 
+MULTI = ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
 PROPERTY_ENTRIES = st.one_of(
-    st.tuples(st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "INNER_MULTI_DISPATCH", "TAG", "TAGSX", ""]), TEXTS),
+    st.tuples(st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", *MULTI, "TAG", "TAGSX", "INNER_MULTI_QUEUE_OFFSETX", "__CRC32#", ""]), TEXTS),
     st.tuples(st.sampled_from(["INNER_NUM", "INNER_BASE", "DELAY"]), NUMBERS),
     st.tuples(
         st.sampled_from(["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_DELTA", "TIMER_DELAY_SECX"]),
@@ -70,6 +71,7 @@ def record_fields(draw: st.DrawFn) -> dict[str, Any]:
         "store_host": draw(st.sampled_from([builders.STORE_HOST, builders.STORE_HOST_V6])),
         "reconsume_times": draw(I4),
         "prepared_transaction_offset": draw(I8),
+        "property_crc": draw(st.booleans()),
     }
 
 
