@@ -13,7 +13,7 @@ from grpc_reflection.v1alpha import reflection
 
 from tidemark.errors import StoreError
 from tidemark.format.host import encode_host
-from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.multi_path_mapped_file_queue import open_log
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 from .admission import Admission, Limits
@@ -83,7 +83,7 @@ class WriterServer:
             Encoder(store_host),
             store.recovered.offsets,
             window,
-            DiskGuard(store.paths.root, settings.min_free_disk_bytes),
+            DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
             store.journal,
             position=store.recovered.end,
             store_timestamp=store.recovered.store_timestamp,
@@ -102,7 +102,7 @@ class WriterServer:
         topics = TopicTable(
             store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
         )
-        self._reader = LogReader(lambda: MappedFileQueue(store.paths.commit_log, store.segments.size))
+        self._reader = LogReader(lambda: open_log(store.paths.log_folders, store.segments.size))
         self._service = CommitLogService(
             settings,
             Identity(store.term, store_host, str(advertised)),

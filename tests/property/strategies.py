@@ -29,7 +29,12 @@ TOPICS = st.sampled_from(
 
 MULTI = ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
 PROPERTY_ENTRIES = st.one_of(
-    st.tuples(st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", *MULTI, "TAG", "TAGSX", "INNER_MULTI_QUEUE_OFFSETX", "__CRC32#", ""]), TEXTS),
+    st.tuples(
+        st.sampled_from(
+            ["TAGS", "KEYS", "UNIQ_KEY", *MULTI, "TAG", "TAGSX", "INNER_MULTI_QUEUE_OFFSETX", "__CRC32#", ""]
+        ),
+        TEXTS,
+    ),
     st.tuples(st.sampled_from(["INNER_NUM", "INNER_BASE", "DELAY"]), NUMBERS),
     st.tuples(
         st.sampled_from(["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_DELTA", "TIMER_DELAY_SECX"]),

@@ -224,7 +224,10 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, row
         row.tags_at, row.tags_length = found[names.TAGS, 0], found[names.TAGS, 1]
         row.keys_at, row.keys_length = found[names.KEYS, 0], found[names.KEYS, 1]
         row.unique_key_at, row.unique_key_length = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
-        row.multi_dispatch_at, row.multi_dispatch_length = found[names.MULTI_DISPATCH, 0], found[names.MULTI_DISPATCH, 1]
+        row.multi_dispatch_at, row.multi_dispatch_length = (
+            found[names.MULTI_DISPATCH, 0],
+            found[names.MULTI_DISPATCH, 1],
+        )
         row.multi_offsets_at, row.multi_offsets_length = found[names.MULTI_OFFSETS, 0], found[names.MULTI_OFFSETS, 1]
         if not _read_numbers(buffer, row, found):
             return n, at, _BAD, _NUMBER, seen
