@@ -9,7 +9,7 @@ from typing import Any
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import Progress, run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
-from services.indexer.pipeline.prepare import drop_units_behind, prepare
+from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
 from tidemark.index.end_of_log import durable_floor, find_end_of_log
 from tidemark.store.storage import DiskStorage, Storage
 
@@ -62,7 +62,7 @@ def build(plan: EpochPlan, storage: Storage | None = None) -> list[Progress]:
     storage.make_folder(plan.paths.indexer)
     prepare(plan, storage)
     if plan.limit is not None:
-        drop_units_behind(plan, plan.limit, storage)
+        drop_what_is_behind(plan, plan.limit, storage)
     return [run_epoch(plan, shard=shard, follower=0, storage=storage) for shard in range(plan.tasks)]
 
 

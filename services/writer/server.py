@@ -95,6 +95,7 @@ class WriterServer:
             tail=tail,
             window=window,
             checkpoint=store.checkpoint,
+            flushed=store.flushed,
             journal=store.journal,
             make_keeper=self._make_keeper,
             on_failure=self._stopping.set,
@@ -131,7 +132,7 @@ class WriterServer:
         store = self._store
         return Keeper(
             store.segments,
-            store.checkpoint,
+            store.make_committed_durable,
             store.storage,
             store.snapshot_path,
             interval_s=self._settings.confirm_interval_ms / 1000,

@@ -14,18 +14,19 @@ import structlog
 
 from tidemark.errors import CorruptStoreError, DiskFullError, StoreContradictionError
 from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.flushed import Flushed
 from tidemark.store.lock import StoreLock
-from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.marks import Marks
+from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import Term, begin_term
 
-from .config import WriterSettings
+from .config import FlushMode, WriterSettings
 from .disk_guard import free_bytes
 from .journal import BatchJournal, owner_of
 from .queue_offsets import Snapshot, load_snapshot, save_snapshot
-from .recover import Recovered, recover
+from .recover import Recovered, recover, sync_files
 from .segments import Segments
 
 log = structlog.get_logger()
@@ -41,9 +42,17 @@ class OpenStore(NamedTuple):
     lock: StoreLock
     segments: Segments
     checkpoint: Checkpoint
+    flushed: Flushed
     journal: BatchJournal
     recovered: Recovered
     term: Term
+    commits_ahead: bool  # flush mode async: the committed offset may be ahead of the flushed one
+
+    def make_committed_durable(self) -> None:
+        """Sync the committed offset; and, where it runs ahead of it, the flushed one."""
+        self.checkpoint.flush()
+        if self.commits_ahead:
+            self.flushed.flush()
 
     def free_bytes(self, root: Path) -> int:
         """The least that is free on the disks that an append needs: *root*'s, and those of the newest log files."""
@@ -86,9 +95,14 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         segments = _open_segments(settings, paths, storage)
         was_clean = _take_clean_flag(paths, storage)
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
+        sync_files(segments, recovered)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
         checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
         checkpoint.flush()
+        commits_ahead = settings.flush_mode is FlushMode.ASYNC
+        flushed = Flushed.open_to_write(
+            paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
+        )
         term = begin_term(paths.terms, recovered.end, storage)
         _mark_running(paths, storage)
         journal = BatchJournal(paths.writer / "batches", storage, owner_of(paths.abort))
@@ -96,7 +110,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         lock.release()
         raise
     _tell(recovered, term, was_clean=was_clean)
-    return OpenStore(paths, storage, lock, segments, checkpoint, journal, recovered, term)
+    return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
 
 
 def _open_segments(settings: WriterSettings, paths: StorePaths, storage: Storage) -> Segments:
@@ -125,6 +139,7 @@ def close_store(store: OpenStore, snapshot: Snapshot) -> None:
     try:
         store.segments.drop_unused(snapshot.position)
         store.checkpoint.flush()
+        store.flushed.flush()
         save_snapshot(store.snapshot_path, snapshot, store.storage)
         if _is_built_to(store.paths, snapshot.position):
             store.storage.unlink(store.paths.abort)
@@ -140,6 +155,7 @@ def release_store(store: OpenStore) -> None:
     store.segments.log.close()
     store.journal.close()
     store.checkpoint.close()
+    store.flushed.close()
     store.lock.release()
 
 

@@ -84,6 +84,11 @@ class StorePaths:
         return self.writer / "terms"
 
     @property
+    def flushed(self) -> Path:
+        """How far the log is synced."""
+        return self.writer / "flushed"
+
+    @property
     def tombstones(self) -> Path:
         """Topics that were deleted."""
         return self.writer / "tombstones.json"

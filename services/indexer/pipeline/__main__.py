@@ -22,7 +22,7 @@ from tidemark.store.storage import DiskStorage
 from .config import PipelineSettings
 from .hand_over import is_followed
 from .plan import EpochPlan, make_plan
-from .prepare import drop_units_behind, own_indexer, own_log_without_writer, prepare
+from .prepare import drop_what_is_behind, own_indexer, own_log_without_writer, prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +96,7 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         plan = make_plan(settings, limit=limit)
         prepare(plan, storage)
         if limit is not None:
-            drop_units_behind(plan, limit, storage)
+            drop_what_is_behind(plan, limit, storage)
         began = time.monotonic()
         session = _spark(settings, plan)
         try:
