@@ -11,9 +11,10 @@ SEPARATOR = ","  # of folders in a setting, as in a broker's storePathCommitLog
 
 @dataclass(frozen=True)
 class LogFolders:
-    """The folders of one CommitLog. No new file is made in a `read_only` one; the last file is filled up wherever it is.
+    """The folders of one CommitLog.
 
-    Writable ones stand in the order of their names, which decides where a file goes.
+    Writable ones stand in the order of their names, which decides where a file goes. In a read-only one no new file is
+    made; the log's last file is filled up wherever it lies.
     """
 
     writable: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""A CommitLog over several folders: one address space, each file in one of them (spec 1.6): MultiPathMappedFileQueue."""
+"""A CommitLog over several folders: one address space, each file in one of them (spec 1.6)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def log_size_on_disk(folders: LogFolders) -> int | None:
 
 
 class MultiPathMappedFileQueue(MappedFileQueue):
-    """The files of several folders, merged by their names."""
+    """The files of several folders, merged by their names. RocketMQ's class of this name."""
 
     def __init__(
         self,

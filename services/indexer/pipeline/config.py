@@ -45,6 +45,9 @@ class PipelineSettings(BaseSettings):
         description="slots of an index file; unset: 5000000, or as existing files have at 4 entries a slot",
     )
     index_entries: int | None = Field(None, ge=2, description="entries of an index file; unset: four times the slots")
+    enable_multi_dispatch: bool = Field(
+        False, description="build light queues (a broker's enableLmq and enableMultiDispatch)"
+    )
     chunk_size_bytes: int = Field(
         8 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes"
     )

@@ -35,6 +35,7 @@ class EpochPlan:
     index_entries: int
     chunk_size: int
     durable_interval_ms: int
+    multi_dispatch: bool  # build light queues
     driver_pid: int | None  # tasks end with it; None where they run on other hosts
 
     @property
@@ -97,6 +98,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         index_entries=settings.index_entries or ENTRIES_A_SLOT * slots,
         chunk_size=settings.chunk_size_bytes,
         durable_interval_ms=settings.durable_interval_ms,
+        multi_dispatch=settings.enable_multi_dispatch,
         driver_pid=os.getpid() if settings.is_local else None,
     )
 

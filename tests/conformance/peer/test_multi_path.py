@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,7 +145,10 @@ def test_mp1_mp2_mp4_written_indexed_and_pulled_over_several_folders(
             answer = writer.append(packed=wire_batch((bodies[-1].encode(), b"", 0)))
             assert answer.queue_offset == number
 
-    first = {"commit_log_paths": f"one,{tmp_path}/two,three", "commit_log_segment_size_bytes": SEGMENT_SIZE}
+    first: dict[str, Any] = {
+        "commit_log_paths": f"one,{tmp_path}/two,three",
+        "commit_log_segment_size_bytes": SEGMENT_SIZE,
+    }
     with RunningWriter(root, **first) as writer:
         append(writer, 40)
     assert [len(list((root / name).iterdir())) > 1 for name in ("one", "three", tmp_path / "two")] == [True] * 3

@@ -38,7 +38,8 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
 
     COUNT elements; FAULT_AT byte of the first malformed element; PARTS_SIZE: sum of body and properties bytes;
     MAX_ELEMENT_PARTS: the greatest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
-    body, with a delay or timer property, with INNER_NUM (-1: none), CRC_AT: with __CRC32#; UNIQUE_KEY, KEYS, FIRST_PROPERTIES: of element 0.
+    body, with a delay or timer property, with INNER_NUM, CRC_AT: with __CRC32# (-1: none); UNIQUE_KEY, KEYS,
+    FIRST_PROPERTIES: of element 0.
     """
     facts[:] = 0
     facts[EMPTY_BODY_AT] = -1
