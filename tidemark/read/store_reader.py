@@ -11,6 +11,7 @@ from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.watermark import Watermark, WatermarkReader
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths, is_topic_name
 from tidemark.store.topics import TopicConfig, TopicsFile
 
@@ -18,9 +19,9 @@ from tidemark.store.topics import TopicConfig, TopicsFile
 class StoreReader:
     """Opens a store for reading. Writes nothing. Safe for several threads."""
 
-    def __init__(self, root: Path, *, refresh_s: float = 0.25) -> None:
-        self.paths = StorePaths(root)
-        self.log = FileRun(self.paths.commit_log)
+    def __init__(self, root: Path, *, log_folders: LogFolders | None = None, refresh_s: float = 0.25) -> None:
+        self.paths = StorePaths(root, log_folders)
+        self.log = FileRun(*self.paths.log_folders.all)
         self.watermarks = WatermarkReader(self.paths)
         self._topics = TopicsFile(self.paths.topics)
         self._queues: dict[tuple[str, int, bool], QueueReader] = {}

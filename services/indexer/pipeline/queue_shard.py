@@ -12,6 +12,7 @@ from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, 
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
+from tidemark.index.light_queues import light_runs
 from tidemark.index.log_walk import LogPart
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -41,8 +42,9 @@ class QueueShard:
         self.oddities = 0
 
     def checker(self) -> Checker:
-        """The walk of this shard: its own rows only, their bodies verified, damaged ones marked."""
-        return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards)
+        """The walk of this shard: its own rows, and those that name light queues; verified, damaged ones marked."""
+        light = self._plan.multi_dispatch
+        return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards, light=light)
 
     def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
@@ -91,19 +93,35 @@ class QueueShard:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
         if self._tombstones.refresh():
             self._let_go_of_builders()
-        for whole_run in runs_by_queue(part.buffer, part.requests):
+        own = part.requests
+        if self._plan.multi_dispatch:
+            own = own[own["owned"] != 0]
+        for whole_run in runs_by_queue(part.buffer, own):
             run = self._living(whole_run)
-            if run is None:
-                continue
-            self._tell_faults(run)
-            builder = self._builder(run)
-            if builder is None:
-                self._tell_illegal_topic(run)
-                continue
-            for oddity in builder.build(run.requests):
-                self._tell_oddity(run, oddity)
+            if run is not None:
+                self._tell_faults(run)
+                self._build(run)
+        if self._plan.multi_dispatch:
+            self._build_light(part)
         self._mark = part.end_offset
-        return len(part.requests)
+        return len(own)
+
+    def _build(self, run: QueueRun) -> None:
+        builder = self._builder(run)
+        if builder is None:
+            self._tell_illegal_topic(run)
+            return
+        for oddity in builder.build(run.requests):
+            self._tell_oddity(run, oddity)
+
+    def _build_light(self, part: LogPart) -> None:
+        """Units in this shard's light queues, of whosever records."""
+        runs, misfits = light_runs(part.buffer, part.requests, is_batch=self._is_batch)
+        for run in runs:
+            if shard_of(run.topic.encode(), run.queue_id, self._plan.shards) == self._shard:
+                self._build(run)
+        for row in misfits[misfits["owned"] != 0]:
+            self._tell(int(row["physical_offset"]), int(row["message_size"]), "MULTI_DISPATCH")
 
     def _living(self, run: QueueRun) -> QueueRun | None:
         """The run without records of before the topic was deleted; None when nothing is left."""
@@ -137,10 +155,13 @@ class QueueShard:
             found = self._builders[key] = self._open(run.topic, run.queue_id)
         return found
 
+    def _is_batch(self, topic: str) -> bool:
+        config = self._topics.topics().get(topic)
+        return config is not None and config.is_batch
+
     def _open(self, topic: str, queue_id: int) -> QueueBuilder:
         self._drop_dead_queue(topic, queue_id)
-        config = self._topics.topics().get(topic)
-        batch = config is not None and config.is_batch
+        batch = self._is_batch(topic)
         if self._plan.paths.queue(topic, queue_id, batch=not batch).is_dir():
             types = ("BatchCQ", "SimpleCQ") if batch else ("SimpleCQ", "BatchCQ")
             raise CorruptStoreError(
