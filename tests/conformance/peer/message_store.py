@@ -51,6 +51,7 @@ class MessageStore:
         **settings: Any,
     ) -> None:
         self.root = root
+        self._reader: StoreReader | None = None
         self.sizes = {
             "consume_queue_file_size_bytes": 20 * units_a_file,
             "batch_consume_queue_file_size_bytes": 46 * batch_units_a_file,
@@ -94,6 +95,7 @@ class MessageStore:
     def dispatch(self) -> None:
         """Index what is committed, as `pipeline --once` beside a running writer does."""
         build(make_plan(PipelineSettings(store_root=self.root, once=True, **self.sizes)))
+        self._reader = None
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -124,12 +126,12 @@ class MessageStore:
 
     def look(self, physical_offset: int) -> list[Row]:
         """lookMessageByOffset: the messages of the record at a place."""
-        reader = StoreReader(self.root)
+        reader = self.reader
         return message_rows(message_at(reader, reader.watermark(), physical_offset), BodyEncoding.UTF8)
 
     def by_key(self, topic: str, key: str, *, unique: bool = False) -> list[Row]:
         """queryMessage: what carries the key."""
-        reader = StoreReader(self.root)
+        reader = self.reader
         index = IndexReader(reader.paths.index, slots=self.sizes["index_slots"], entries=self.sizes["index_entries"])
         found = find_by_key(reader, index, reader.watermark(), KeyQuery(topic, key, unique=unique))
         return [row for part in found.parts for row in message_rows(part, BodyEncoding.UTF8)]
@@ -161,9 +163,16 @@ class MessageStore:
         return [path.name for path in index_files(self.root / "index")]
 
     def _queue(self, topic: str, queue_id: int) -> tuple[QueueReader, StoreReader, QueueBounds]:
-        reader = StoreReader(self.root)
+        reader = self.reader
         queue = reader.queue(topic, queue_id)
         return queue, reader, reader.bounds(queue, reader.watermark())
+
+    @property
+    def reader(self) -> StoreReader:
+        """A reader that has seen everything that was dispatched."""
+        if self._reader is None:
+            self._reader = StoreReader(self.root)
+        return self._reader
 
 
 class Unit(NamedTuple):

@@ -24,7 +24,7 @@ from tidemark.store.storage import DiskStorage
 pytestmark = pytest.mark.conformance
 
 FILE_SIZE, RECORD_SIZE, TAG_CODE, BATCH = 20 * 46, 1024, 111, 10
-# Every offset takes minutes; a step that shares no divisor with the batch size meets every place in a batch.
+# Every offset takes half a minute; a step that shares no divisor with the batch size meets every place in a batch.
 STEPS = pytest.mark.parametrize("step", [37, pytest.param(1, marks=pytest.mark.exhaustive)])
 
 
