@@ -127,7 +127,7 @@ class QueueShard:
         config = self._topics.topics().get(topic)
         batch = config is not None and config.is_batch
         if self._plan.paths.queue(topic, queue_id, batch=not batch).is_dir():
-            types = ("BatchCQ", "SimpleCQ") if batch else ("SimpleCQ", "BatchCQ")
+            types = ("SimpleCQ", "BatchCQ") if batch else ("BatchCQ", "SimpleCQ")  # by its folder, by topics.json
             raise CorruptStoreError(
                 f"The queue type of topic: {topic} should be {types[0]}, but is {types[1]}", topic=topic
             )
