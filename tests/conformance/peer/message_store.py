@@ -27,6 +27,7 @@ from tidemark.read.pull import PullRequest, PullResult, PullStatus
 from tidemark.read.pull_as_broker import TransferLimits, pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.store_reader import StoreReader
+from tidemark.status import BY_REASON, STATUS
 from tidemark.store.storage import Storage
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2
@@ -87,6 +88,10 @@ class MessageStore:
     def refused(self, topic: str, *messages: Message, **fields: Any) -> Refusal:
         """Why a put is refused."""
         return refusal_of(lambda: self.put(topic, *messages, **fields))
+
+    def refused_spelled_out(self, topic: str, message: pb.Message) -> Refusal:
+        """The same for a message that is not packed: packed ones cannot carry too long properties."""
+        return refusal_of(lambda: self.writer.append(topic, messages=pb.MessageList(messages=[message])))
 
     def records(self) -> list[Record]:
         """Every record of the log, decoded."""
@@ -197,6 +202,11 @@ def numbered(count: int, entries: Sequence[dict[str, str]] | dict[str, str] = ()
     """Messages body<start>, body<start + 1>, ... with the same properties each, or one dict a message."""
     chosen = [entries] * count if isinstance(entries, dict) else list(entries) or [{}] * count
     return [(b"body%d" % (start + i), chosen[i]) for i in range(count)]
+
+
+def put_status(refusal: Refusal) -> str:
+    """The peer's PutMessageStatus for a refusal."""
+    return STATUS[BY_REASON[refusal.reason]].put_status
 
 
 FOUND = PullStatus.FOUND
