@@ -52,7 +52,7 @@ class StoreReader:
         """All topics by name: those of topics.json, and those that only have queue folders."""
         topics = dict(self._topics.topics())
         for name in _folders(self.paths.consume_queue):
-            if name not in topics and is_topic_name(name):
+            if name not in topics and is_topic_name(name) and self._has_queue_folder(name):
                 topics[name] = self._topic_of_folders(name)
         return topics
 
@@ -61,9 +61,12 @@ class StoreReader:
         found = self._topics.topics().get(name)
         if found is not None and is_topic_name(name):
             return found
-        if is_topic_name(name) and (self.paths.consume_queue / name).is_dir():
+        if is_topic_name(name) and self._has_queue_folder(name):
             return self._topic_of_folders(name)
         raise TopicNotFoundError(f"there is no topic {name}", topic=name)
+
+    def _has_queue_folder(self, name: str) -> bool:
+        return any(folder.isdecimal() for folder in _folders(self.paths.consume_queue / name))
 
     def _topic_of_folders(self, name: str) -> TopicConfig:
         """A topic that topics.json does not know counts as SimpleCQ (spec 1.7)."""

@@ -50,6 +50,8 @@ class QueueShard:
         """Take over at *mark*; where to build from."""
         self._mark = mark
         self._builders.clear()
+        if self._tombstones.refresh():
+            self._drop_dead_queues()
         return mark
 
     def truncate(self, physical_end: int) -> int:
@@ -79,8 +81,11 @@ class QueueShard:
             for queue in sorted(folder.glob("*/*")):
                 if not (queue.is_dir() and queue.name.isdigit()):
                     continue
-                if shard_of(queue.parent.name.encode(), int(queue.name), self._plan.shards) == self._shard:
+                if self._owns(queue.parent.name, int(queue.name)):
                     yield self._files(queue.parent.name, int(queue.name), batch), batch
+
+    def _owns(self, topic: str, queue_id: int) -> bool:
+        return shard_of(topic.encode(), queue_id, self._plan.shards) == self._shard
 
     def _files(self, topic: str, queue_id: int, batch: bool) -> MappedFileQueue:
         size = self._plan.batch_consume_queue_size if batch else self._plan.consume_queue_size
@@ -93,6 +98,7 @@ class QueueShard:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
         if self._tombstones.refresh():
             self._let_go_of_builders()
+            self._drop_dead_queues()
         own = part.requests
         if self._plan.multi_dispatch:
             own = own[own["owned"] != 0]
@@ -136,6 +142,14 @@ class QueueShard:
         self.flush(self.take_touched())
         self.close()
 
+    def _drop_dead_queues(self) -> None:
+        """Those of this shard: a rebuild would not make them, and without its attribute a broker takes them for others."""
+        for topic in self._tombstones.topics:
+            for folder in (self._plan.paths.consume_queue / topic, self._plan.paths.batch_consume_queue / topic):
+                for queue in folder.glob("*"):
+                    if queue.name.isdigit() and self._owns(topic, int(queue.name)):
+                        self._drop_dead_queue(topic, int(queue.name))
+
     def _drop_dead_queue(self, topic: str, queue_id: int) -> None:
         """Files that only hold units of before the topic was deleted go, of whatever type it was then."""
         dead_end = self._tombstones.dead_end(topic)
@@ -163,7 +177,7 @@ class QueueShard:
         self._drop_dead_queue(topic, queue_id)
         batch = self._is_batch(topic)
         if self._plan.paths.queue(topic, queue_id, batch=not batch).is_dir():
-            types = ("BatchCQ", "SimpleCQ") if batch else ("SimpleCQ", "BatchCQ")
+            types = ("SimpleCQ", "BatchCQ") if batch else ("BatchCQ", "SimpleCQ")  # by its folder, by topics.json
             raise CorruptStoreError(
                 f"The queue type of topic: {topic} should be {types[0]}, but is {types[1]}", topic=topic
             )
