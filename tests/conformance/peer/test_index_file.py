@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.built_store import java_hash
 from tests.builders import STORE_MS, properties, row_of_records
+from tests.built_store import java_hash
 from tests.conformance.format import vectors
 from tidemark.format import index_file
 from tidemark.format.check import Checker
