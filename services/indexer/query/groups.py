@@ -7,6 +7,8 @@ next one together, so a PUT costs no fsync of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import threading
 import time
@@ -17,13 +19,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tidemark.errors import StoreClosedError, StoreError, StoreLockedError
+from tidemark.errors import DiskFailedError, DiskFullError, StoreClosedError, StoreError, StoreLockedError
 from tidemark.store.lock import FolderLock
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.topics import load_config
 
 _SEPARATOR = "@"  # topic@group
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ConsumerOffset(NamedTuple):
@@ -58,7 +61,8 @@ class ConsumerOffsets:
         self._counter = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
-        self._own()
+        with contextlib.suppress(DiskFullError):  # it may still be read; a PUT tells
+            self._own()
 
     # -- who owns them --------------------------------------------------------------------------------------------
 
@@ -72,8 +76,10 @@ class ConsumerOffsets:
         try:
             self._storage.make_folder(self._paths.query)
             lock = self._lock or FolderLock(self._paths.query / "lock")
-        except OSError:  # a read-only directory
-            return
+        except OSError as error:
+            if error.errno in _FULL:
+                raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+            return  # a read-only directory
         self._lock = lock
         if lock.try_acquire():
             content = load_config(self._paths.consumer_offsets) or {}
@@ -125,7 +131,7 @@ class ConsumerOffsets:
     async def put(self, offset: ConsumerOffset) -> None:
         """Set one offset; durable when this returns.
 
-        raises StoreLockedError when another process owns them
+        raises StoreLockedError when another process owns them; DiskFullError, DiskFailedError: the offset before it holds
         """
         if not self.is_owner:
             await asyncio.to_thread(self._require_owner)
@@ -154,7 +160,7 @@ class ConsumerOffsets:
         try:
             self._save(table)
         except (OSError, StoreError) as error:
-            failure = error if isinstance(error, StoreError) else StoreClosedError(f"cannot be written: {error}")
+            failure = error if isinstance(error, StoreError) else DiskFailedError(f"cannot be written: {error}")
             for _, done in pending:
                 done.set_exception(failure)
             return

@@ -63,7 +63,9 @@ def test_nothing_goes_where_nothing_is_switched_on() -> None:
         ((*[None] * 12, 11), MOST_FILES),  # the others in the next run
     ],
 )
-def test_a_file_without_a_readable_record_is_as_old_as_the_next_one(ages_h: tuple[float | None, ...], count: int) -> None:
+def test_a_file_without_a_readable_record_is_as_old_as_the_next_one(
+    ages_h: tuple[float | None, ...], count: int
+) -> None:
     assert deleted(TEN_HOURS, *ages_h) == count
 
 
