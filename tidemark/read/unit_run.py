@@ -26,7 +26,7 @@ UnitArray = NDArray[np.void]
 
 
 class UnitsGoneError(OffsetTooSmallError):
-    """Units within the bounds that the caller looked up have expired meanwhile. Whoever looks again finds other ones."""
+    """Units within the bounds that the caller looked up have expired meanwhile: look again, and there are others."""
 
 
 class VisibleUnits(NamedTuple):

@@ -108,16 +108,15 @@ class ExpiringBetween:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         real = StoreReader.bounds
+        self.done = False
 
         def bounds(store: StoreReader, queue: QueueReader, watermark: Watermark) -> QueueBounds:
             seen = real(store, queue, watermark)
             if not self.done:
                 self.done = True
-                self.log_min = expire(root, 4)
+                expire(root, 4)
             return seen
 
-        self.done = False
-        self.log_min = 0
         monkeypatch.setattr(StoreReader, "bounds", bounds)
 
 
@@ -186,7 +185,7 @@ def test_the_earliest_time_is_the_minimums(
     late: bool,
 ) -> None:
     """A time of deleted messages is answered by the first one that is there; never an error meanwhile."""
-    arguments = {"time": 0, "boundary": boundary, "semantics": semantics}
+    arguments: dict[str, str | int] = {"time": 0, "boundary": boundary, "semantics": semantics}
     if late:
         ExpiringBetween(root, monkeypatch)
         meanwhile = client.get(f"/v1/topics/{topic}/queues/0/offset", params=arguments)
