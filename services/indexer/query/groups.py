@@ -7,6 +7,8 @@ next one together, so a PUT costs no fsync of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import threading
 import time
@@ -14,12 +16,14 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from tidemark.errors import StoreClosedError, StoreError, StoreLockedError
+from tidemark.errors import DiskFailedError, DiskFullError, StoreClosedError, StoreError, StoreLockedError
 from tidemark.store.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.lock import FolderLock
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 from tidemark.store.topics import load_config, save_config
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ConsumerOffset(NamedTuple):
@@ -45,7 +49,8 @@ class ConsumerOffsets:
         self._counter = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
-        self._own()
+        with contextlib.suppress(DiskFullError):  # it may still be read; a PUT tells
+            self._own()
 
     # -- who owns them --------------------------------------------------------------------------------------------
 
@@ -59,8 +64,10 @@ class ConsumerOffsets:
         try:
             self._storage.make_folder(self._paths.query)
             lock = self._lock or FolderLock(self._paths.query / "lock")
-        except OSError:  # a read-only directory
-            return
+        except OSError as error:
+            if error.errno in _FULL:
+                raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+            return  # a read-only directory
         self._lock = lock
         if lock.try_acquire():
             self._table = load_consumer_offsets(self._paths.consumer_offsets)
@@ -112,7 +119,7 @@ class ConsumerOffsets:
     async def put(self, offset: ConsumerOffset) -> None:
         """Set one offset; durable when this returns.
 
-        raises StoreLockedError when another process owns them
+        raises StoreLockedError when another process owns them, DiskFullError or DiskFailedError; the one before it holds
         """
         if not self.is_owner:
             await asyncio.to_thread(self._require_owner)
@@ -141,7 +148,7 @@ class ConsumerOffsets:
         try:
             self._save(table)
         except (OSError, StoreError) as error:
-            failure = error if isinstance(error, StoreError) else StoreClosedError(f"cannot be written: {error}")
+            failure = error if isinstance(error, StoreError) else DiskFailedError(f"cannot be written: {error}")
             for _, done in pending:
                 done.set_exception(failure)
             return
