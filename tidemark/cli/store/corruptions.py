@@ -31,7 +31,9 @@ def corruptions(
         require_known_format(paths)
         entries = read_ledger(paths.indexer)
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps({"total": len(entries), "corruptions": entries}, option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.write(
+            orjson.dumps({"total": len(entries), "corruptions": entries}, option=orjson.OPT_APPEND_NEWLINE)
+        )
     elif entries:
         table = Table("physical offset", "bytes", "reason", "topic", "queue", "queue offset", "found")
         for entry in entries:
