@@ -19,6 +19,7 @@ from tidemark.format.primitives import java_abs, java_hash
 
 DEFAULT_SLOTS = 5_000_000
 DEFAULT_ENTRIES = 20_000_000
+ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
 HEADER = np.dtype(
     [  # RocketMQ: IndexHeader
@@ -57,6 +58,12 @@ class Header(NamedTuple):
 def file_size(slots: int, entries: int) -> int:
     """Bytes of an index file."""
     return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * entries
+
+
+def slots_of_size(size: int) -> int | None:
+    """Slots of an index file of *size* bytes, if it has RocketMQ's proportion of entries to slots; else None."""
+    slots, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)
+    return slots if rest == 0 and slots > 0 else None
 
 
 def entry_at(slots: int, number: int) -> int:

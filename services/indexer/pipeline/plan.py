@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, slots_of_size
 from tidemark.index.key_index import index_files
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
@@ -16,7 +16,6 @@ from tidemark.store.paths import StorePaths
 from .config import PipelineSettings
 
 _DEFAULT_SEGMENT_SIZE = 1 << 30
-ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,7 @@ def _slots_on_disk(folder: Path) -> int | None:
     size = next((size for path in index_files(folder) if (size := path.stat().st_size)), None)
     if size is None:
         return None
-    slots, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)
-    return slots if rest == 0 else None
+    return slots_of_size(size)
 
 
 def _first_size(folder: Path) -> int | None:

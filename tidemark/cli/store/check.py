@@ -10,9 +10,9 @@ from typing import Annotated
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from tidemark.cli.store.outcome import ExitStatus, errors_told
+from tidemark.cli.store.progress import byte_progress
 from tidemark.errors import ArgumentIllegalError
 from tidemark.index.check.findings import Finding, Scope
 from tidemark.store.format_file import require_known_format
@@ -45,7 +45,7 @@ def check(
         if not paths.commit_log.is_dir():
             raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
         scope = _within(whole_store(paths), start, end)
-        with _progress(quiet=as_json) as progress:
+        with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
             task = progress.add_task("checking", total=None)
             report = check_store(
                 paths,
@@ -76,19 +76,6 @@ def _within(scope: Scope, start: int | None, end: int | None) -> Scope:
     if part.end is not None and part.end <= part.start:
         raise ArgumentIllegalError(f"nothing lies between {part.start} and {part.end}", argument="--to")
     return part
-
-
-def _progress(*, quiet: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=quiet or not sys.stderr.isatty(),
-    )
 
 
 def _show(console: Console, found: list[Finding], style: str) -> None:

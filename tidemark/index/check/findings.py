@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import enum
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -125,10 +125,6 @@ class Scope:
     is_clean: bool = True
     is_ours: bool = False
     is_range: bool = False
-
-    def beginning_at(self, start: int) -> Scope:
-        """The same, from *start* on."""
-        return replace(self, start=start)
 
 
 class Report:

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format import index_file
-from tidemark.format.index_file import ENTRY, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, Header, entry_at
-
-ENTRIES_A_SLOT = index_file.DEFAULT_ENTRIES // index_file.DEFAULT_SLOTS
+from tidemark.format.index_file import ENTRY, ENTRY_SIZE, HEADER_SIZE, Header, entry_at
 
 
 class SeenIndexFile:
@@ -24,8 +22,7 @@ class SeenIndexFile:
         self._bytes = np.asarray(np.memmap(path, np.uint8, "r"))
         size = self._bytes.size
         if slots is None:
-            count, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)
-            slots = count if rest == 0 and count > 0 else None
+            slots = index_file.slots_of_size(size)
         is_right = slots is not None and size > entry_at(slots, 1) and (size - entry_at(slots, 0)) % ENTRY_SIZE == 0
         self.slots = slots if is_right else None
         header = index_file.decode_header(self._bytes[:HEADER_SIZE].tobytes()) if size >= HEADER_SIZE else Header()

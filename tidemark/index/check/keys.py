@@ -18,7 +18,7 @@ from tidemark.index.log_walk import LogPart
 from tidemark.store.paths import StorePaths
 
 _LARGEST_DIFFERENCE = (1 << 31) - 1
-_IN_PLACE = 10  # when at most one key in so many is wrong, entries were changed in place, and none is missing
+_IN_PLACE = 10  # when at most one key in so many is wrong, and the last is right, none is missing or too many
 
 
 class _Keys(NamedTuple):
@@ -84,7 +84,7 @@ class KeyChecks:
         there = self._row.next(len(hashes))
         if len(there) == len(hashes):
             wrong = (there.hashes != keys.hashes) | (there.physical_offsets != keys.physical_offsets)
-            if np.count_nonzero(wrong) * _IN_PLACE <= len(hashes):
+            if not wrong[-1] and np.count_nonzero(wrong) * _IN_PLACE <= len(hashes):
                 self._take_in_place(keys, there, wrong)
                 self._row.advance(len(hashes))
                 self._finish_part(keys)

@@ -7,6 +7,7 @@ store is told by its caller, as a Scope; `tidemark.index.check.scope` tells it f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from tidemark.index.check.small_files import (
     check_next_offsets,
     check_small_files,
 )
-from tidemark.index.log_walk import LogPart, LogWalk
+from tidemark.index.log_walk import Damage, LogPart, LogWalk
 from tidemark.store.next_offsets import load_next_offsets
 from tidemark.store.paths import StorePaths
 
@@ -80,7 +81,7 @@ def check_store(
     check_small_files(paths, report)
     saved = load_next_offsets(paths.next_offsets)
     log = SeenFiles(paths.commit_log, common_size(paths.commit_log) or _DEFAULT_FILE_SIZE)
-    scope = scope.beginning_at(_first_record(log, scope.start))
+    scope = _at_records(log, scope)
     queues = QueueChecks(paths, scope, report, position=None if saved is None else saved.position)
     keys = KeyChecks(paths, scope, report, slots=index_slots) if with_index else None
     limit = log.capacity_end if scope.end is None else scope.end
@@ -109,23 +110,41 @@ def check_store(
     return CheckReport(report.findings, report.notes, scope.start, end, records)
 
 
-def _first_record(log: SeenFiles, start: int) -> int:
-    """Where the first record at or behind *start* begins."""
-    at = max(start, log.min_offset)
-    while at % log.file_size and log.covers(at):
-        window = np.frombuffer(bytearray(log.read(at, 2 * _WINDOW_SIZE)), np.uint8)
-        file_end = log.file_start(at) + log.file_size - at
-        found = find_next_record(window, base_offset=at, file_end=file_end)
-        if found is not None:
-            return at + found
-        at += min(_WINDOW_SIZE, file_end)
-    return at
+def _at_records(log: SeenFiles, scope: Scope) -> Scope:
+    """The same scope, from a record's edge to a record's edge: whole records, those that begin within it."""
+    start = _first_record(log, max(scope.start, log.min_offset))
+    end = scope.end if scope.end is None or not scope.is_range else _first_record(log, scope.end)
+    return replace(scope, start=start, end=end)
+
+
+def _first_record(log: SeenFiles, at: int) -> int:
+    """Where the first record at or behind *at* begins: told by the records before it in its file.
+
+    Behind damage, where the next one begins that is whole and right.
+    """
+    if at % log.file_size == 0 or not log.covers(at):
+        return at
+    walk = LogWalk(log, log.file_start(at), Checker(crc=Crc.OFF))
+    for _ in walk.parts(limit=at, floor=0):
+        pass
+    file_end = log.file_start(at) + log.file_size
+    for place in (walk.position, at):
+        window = np.frombuffer(bytearray(log.read(place, _WINDOW_SIZE)), np.uint8)
+        found = Checker(crc=Crc.OFF, max_rows=1).check(window, base_offset=place, file_end=file_end - place)
+        if found.records and place + found.end_at >= at:
+            return place if place >= at else place + found.end_at
+    next_record = find_next_record(window, base_offset=at, file_end=file_end - at)
+    return file_end if next_record is None else at + next_record
 
 
 def _walk(log: SeenFiles, scope: Scope, limit: int) -> Iterator[LogPart]:
     """The log's parts, ending where its records do: above the floor a wrong body is a torn one, too."""
     walk = LogWalk(log, scope.start, Checker(crc=Crc.MARKS))
     for part in walk.parts(limit=limit, floor=scope.floor):
+        if part.damages and _is_log_over(log, part.damages[-1]):
+            place = part.damages[-1].physical_offset
+            yield part._replace(damages=part.damages[:-1], end_offset=place)
+            return
         rows = part.requests
         torn = np.flatnonzero((rows["fault"] != Fault.NONE) & (rows["physical_offset"] >= scope.floor))
         if torn.size:
@@ -135,6 +154,11 @@ def _walk(log: SeenFiles, scope: Scope, limit: int) -> Iterator[LogPart]:
         yield part
 
 
+def _is_log_over(log: SeenFiles, damage: Damage) -> bool:
+    """Whether nothing follows: then the log ends too early for what was committed, and no record is damaged."""
+    return damage.reason == Fault.MAGIC.name and _next_data(log, damage.physical_offset) is None
+
+
 def _tell_damages(part: LogPart, report: Report) -> None:
     for place, size, reason in part.damages:
         report.find_damage(reason, _DAMAGE_TEXTS[reason], physical_offset=place, size=size)
@@ -142,11 +166,17 @@ def _tell_damages(part: LogPart, report: Report) -> None:
 
 def _look_behind(log: SeenFiles, end: int, report: Report) -> None:
     """Tell bytes behind the log's end that are not zero: what a crash has left of a record, or older ones."""
-    for first, stop in log.data_stretches(end):
+    place = _next_data(log, end)
+    if place is not None:
+        text = f"behind the log's end lie bytes that are no record, from {place} on: the next start drops them"
+        report.note(Note.TORN_TAIL, text, physical_offset=end)
+
+
+def _next_data(log: SeenFiles, offset: int) -> int | None:
+    """Where the first byte other than zero lies at or behind *offset*; None where there is none."""
+    for first, stop in log.data_stretches(offset):
         for at in range(first, stop, _WINDOW_SIZE):
             data = np.frombuffer(log.read_all(at, min(_WINDOW_SIZE, stop - at)), np.uint8)
             if data.any():
-                place = at + int(np.flatnonzero(data)[0])
-                text = f"behind the log's end lie bytes that are no record, from {place} on: the next start drops them"
-                report.note(Note.TORN_TAIL, text, physical_offset=end)
-                return
+                return at + int(np.flatnonzero(data)[0])
+    return None
