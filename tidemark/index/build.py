@@ -13,6 +13,7 @@ import numpy as np
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.format.dispatch_request import RequestArray
 from tidemark.format.record import MIN_RECORD_SIZE
+from tidemark.index.consume_queue_ext import ConsumeQueueExt, last_address
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
@@ -35,18 +36,23 @@ class QueueBuilder(Protocol):
 
     files: MappedFileQueue
     touched: set[int]  # starts of files written since the owner cleared it
+    ext: ConsumeQueueExt | None
 
     def build(self, requests: RequestArray) -> list[Oddity]:
         """Write the units of *requests*, which follow everything built before in physical order."""
 
 
 class ConsumeQueueBuilder:
-    """Builds a ConsumeQueue: unit n at byte 20 n."""
+    """Builds a ConsumeQueue: unit n at byte 20 n. ext: the extension that gets the tag codes, where one is wanted."""
 
-    def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
+    def __init__(self, files: MappedFileQueue, *, mark: int, ext: ConsumeQueueExt | None = None) -> None:
         self.files = files
         self.touched: set[int] = set()
-        self._next: int | None = find_simple_end(files, mark) // UNIT_SIZE if files.starts else None
+        self.ext = ext
+        end = find_simple_end(files, mark)
+        self._next: int | None = end // UNIT_SIZE if files.starts else None
+        if ext is not None:
+            ext.go_on_behind(last_address(files, end))
 
     def build(self, requests: RequestArray) -> list[Oddity]:
         offsets = requests["queue_offset"]
@@ -105,10 +111,11 @@ class ConsumeQueueBuilder:
 
     def _append(self, requests: RequestArray) -> None:
         assert self._next is not None
+        tags_codes = requests["tags_code"]
+        if self.ext is not None:
+            tags_codes = self.ext.append(tags_codes=tags_codes, store_timestamps=requests["store_timestamp"])
         units = consume_queue.encode_units(
-            physical_offset=requests["physical_offset"],
-            message_size=requests["message_size"],
-            tags_code=requests["tags_code"],
+            physical_offset=requests["physical_offset"], message_size=requests["message_size"], tags_code=tags_codes
         )
         self._write(self._next, units)
         self._next += len(requests)
@@ -123,6 +130,7 @@ class BatchConsumeQueueBuilder:
     def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
         self.files = files
         self.touched: set[int] = set()
+        self.ext: ConsumeQueueExt | None = None
         self._end = find_batch_end(files, mark)
 
     def build(self, requests: RequestArray) -> list[Oddity]:

@@ -8,9 +8,10 @@ from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc, shard_of
 from tidemark.format.dispatch_request import Fault, RequestArray
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, Oddity, QueueBuilder
+from tidemark.index.consume_queue_ext import ConsumeQueueExt
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.index.ledger import Ledger
-from tidemark.index.light_queues import light_runs
+from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
 from tidemark.index.log_walk import LogPart
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -53,19 +54,24 @@ class QueueShard:
     def truncate(self, physical_end: int) -> int:
         """Drop this shard's units at or above *physical_end*; where to build from."""
         self._builders.clear()
-        for files, batch in self._all_queues():
-            truncate_queue(files, physical_end, batch=batch)
+        for topic, queue_id, batch in self._all_queues():
+            files = self._files(topic, queue_id, batch)
+            ext = None if batch else self._plan.existing_ext(topic, queue_id, self._storage)
+            truncate_queue(files, physical_end, batch=batch, ext=ext)
             files.close()
+            if ext is not None:
+                ext.close()
         return physical_end
 
-    def _all_queues(self) -> Iterator[tuple[MappedFileQueue, bool]]:
+    def _all_queues(self) -> Iterator[tuple[str, int, bool]]:
+        """(topic, queue id, whether it is a BatchConsumeQueue) of each queue of this shard that has a folder."""
         paths = self._plan.paths
         for folder, batch in ((paths.consume_queue, False), (paths.batch_consume_queue, True)):
             for queue in sorted(folder.glob("*/*")):
                 if not (queue.is_dir() and queue.name.isdigit()):
                     continue
                 if shard_of(queue.parent.name.encode(), int(queue.name), self._plan.shards) == self._shard:
-                    yield self._files(queue.parent.name, int(queue.name), batch), batch
+                    yield queue.parent.name, int(queue.name), batch
 
     def _files(self, topic: str, queue_id: int, batch: bool) -> MappedFileQueue:
         size = self._plan.batch_consume_queue_size if batch else self._plan.consume_queue_size
@@ -155,7 +161,9 @@ class QueueShard:
         files = self._files(topic, queue_id, batch)
         if batch:
             return BatchConsumeQueueBuilder(files, mark=self._mark)
-        return ConsumeQueueBuilder(files, mark=self._mark)
+        has_ext = self._plan.consume_queue_ext and not topic.startswith(LIGHT_PREFIX)  # a broker's have plain codes
+        ext = ConsumeQueueExt(self._plan.open_ext(topic, queue_id, self._storage)) if has_ext else None
+        return ConsumeQueueBuilder(files, mark=self._mark, ext=ext)
 
     # -- what is wrong ----------------------------------------------------------------------------------------------
 
@@ -205,8 +213,10 @@ class QueueShard:
         """Files written since the last call; the caller flushes them."""
         touched: list[tuple[MappedFileQueue, int]] = []
         for builder in self._builders.values():
-            touched.extend((builder.files, start) for start in builder.touched)
-            builder.touched.clear()
+            for part in (builder.ext, builder):
+                if part is not None:
+                    touched.extend((part.files, start) for start in part.touched)
+                    part.touched.clear()
         return touched
 
     @staticmethod
@@ -219,4 +229,6 @@ class QueueShard:
         """Close all files."""
         for builder in self._builders.values():
             builder.files.close()
+            if builder.ext is not None:
+                builder.ext.files.close()
         self._builders.clear()

@@ -78,6 +78,41 @@ def test_light_queues_are_built_only_where_they_are_wanted(golden_store: GoldenS
     assert queue_files(root) == {path: data for path, data in theirs.items() if "%LMQ%" not in path}
 
 
+def ext_files(root: Path) -> dict[str, bytes]:
+    """Every file of an extension by its path."""
+    paths = sorted(path for path in (root / "consumequeue_ext").rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("chunk_size_bytes", [4096, 8 << 20])
+def test_rebuilt_extension_equals_the_brokers(golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int) -> None:
+    """Units of the extension, and the addresses that queue units hold; building over them again changes no byte."""
+    theirs = golden_store("extension/store")
+    root = without_derived(theirs, tmp_path / "store")
+    shutil.rmtree(root / "consumequeue_ext")
+    wanted = SIZES | {"enable_consume_queue_ext": True, "consume_queue_ext_file_size_bytes": 840}
+    build(plan_of(root, chunk_size_bytes=chunk_size_bytes, **wanted))
+    assert (queue_files(root), ext_files(root)) == (queue_files(theirs), ext_files(theirs))
+    shutil.rmtree(root / "tidemark")
+    build(plan_of(root, chunk_size_bytes=chunk_size_bytes, **wanted))
+    assert (queue_files(root), ext_files(root)) == (queue_files(theirs), ext_files(theirs))
+
+
+def test_an_extension_that_is_not_wanted_is_left_alone(golden_store: GoldenStore, tmp_path: Path) -> None:
+    """By default units get plain codes, which every reader takes as well."""
+    theirs = golden_store("extension/store")
+    root = Path(shutil.copytree(theirs, tmp_path / "store"))
+    build(plan_of(root, **SIZES))
+    assert ext_files(root) == ext_files(theirs)
+    codes = {
+        data[at + 12 : at + 16]
+        for path, data in queue_files(root).items()
+        for at in range(0, len(data), 20)
+        if path.startswith("consumequeue/") and any(data[at : at + 20])
+    }
+    assert codes <= {bytes(4), b"\xff" * 4}
+
+
 @pytest.fixture(scope="module", params=sorted(SETTINGS))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
