@@ -19,6 +19,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 
 UNIT_SIZE = consume_queue.UNIT_SIZE
 _BLANKS_A_WRITE = 50_000
+_GREATEST_PLACE = (1 << 63) - 1
 
 
 class Oddity(NamedTuple):
@@ -67,14 +68,17 @@ class ConsumeQueueBuilder:
     def _build_run(self, run: RequestArray) -> list[Oddity]:
         """One dense run: append it, after a hole or at a restart too; or leave out what is there already."""
         first = int(run["queue_offset"][0])
+        odd = run[0]
+        place = (int(odd["physical_offset"]), int(odd["message_size"]))
         if self._next is None:
+            if not 0 <= first <= (_GREATEST_PLACE - self.files.file_size) // UNIT_SIZE:  # no file can hold it
+                rest = run[run["queue_offset"] >= 0] if first < 0 else run[:0]
+                return [Oddity(*place, "QUEUE_OFFSET", first), *(self._build_run(rest) if len(rest) else [])]
             self._begin(first)
         assert self._next is not None
         if first == self._next:
             self._append(run)
             return []
-        odd = run[0]
-        place = (int(odd["physical_offset"]), int(odd["message_size"]))
         if first > self._next:
             if not self._is_plausible_hole(first, int(odd["physical_offset"])):
                 return [Oddity(*place, "QUEUE_OFFSET", first)]

@@ -79,8 +79,10 @@ class QueueShard:
 
     def apply(self, part: LogPart) -> int:
         """Build everything of *part*; returns how many records."""
-        if self._shard == 0:  # one shard tells about places that cannot be decoded
-            for damage in part.damages:
+        for (
+            damage
+        ) in part.damages:  # one shard tells about places that cannot be decoded; properties only the owner reads
+            if self._shard == 0 or damage.reason == Fault.NUMBER.name:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
         if self._tombstones.refresh():
             self._let_go_of_builders()

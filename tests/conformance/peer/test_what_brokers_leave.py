@@ -122,7 +122,7 @@ def test_own2_wrong_sizes_and_stray_files_among_a_queues_are_refused(root: Path)
 
 
 def test_own2_what_else_a_broker_leaves_is_left_alone(root: Path) -> None:
-    """Timer, transactions, controller, metadata, backups: byte for byte as they were. A backup stands in for its file."""
+    """Timer, controller, metadata, backups: byte for byte as they were. A backup stands in for its file."""
     for name, content in LEFT_BEHIND.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)

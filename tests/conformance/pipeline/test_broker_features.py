@@ -16,7 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.builders import wire_batch
 from tests.conftest import GOLDEN
+from tests.integration.writer.harness import RunningWriter
 from tests.pipeline_runs import build, plan_of, queue_files, without_derived
 from tests.query_server import serve_query
 from tidemark.index.ledger import read_ledger
@@ -111,6 +113,32 @@ def test_an_extension_that_is_not_wanted_is_left_alone(golden_store: GoldenStore
         if path.startswith("consumequeue/") and any(data[at : at + 20])
     }
     assert codes <= {bytes(4), b"\xff" * 4}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_the_writer_goes_on_where_the_broker_ended(golden_store: GoldenStore, tmp_path: Path, name: str) -> None:
+    """It recovers over V2 magic, IPv6 hosts and CRCs; numbering goes on, and no byte below the old end changes."""
+    root = Path(shutil.copytree(golden_store(f"{name}/store"), tmp_path / "store"))
+    lines = expected(name)
+    ends = [line["physicalOffset"] + line["size"] for line in lines if "size" in line and line["topic"] != "Compacted"]
+    folders = [root / folder for folder in SETTINGS[name].get("commit_log_paths", "commitlog").split(",")]
+
+    def log() -> bytes:
+        paths = sorted((path for folder in folders for path in folder.iterdir()), key=lambda path: path.name)
+        return b"".join(path.read_bytes() for path in paths)
+
+    before = log()
+    paths = {"commit_log_paths": SETTINGS[name].get("commit_log_paths", "")}
+    with RunningWriter(root, commit_log_segment_size_bytes=16_384, **paths) as writer:
+        info = writer.info()
+        assert info.recovered_end_offset >= max(ends)
+        kept = info.recovered_end_offset - info.min_physical_offset
+        for line in lines:
+            if line["kind"] == "queue" and not line["topic"].startswith("%"):
+                answer = writer.append(line["topic"], wire_batch((b"x", b"", 0)), queue_id=line["queueId"])
+                assert answer.queue_offset == line["max"], line
+    assert log()[:kept] == before[:kept]
 
 
 @pytest.fixture(scope="module", params=sorted(SETTINGS))
