@@ -154,7 +154,7 @@ class _Pull:
         """Which units are to be read: by tag where the unit's code tells it."""
         wanted = units["message_size"] != consume_queue.PRE_BLANK_SIZE
         if self._request.tags is not None and not self._queue.is_batch:
-            wanted &= self._request.tags.matches_code(units["tags_code"].astype(np.int64))
+            wanted &= self._request.tags.matches_code(self._queue.tags_codes(units))
         return np.flatnonzero(wanted)
 
     def _within_limits(

@@ -85,7 +85,7 @@ def _choose(
     units = queue.run.read(number, end - number)
     passes = np.ones(len(units), np.bool_)
     if request.tags is not None:
-        passes = request.tags.matches_code(units["tags_code"].astype(np.int64))
+        passes = request.tags.matches_code(queue.tags_codes(units))
     rows = zip(
         units["physical_offset"].tolist(),
         units["message_size"].tolist(),

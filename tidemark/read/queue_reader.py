@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.message import MessageArray
+from tidemark.read.ext_reader import ExtReader
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 
@@ -28,13 +29,14 @@ class QueueBounds(NamedTuple):
 
 
 class QueueReader:
-    """Reads one queue."""
+    """Reads one queue. ext: folder of its extension."""
 
-    def __init__(self, folder: Path, *, topic: str, queue_id: int, batch: bool) -> None:
+    def __init__(self, folder: Path, *, topic: str, queue_id: int, batch: bool, ext: Path | None = None) -> None:
         self.topic = topic
         self.queue_id = queue_id
         self.is_batch = batch
         self.run = UnitRun(folder, batch=batch)
+        self._ext = ExtReader(ext) if ext is not None else None
         # what its records must say: b"" for anything
         self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
 
@@ -83,6 +85,11 @@ class QueueReader:
         unit = self.run.unit(number)
         base = int(unit["base_offset"])
         return range(base, base + int(unit["batch_size"]))
+
+    def tags_codes(self, units: UnitArray) -> NDArray[np.int64]:
+        """Tag code of each of *units*; an address where the extension has none for it."""
+        codes = units["tags_code"].astype(np.int64)
+        return codes if self._ext is None else self._ext.resolve(codes)
 
     def message_counts(self, units: UnitArray) -> NDArray[np.int64]:
         """Messages of each of *units*."""

@@ -91,7 +91,8 @@ class StoreReader:
                 raise QueueIllegalError(
                     f"topic {topic_name} has no queue {queue_id}", topic=topic_name, queue_id=queue_id
                 )
-            found = QueueReader(folder, topic=topic_name, queue_id=queue_id, batch=topic.is_batch)
+            ext = None if topic.is_batch else self.paths.queue_ext(topic_name, queue_id)
+            found = QueueReader(folder, topic=topic_name, queue_id=queue_id, batch=topic.is_batch, ext=ext)
             self._queues[key] = found
         return found
 

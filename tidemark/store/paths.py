@@ -37,6 +37,10 @@ class StorePaths:
         return self.root / "consumequeue"
 
     @property
+    def consume_queue_ext(self) -> Path:
+        return self.root / "consumequeue_ext"
+
+    @property
     def batch_consume_queue(self) -> Path:
         return self.root / "batchconsumequeue"
 
@@ -106,6 +110,10 @@ class StorePaths:
     @property
     def marks(self) -> Path:
         return self.indexer / "marks"
+
+    def queue_ext(self, topic: str, queue_id: int) -> Path:
+        """Folder of the extension of one ConsumeQueue; ValueError as `queue`."""
+        return self.consume_queue_ext / self.queue(topic, queue_id, batch=False).relative_to(self.consume_queue)
 
     def queue(self, topic: str, queue_id: int, *, batch: bool) -> Path:
         """Folder of one queue's files; ValueError for a topic that cannot be a folder."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tidemark.errors import StoreContradictionError
 from tidemark.index.broker_trust import give_trust, last_store_timestamp, mark_running, withdraw_trust
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.truncate import truncate_queue
@@ -64,6 +65,7 @@ def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
 
 def prepare(plan: EpochPlan, storage: Storage) -> None:
     """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
+    _require_queue_files(plan)
     held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.tasks)]
     for lock in held:
         lock.acquire()
@@ -83,6 +85,13 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
     finally:
         for lock in held:
             lock.release()
+
+
+def _require_queue_files(plan: EpochPlan) -> None:
+    """StoreContradictionError when a broker keeps its queues in RocksDB: files among the database's help nobody."""
+    sign = plan.paths.consume_queue / "CURRENT"
+    if sign.exists():
+        raise StoreContradictionError("consumequeue/ is a RocksDB database (a broker's storeType)", path=str(sign))
 
 
 def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: bool) -> None:
@@ -136,5 +145,6 @@ def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) ->
         for queue in sorted(folder.glob("*/*")):
             if queue.is_dir() and queue.name.isdigit():
                 files = MappedFileQueue(queue, size, storage)
-                truncate_queue(files, physical_end, batch=batch)
+                ext = None if batch else plan.existing_ext(queue.parent.name, int(queue.name), storage)
+                truncate_queue(files, physical_end, batch=batch, ext=ext)
                 files.close()

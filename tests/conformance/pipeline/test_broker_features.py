@@ -16,7 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.builders import wire_batch
 from tests.conftest import GOLDEN
+from tests.integration.writer.harness import RunningWriter
 from tests.pipeline_runs import build, plan_of, queue_files, without_derived
 from tests.query_server import serve_query
 from tidemark.index.ledger import read_ledger
@@ -76,6 +78,67 @@ def test_light_queues_are_built_only_where_they_are_wanted(golden_store: GoldenS
     build(plan_of(root, **SETTINGS["light"] | {"enable_multi_dispatch": False}))
     theirs = queue_files(golden_store("light/store"))
     assert queue_files(root) == {path: data for path, data in theirs.items() if "%LMQ%" not in path}
+
+
+def ext_files(root: Path) -> dict[str, bytes]:
+    """Every file of an extension by its path."""
+    paths = sorted(path for path in (root / "consumequeue_ext").rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("chunk_size_bytes", [4096, 8 << 20])
+def test_rebuilt_extension_equals_the_brokers(golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int) -> None:
+    """Units of the extension, and the addresses that queue units hold; building over them again changes no byte."""
+    theirs = golden_store("extension/store")
+    root = without_derived(theirs, tmp_path / "store")
+    shutil.rmtree(root / "consumequeue_ext")
+    wanted = SIZES | {"enable_consume_queue_ext": True, "consume_queue_ext_file_size_bytes": 840}
+    build(plan_of(root, chunk_size_bytes=chunk_size_bytes, **wanted))
+    assert (queue_files(root), ext_files(root)) == (queue_files(theirs), ext_files(theirs))
+    shutil.rmtree(root / "tidemark")
+    build(plan_of(root, chunk_size_bytes=chunk_size_bytes, **wanted))
+    assert (queue_files(root), ext_files(root)) == (queue_files(theirs), ext_files(theirs))
+
+
+def test_an_extension_that_is_not_wanted_is_left_alone(golden_store: GoldenStore, tmp_path: Path) -> None:
+    """By default units get plain codes, which every reader takes as well."""
+    theirs = golden_store("extension/store")
+    root = Path(shutil.copytree(theirs, tmp_path / "store"))
+    build(plan_of(root, **SIZES))
+    assert ext_files(root) == ext_files(theirs)
+    codes = {
+        data[at + 12 : at + 16]
+        for path, data in queue_files(root).items()
+        for at in range(0, len(data), 20)
+        if path.startswith("consumequeue/") and any(data[at : at + 20])
+    }
+    assert codes <= {bytes(4), b"\xff" * 4}
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_the_writer_goes_on_where_the_broker_ended(golden_store: GoldenStore, tmp_path: Path, name: str) -> None:
+    """It recovers over V2 magic, IPv6 hosts and CRCs; numbering goes on, and no byte below the old end changes."""
+    root = Path(shutil.copytree(golden_store(f"{name}/store"), tmp_path / "store"))
+    lines = expected(name)
+    ends = [line["physicalOffset"] + line["size"] for line in lines if "size" in line and line["topic"] != "Compacted"]
+    folders = [root / folder for folder in SETTINGS[name].get("commit_log_paths", "commitlog").split(",")]
+
+    def log() -> bytes:
+        paths = sorted((path for folder in folders for path in folder.iterdir()), key=lambda path: path.name)
+        return b"".join(path.read_bytes() for path in paths)
+
+    before = log()
+    paths = {"commit_log_paths": SETTINGS[name].get("commit_log_paths", "")}
+    with RunningWriter(root, commit_log_segment_size_bytes=16_384, **paths) as writer:
+        info = writer.info()
+        assert info.recovered_end_offset >= max(ends)
+        kept = info.recovered_end_offset - info.min_physical_offset
+        for line in lines:
+            if line["kind"] == "queue" and not line["topic"].startswith("%"):
+                answer = writer.append(line["topic"], wire_batch((b"x", b"", 0)), queue_id=line["queueId"])
+                assert answer.queue_offset == line["max"], line
+    assert log()[:kept] == before[:kept]
 
 
 @pytest.fixture(scope="module", params=sorted(SETTINGS))
