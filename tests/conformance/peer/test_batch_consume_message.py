@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.peer.message_store import FOUND, MessageStore, numbered, record_count, rows_of
+from tests.conformance.peer.message_store import FOUND, MessageStore, record_count, rows_of
 from tests.query_server import serve_query
 from tidemark.format.properties import decode_properties
 from tidemark.read.pull import PullResult, PullStatus
