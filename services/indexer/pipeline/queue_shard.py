@@ -162,7 +162,7 @@ class QueueShard:
         self.close()
 
     def _drop_dead_queues(self) -> None:
-        """Those of this shard: a rebuild would not make them, and without its attribute a broker takes them for others."""
+        """Those of this shard: a rebuild would not make them, and a broker would not know their type any more."""
         for topic in self._tombstones.topics:
             for folder in (self._plan.paths.consume_queue / topic, self._plan.paths.batch_consume_queue / topic):
                 for queue in folder.glob("*"):
