@@ -22,6 +22,11 @@ class _OpenFile:
     def __init__(self, path: Path) -> None:
         self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the name has gone, or is another file's by now."""
+        return os.fstat(self.descriptor).st_nlink == 0
+
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # bound: `os` may be gone at exit
         if hasattr(self, "descriptor"):
             close(self.descriptor)
@@ -32,6 +37,11 @@ class Listing(NamedTuple):
 
     starts: tuple[int, ...] = ()
     file_size: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where the last file ends; 0 without files."""
+        return self.starts[-1] + self.file_size if self.starts else 0
 
 
 class FileRun:
@@ -97,7 +107,8 @@ class FileRun:
     def _opened(self, start: int) -> _OpenFile:
         """FileNotFoundError when it is gone."""
         found = self._open.get(start)
-        if found is None:
+        if found is None or found.is_deleted:
+            self._open.pop(start, None)
             found = self._open[start] = _OpenFile(self.folder / file_name(start))
         return found
 

@@ -8,6 +8,8 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tidemark.store.paths import require_outside
+
 
 class QuerySettings(BaseSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
@@ -21,6 +23,9 @@ class QuerySettings(BaseSettings):
     )
 
     store_root: Path = Field(Path("data"), description="the store's directory")
+    state_root: Path | None = Field(
+        None, description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
+    )
     query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free one")
     store_name: str = Field(
         "tidemark-0", min_length=1, max_length=255, description="a broker name; part of every answer"
@@ -58,6 +63,10 @@ class QuerySettings(BaseSettings):
             raise ValueError("a default is greater than its maximum")
         if self.query_default_limit > self.query_max_limit:
             raise ValueError("query_default_limit is greater than query_max_limit")
+        if self.state_root is not None:
+            require_outside(self.state_root, self.store_root)
+            if self.writer_address is not None:
+                raise ValueError("an attached store takes no appends: writer_address must not be set")
         return self
 
     @property
