@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.built_store import BuiltStore, Written
 from tests.builders import record_bytes
+from tests.built_store import BuiltStore, Written
 
 from .attached import Attached, attach, wait_until
 
