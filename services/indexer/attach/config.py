@@ -24,7 +24,9 @@ class AttachSettings(BaseSettings):
     )
 
     store_root: Path = Field(Path("data"), description="the store's directory")
-    state_root: Path = Field(description="of an attached store: where our own files about it lie")
+    state_root: Path = Field(
+        description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
+    )
     attach_poll_ms: int = Field(10, ge=1, le=10_000, description="the longest pause between two looks at a quiet log")
     attach_index: bool = Field(True, description="index the keys that the broker of an attached store does not index")
     index_slots: int | None = Field(None, ge=1, description="slots of an own index file of an attached store")
