@@ -194,6 +194,7 @@ class _Pull:
             units["message_size"].astype(np.int64),
             topic=self._queue.record_topic,
             queue_id=self._queue.queue_id,
+            queue_offsets=self._queue.numbers_to_check(firsts),
             with_fields=not as_stored,
         )
         self.result.skipped += records.skipped(firsts)

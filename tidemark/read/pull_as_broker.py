@@ -131,7 +131,12 @@ def _load(queue: QueueReader, log: FileRun, result: PullResult, request: PullReq
     """Read what was chosen; keep the messages a client would keep."""
     places = np.array(chosen, np.int64)
     records = read_records(
-        log, places[:, 0].copy(), places[:, 1].copy(), topic=queue.record_topic, queue_id=queue.queue_id
+        log,
+        places[:, 0].copy(),
+        places[:, 1].copy(),
+        topic=queue.record_topic,
+        queue_id=queue.queue_id,
+        queue_offsets=queue.numbers_to_check(places[:, 2]),
     )
     result.skipped = records.skipped(places[:, 2])
     messages = records.messages()

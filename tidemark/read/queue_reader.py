@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from tidemark.format.message import MessageArray
 from tidemark.read.ext_reader import ExtReader
+from tidemark.read.file_run import FileRun
+from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, read_records
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 
@@ -29,16 +31,51 @@ class QueueBounds(NamedTuple):
 
 
 class QueueReader:
-    """Reads one queue. ext: folder of its extension."""
+    """Reads one queue.
 
-    def __init__(self, folder: Path, *, topic: str, queue_id: int, batch: bool, ext: Path | None = None) -> None:
+    ext           folder of its extension
+    attached_log  the log of an attached store: its records must say the queue offset that their unit's place says
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        topic: str,
+        queue_id: int,
+        batch: bool,
+        ext: Path | None = None,
+        attached_log: FileRun | None = None,
+    ) -> None:
         self.topic = topic
         self.queue_id = queue_id
         self.is_batch = batch
-        self.run = UnitRun(folder, batch=batch)
         self._ext = ExtReader(ext) if ext is not None else None
         # what its records must say: b"" for anything
         self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
+        self._attached_log = attached_log
+        self.run = UnitRun(folder, batch=batch, is_stale=None if attached_log is None else self._is_stale)
+
+    def _is_stale(self, number: int, unit: UnitArray) -> bool:
+        """Whether the log holds something else where the unit points."""
+        assert self._attached_log is not None
+        records = read_records(
+            self._attached_log,
+            unit["physical_offset"].astype(np.int64),
+            unit["message_size"].astype(np.int64),
+            topic=self.record_topic,
+            queue_id=self.queue_id,
+            queue_offsets=self.numbers_to_check(self.first_offsets(number, unit)),
+            with_fields=False,
+        )
+        fault = int(records.rows["fault"][0])
+        if fault == REMOVED_FAULT:  # expired, unless there never was so much of a log
+            return int(unit["physical_offset"][0]) >= self._attached_log.known.end
+        return fault in ABSENT_FAULTS
+
+    def numbers_to_check(self, queue_offsets: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """The queue offsets that records must say; None where that is not asked for, or they count in another queue."""
+        return queue_offsets if self._attached_log is not None and self.record_topic else None
 
     def bounds(self, watermark: Watermark, *, log_min: int) -> QueueBounds:
         """The queue below *watermark*. Empty: 0 and 0. UnitsGoneError when a file expires at this moment."""
