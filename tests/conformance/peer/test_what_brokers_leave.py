@@ -143,7 +143,7 @@ def test_own2_queues_in_a_database_are_refused(root: Path) -> None:
         bodies(root)
 
 
-def test_scq1_scq2_scq3_a_compacted_topic_is_served_from_the_log(
+def test_a_compacted_topic_is_served_from_the_log(
     golden_store: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """Its sparse queue and compaction log stay the broker's: neither read nor changed."""
@@ -157,7 +157,7 @@ def test_scq1_scq2_scq3_a_compacted_topic_is_served_from_the_log(
     assert {path: path.read_bytes() for path in compaction} == compaction
 
 
-def test_cq7_a_queue_of_pre_blank_units_alone_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_queue_of_pre_blank_units_alone_is_gone_on_with(tmp_path: Path) -> None:
     """One that was initialised at 100: opened again, the first message is number 100, and the least that is there."""
     write_log(tmp_path / "commitlog", LOG_FILE, [{"queue_offset": 100, "topic": b"T", "queue_id": 0}])
     folder = tmp_path / "consumequeue" / "T" / "0"
