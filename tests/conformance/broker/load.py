@@ -34,7 +34,7 @@ class BrokerLoad:
         )
 
     def create_topics(self) -> None:
-        """All; those that exist stay."""
+        """All, on a directory that has none."""
         for shape in TOPICS.values():
             self._client.create_topic(shape.name, queues=shape.queues, batch=shape.batch)
 

@@ -25,7 +25,8 @@ def their_leg(this: Round, *, kill: bool) -> None:
     flush = this.draw.choice(("SYNC_FLUSH", "ASYNC_FLUSH"))
     this.broker.start(settings={"flushDiskType": flush})
     load = BrokerLoad(this.history, this.messages, this.broker.client)
-    load.create_topics()
+    if this.ours is None:
+        load.create_topics()
     side = BrokerSide(this.broker.client)
     if this.ours is not None:
         _check_taken_over(this, side)
