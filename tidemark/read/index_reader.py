@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -58,23 +59,27 @@ class IndexReader:
 
         raises StoreContradictionError for a size that the numbers of slots and entries do not make
         """
-        found: dict[tuple[str, int], int] = {}
-        try:
-            with os.scandir(self._folder) as entries:
-                for entry in entries:
-                    if entry.name.isdigit() and entry.is_file():
-                        status = entry.stat()
-                        found[entry.name, status.st_ino] = status.st_size
-        except FileNotFoundError:
-            return []
+        found = self._files()
         with self._lock:
             for gone in self._tables.keys() - found.keys():
                 del self._tables[gone]
             for key in sorted(found):
                 if key not in self._tables and found[key] > 0:
                     path = self._folder / key[0]
-                    self._tables[key] = IndexTable(path, self._slots_of(path, found[key]))
+                    with contextlib.suppress(FileNotFoundError):  # expired meanwhile
+                        self._tables[key] = IndexTable(path, self._slots_of(path, found[key]))
             return [self._tables[key] for key in sorted(self._tables)]
+
+    def _files(self) -> dict[tuple[str, int], int]:
+        """(name, inode) → size. A file that goes meanwhile is left out, and only that one."""
+        found: dict[tuple[str, int], int] = {}
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.name.isdigit() and entry.is_file():
+                        status = entry.stat()
+                        found[entry.name, status.st_ino] = status.st_size
+        return found
 
     def _slots_of(self, path: Path, size: int) -> int:
         slots = self._slots or (size - HEADER_SIZE) // (SLOT_SIZE + ENTRY_SIZE * _ENTRIES_A_SLOT)

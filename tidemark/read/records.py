@@ -24,6 +24,9 @@ _thread = threading.local()
 IntArray = NDArray[np.int64]
 
 
+_REMOVED_FAULT = -1
+
+
 class Skipped(NamedTuple):
     """A record that could not be shown. reason: a Fault's name, OTHER_QUEUE, or REMOVED."""
 
@@ -52,6 +55,10 @@ class Records(NamedTuple):
             for i in np.flatnonzero(~self.right)
         ]
 
+    def are_removed(self) -> bool:
+        """Whether the log file of any of them is gone."""
+        return bool((self.rows["fault"] == _REMOVED_FAULT).any())
+
     def messages(self) -> MessageArray:
         """MESSAGE rows of what may be shown, inner batches unwrapped."""
         return message.unwrap_records(self.buffer, self.places, self.rows)
@@ -63,9 +70,6 @@ class Records(NamedTuple):
             return self.buffer.data
         sizes = self.rows["message_size"][keep].astype(np.int64)
         return message.gather(self.buffer, self.places[keep], sizes)[1].data
-
-
-_REMOVED_FAULT = -1
 
 
 def _reason(fault: int) -> str:

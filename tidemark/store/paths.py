@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.store.log_folders import LogFolders
+
 _SAFE_TOPIC = re.compile(r"^[%|a-zA-Z0-9_-]{1,255}$")
 
 
@@ -16,13 +18,19 @@ def is_topic_name(topic: str) -> bool:
 
 @dataclass(frozen=True)
 class StorePaths:
-    """Paths of one store."""
+    """Paths of one store. other_log_folders: where its CommitLog lies, if not in `commitlog`."""
 
     root: Path
+    other_log_folders: LogFolders | None = None
 
     @property
     def commit_log(self) -> Path:
         return self.root / "commitlog"
+
+    @property
+    def log_folders(self) -> LogFolders:
+        """Where the CommitLog's files lie."""
+        return self.other_log_folders or LogFolders((self.commit_log,))
 
     @property
     def consume_queue(self) -> Path:
@@ -57,6 +65,11 @@ class StorePaths:
         return self.root / "config" / "consumerOffset.json"
 
     @property
+    def format_file(self) -> Path:
+        """Which version of our files this store has."""
+        return self.root / "tidemark" / "format"
+
+    @property
     def writer(self) -> Path:
         """The writer's own folder."""
         return self.root / "tidemark" / "writer"
@@ -74,6 +87,16 @@ class StorePaths:
     @property
     def terms(self) -> Path:
         return self.writer / "terms"
+
+    @property
+    def flushed(self) -> Path:
+        """How far the log is synced."""
+        return self.writer / "flushed"
+
+    @property
+    def next_offsets(self) -> Path:
+        """Next offset of every queue, as of a position in the log."""
+        return self.writer / "queue_offsets"
 
     @property
     def tombstones(self) -> Path:

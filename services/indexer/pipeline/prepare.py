@@ -100,6 +100,19 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: b
         storage.make_folder(folder)
 
 
+def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+    marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+    for shard in range(plan.tasks):
+        if max(marks.visible(shard), marks.durable(shard)) > physical_end:
+            resume = physical_end
+            if shard == plan.shards:
+                index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+                resume = index.truncate(physical_end)
+                index.close()
+            marks.set_back(shard, resume)
+    marks.close()
+
+
 def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
     """After a power cut or a failed sync the newest index file may hold any mix of pages, unless synced to its end."""
     shard = plan.shards
@@ -112,8 +125,9 @@ def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -
         marks.set_back(shard, min(resume, marks.durable(shard)))
 
 
-def drop_units_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
-    """Where no writer tells a term: queue units of records behind the log's end go (spec 7.4)."""
+def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+    """Where no writer tells a term: marks, units and keys of records behind the log's end go (spec 7.4)."""
+    _set_back_marks_behind(plan, physical_end, storage)
     paths = plan.paths
     for folder, size, batch in (
         (paths.consume_queue, plan.consume_queue_size, False),
