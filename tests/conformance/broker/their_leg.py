@@ -12,7 +12,7 @@ from .directory import check_nothing_foreign, copy_store, queue_units
 from .load import BrokerLoad
 from .messages import UNSETTLED
 from .questions import ask, check_keys, make_questions
-from .real_broker import RealBroker
+from .real_broker import RealBroker, free_ports
 from .round import Round, Seen, check_alike
 from .sides import BrokerSide, Side
 
@@ -64,10 +64,14 @@ def _kill_while_appending(this: Round, load: BrokerLoad) -> None:
 
 
 def _recover_copy(this: Round) -> Seen:
-    """What a broker makes of a copy; what it appends there by itself (delayed messages that are due) is left out."""
+    """What a broker makes of a copy; what it appends there by itself (delayed messages that are due) is left out.
+
+    It has the killed one's address, which is part of every message's id.
+    """
     end = end_of(this.root)
     copy = copy_store(this.root, this.folder / f"copy-{COUNTS['kills of the broker']}")
-    with RealBroker(copy, copy.with_name(f"{copy.name}-broker"), sizes=this.sizes) as recovered:
+    ports = free_ports()[0], *this.broker.ports[1:]
+    with RealBroker(copy, copy.with_name(f"{copy.name}-broker"), sizes=this.sizes, ports=ports) as recovered:
         seen = this.look(BrokerSide(recovered.client))
         recovered.stop()
     seen.end, seen.units, seen.is_recovered = end, queue_units(copy, below=end), True
