@@ -93,10 +93,12 @@ class BrokerLoad:
 class TidemarkLoad:
     """Sends of every kind that our writer knows; several are under way at once, and outlive a killed writer."""
 
-    def __init__(self, history: History, messages: Messages, address: str) -> None:
+    def __init__(
+        self, history: History, messages: Messages, address: str, *, timeout_s: float = SEND_TIMEOUT_S
+    ) -> None:
         self._history = history
         self._messages = messages
-        self._producer = Producer(address, timeout_s=SEND_TIMEOUT_S)
+        self._producer = Producer(address, timeout_s=timeout_s)
         self._sent: list[tuple[Future[SendResult], list[ToSend]]] = []
 
     def create_topics(self) -> None:
@@ -131,7 +133,8 @@ class TidemarkLoad:
         self._sent.clear()
 
     def abandon(self) -> None:
-        """Take the answers there are; the rest stays uncertain."""
+        """Take the answers that come within the timeout; the rest stays uncertain. Ends the connection."""
+        self._producer.close()
         for future, messages in self._sent:
             if future.done() and not future.exception():
                 result = future.result()

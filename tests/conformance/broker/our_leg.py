@@ -28,6 +28,7 @@ from .sides import RestSide
 
 _SENDS = 120
 _TIMEOUT_S = 240
+_SHORT_TIMEOUT_S = 10  # of sends to a writer that does not come back
 
 
 class Ending(enum.Enum):
@@ -165,18 +166,23 @@ class _Leg:
 
     def leave(self, ending: Ending) -> None:
         """As *ending* says; what hand-back does comes when all has stopped."""
-        if ending is not Ending.CLEAN:
+        if ending in (Ending.LAGGING, Ending.HANDED_BACK):
             self._load.append(_SENDS // 2)
-        if ending is Ending.KILLED:
-            time.sleep(self._this.draw.uniform(0, 0.2))
-            self.stack.services.pop(WRITER).kill()
-            COUNTS["kills of the writer"] += 1
-            self._load.close()
-            self._load.abandon()
-            return
-        self._load.finish()
+            self._load.finish()
         self._load.close()
-        assert set(self.stack.stop().values()) == {0}
+        if ending is Ending.KILLED:
+            self._kill_writer_at_work()
+        assert set(self.stack.stop().values()) <= {0}
+
+    def _kill_writer_at_work(self) -> None:
+        load = TidemarkLoad(
+            self._this.history, self._this.messages, self.stack.writer_address, timeout_s=_SHORT_TIMEOUT_S
+        )
+        load.append(_SENDS // 2)
+        time.sleep(self._this.draw.uniform(0, 0.2))
+        self.stack.services.pop(WRITER).kill()
+        COUNTS["kills of the writer"] += 1
+        load.abandon()
 
 
 def watermark(root: Path) -> int:
