@@ -195,6 +195,18 @@ class KeyIndex:
             self.discard_last()
         return resume
 
+    def expire(self, log_min: int) -> int:
+        """Drop the oldest files that know no record at or above *log_min*, never the newest one; how many."""
+        dropped = 0
+        for path in index_files(self._folder)[:-1]:
+            with path.open("rb") as file:
+                header = index_file.decode_header(file.read(HEADER_SIZE))
+            if header.end_physical_offset >= log_min:
+                break
+            self._storage.unlink(path)
+            dropped += 1
+        return dropped
+
     def append(self, buffer: U8Array, requests: RequestArray) -> int:
         """Index every key of *requests* (spec 6.3); returns how many there were."""
         hashes, rows = index_file.hash_keys(buffer, requests)

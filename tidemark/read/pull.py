@@ -190,14 +190,15 @@ class _Pull:
         if as_stored:
             self._add_whole(records, self._queue.message_counts(units))
         else:
-            self._add_messages(records)
+            self._add_messages(records, firsts)
 
     def _add_whole(self, records: Records, counts: NDArray[np.int64]) -> None:
         self.result.message_count += int(counts[records.right].sum())
         self.result.parts.append(PulledPart(records, _NO_MESSAGES, records.right))
 
-    def _add_messages(self, records: Records) -> None:
+    def _add_messages(self, records: Records, firsts: NDArray[np.int64]) -> None:
         messages = records.messages()
+        self._queue.number_messages(messages, firsts)
         if self._queue.is_batch:
             messages = messages[messages["queue_offset"] >= self._request.offset]
         if self._request.tags is not None:

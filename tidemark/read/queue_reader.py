@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.format.message import MessageArray
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 
@@ -34,7 +35,8 @@ class QueueReader:
         self.queue_id = queue_id
         self.is_batch = batch
         self.run = UnitRun(folder, batch=batch)
-        self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()  # what its records must say
+        # what its records must say: b"" for anything
+        self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
 
     def bounds(self, watermark: Watermark, *, log_min: int) -> QueueBounds:
         """The queue below *watermark*. Empty: 0 and 0."""
@@ -68,6 +70,11 @@ class QueueReader:
         if self.is_batch:
             return units["base_offset"].astype(np.int64)
         return np.arange(number, number + len(units), dtype=np.int64)
+
+    def number_messages(self, messages: MessageArray, firsts: NDArray[np.int64]) -> None:
+        """Let messages of a light queue have its own queue offsets; *firsts*: of each record they were read from."""
+        if not self.record_topic:
+            messages["queue_offset"] = firsts[messages["record"]]
 
     def message_counts(self, units: UnitArray) -> NDArray[np.int64]:
         """Messages of each of *units*."""

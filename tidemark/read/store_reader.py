@@ -11,6 +11,7 @@ from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.watermark import Watermark, WatermarkReader
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths, is_topic_name
 from tidemark.store.topics import TopicConfig, TopicsFile
 
@@ -18,9 +19,9 @@ from tidemark.store.topics import TopicConfig, TopicsFile
 class StoreReader:
     """Opens a store for reading. Writes nothing. Safe for several threads."""
 
-    def __init__(self, root: Path, *, refresh_s: float = 0.25) -> None:
-        self.paths = StorePaths(root)
-        self.log = FileRun(self.paths.commit_log)
+    def __init__(self, root: Path, *, log_folders: LogFolders | None = None, refresh_s: float = 0.25) -> None:
+        self.paths = StorePaths(root, log_folders)
+        self.log = FileRun(*self.paths.log_folders.all)
         self.watermarks = WatermarkReader(self.paths)
         self._topics = TopicsFile(self.paths.topics)
         self._queues: dict[tuple[str, int, bool], QueueReader] = {}
@@ -51,7 +52,7 @@ class StoreReader:
         """All topics by name: those of topics.json, and those that only have queue folders."""
         topics = dict(self._topics.topics())
         for name in _folders(self.paths.consume_queue):
-            if name not in topics and is_topic_name(name):
+            if name not in topics and is_topic_name(name) and self._has_queue_folder(name):
                 topics[name] = self._topic_of_folders(name)
         return topics
 
@@ -60,9 +61,12 @@ class StoreReader:
         found = self._topics.topics().get(name)
         if found is not None and is_topic_name(name):
             return found
-        if is_topic_name(name) and (self.paths.consume_queue / name).is_dir():
+        if is_topic_name(name) and self._has_queue_folder(name):
             return self._topic_of_folders(name)
         raise TopicNotFoundError(f"there is no topic {name}", topic=name)
+
+    def _has_queue_folder(self, name: str) -> bool:
+        return any(folder.isdecimal() for folder in _folders(self.paths.consume_queue / name))
 
     def _topic_of_folders(self, name: str) -> TopicConfig:
         """A topic that topics.json does not know counts as SimpleCQ (spec 1.7)."""

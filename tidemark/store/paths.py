@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.store.log_folders import LogFolders
+
 _SAFE_TOPIC = re.compile(r"^[%|a-zA-Z0-9_-]{1,255}$")
 
 
@@ -16,13 +18,19 @@ def is_topic_name(topic: str) -> bool:
 
 @dataclass(frozen=True)
 class StorePaths:
-    """Paths of one store."""
+    """Paths of one store. other_log_folders: where its CommitLog lies, if not in `commitlog`."""
 
     root: Path
+    other_log_folders: LogFolders | None = None
 
     @property
     def commit_log(self) -> Path:
         return self.root / "commitlog"
+
+    @property
+    def log_folders(self) -> LogFolders:
+        """Where the CommitLog's files lie."""
+        return self.other_log_folders or LogFolders((self.commit_log,))
 
     @property
     def consume_queue(self) -> Path:

@@ -60,6 +60,11 @@ class TombstonesFile:
         self._signature: tuple[int, int] | None = None
         self._dead_ends: dict[str, int] = {}
 
+    @property
+    def topics(self) -> list[str]:
+        """Every topic that was deleted, also those that are there again."""
+        return list(self._dead_ends)
+
     def dead_end(self, topic: str) -> int:
         """Physical offset below which the topic's records are dead; 0 when it was never deleted."""
         return self._dead_ends.get(topic, 0)

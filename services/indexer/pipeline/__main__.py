@@ -23,7 +23,14 @@ from tidemark.store.storage import DiskStorage
 from .config import PipelineSettings
 from .hand_over import is_followed
 from .plan import EpochPlan, make_plan
-from .prepare import drop_what_is_behind, own_indexer, own_log_without_writer, prepare
+from .prepare import (
+    drop_what_is_behind,
+    give_trust_back,
+    own_indexer,
+    own_log_without_writer,
+    prepare,
+    withdraw_trust_without_writer,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,13 +96,9 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
     from . import job
 
     with own_log_without_writer(make_plan(settings)) as alone:
-        limit = None
-        if alone:
-            plan = make_plan(settings)
-            files = plan.open_log()
-            limit = find_end_of_log(files, durable_floor(plan.paths, files))
-            files.close()
+        limit = _end_of_log(make_plan(settings)) if alone else None
         plan = make_plan(settings, limit=limit)
+        was_trusted = alone and withdraw_trust_without_writer(plan, storage)
         prepare(plan, storage)
         if limit is not None:
             drop_what_is_behind(plan, limit, storage)
@@ -107,6 +110,8 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
             rows = job.drain(session, plan)
         finally:
             session.stop()
+        if was_trusted:
+            give_trust_back(plan, storage)
     log.info(
         "drain_finished",
         watermark=min(row["end_offset"] for row in rows),
@@ -116,6 +121,13 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         seconds=round(max(row["held_s"] for row in rows), 3),
         tasks_s=round(time.monotonic() - began, 3),
     )
+
+
+def _end_of_log(plan: EpochPlan) -> int:
+    files = plan.open_log()
+    end = find_end_of_log(files, durable_floor(plan.paths, files))
+    files.close()
+    return end
 
 
 def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:

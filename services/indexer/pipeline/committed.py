@@ -25,7 +25,7 @@ class CommittedOffset:
         self._address: int | None = None
 
     def term(self) -> Term:
-        """The writer's current term; without a writer its last one: what is built then holds until a next one."""
+        """The writer's current term; its last one while there is none: readers hold the marks to it all the same."""
         return self._terms.current()
 
     def clamp(self, physical_offset: int, *, of_term: int) -> int:

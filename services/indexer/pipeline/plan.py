@@ -8,7 +8,9 @@ from pathlib import Path
 
 from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, slots_of_size
 from tidemark.index.key_index import index_files
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
+from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
 
 from .config import PipelineSettings
@@ -21,6 +23,7 @@ class EpochPlan:
     """What all tasks of one run of the pipeline share. Sizes in bytes, times in milliseconds."""
 
     root: Path
+    log_folders: LogFolders
     shards: int  # queue shards; the key index is shard number `shards`
     epoch_ms: int  # 0: drain what is committed and stop
     limit: int | None  # end of the log where no writer tells it
@@ -31,12 +34,13 @@ class EpochPlan:
     index_entries: int
     chunk_size: int
     durable_interval_ms: int
+    multi_dispatch: bool  # build light queues
     driver_pid: int | None  # tasks end with it; None where they run on other hosts
 
     @property
     def paths(self) -> StorePaths:
         """Where the store's files lie."""
-        return StorePaths(self.root)
+        return StorePaths(self.root, self.log_folders)
 
     @property
     def tasks(self) -> int:
@@ -45,8 +49,8 @@ class EpochPlan:
 
     def open_log(self) -> MappedFileQueue:
         """The CommitLog, to read. StoreContradictionError when its files do not have the size that was set."""
-        size = self.segment_size or size_on_disk(self.paths.commit_log) or _DEFAULT_SEGMENT_SIZE
-        return MappedFileQueue(self.paths.commit_log, size)
+        size = self.segment_size or log_size_on_disk(self.log_folders) or _DEFAULT_SEGMENT_SIZE
+        return open_log(self.log_folders, size)
 
     @property
     def stop_flag(self) -> Path:
@@ -82,6 +86,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
     queue_size = size("consume_queue_file_size_bytes", paths.consume_queue)
     return EpochPlan(
         root=paths.root,
+        log_folders=settings.log_folders(paths.root),
         shards=settings.shards,
         epoch_ms=0 if settings.once else settings.epoch_ms,
         limit=limit,
@@ -92,6 +97,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         index_entries=settings.index_entries or ENTRIES_A_SLOT * slots,
         chunk_size=settings.chunk_size_bytes,
         durable_interval_ms=settings.durable_interval_ms,
+        multi_dispatch=settings.enable_multi_dispatch,
         driver_pid=os.getpid() if settings.is_local else None,
     )
 

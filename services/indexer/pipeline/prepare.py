@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tidemark.index.broker_trust import give_trust, last_store_timestamp, mark_running, withdraw_trust
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.truncate import truncate_queue
 from tidemark.store.lock import FolderLock, StoreLock, lock_holder
@@ -38,6 +39,27 @@ def own_log_without_writer(plan: EpochPlan) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def withdraw_trust_without_writer(plan: EpochPlan, storage: Storage) -> bool:
+    """Whoever holds RocketMQ's lock stands in for the writer: a broker must not believe what is built in part.
+
+    True: it would have believed this store until now, and may again when everything is built (`give_trust_back`).
+    """
+    was_trusted = not plan.paths.abort.exists()
+    withdraw_trust(plan.paths, storage)
+    if was_trusted:
+        mark_running(plan.paths, storage)
+    return was_trusted
+
+
+def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
+    """Everything is built: leave the store as it was found."""
+    assert plan.limit is not None, "the log's end is known to whoever holds its lock"
+    log = plan.open_log()
+    store_timestamp = last_store_timestamp(log, plan.limit)
+    log.close()
+    give_trust(plan.paths, plan.limit, store_timestamp=store_timestamp, storage=storage)
 
 
 def prepare(plan: EpochPlan, storage: Storage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from tidemark.errors import CorruptStoreError
@@ -9,7 +10,9 @@ from tidemark.format.check import Checker, Crc, shard_of
 from tidemark.format.dispatch_request import Fault, RequestArray
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, Oddity, QueueBuilder
 from tidemark.index.dispatch import QueueRun, runs_by_queue
+from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
+from tidemark.index.light_queues import light_runs
 from tidemark.index.log_walk import LogPart
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -39,13 +42,16 @@ class QueueShard:
         self.oddities = 0
 
     def checker(self) -> Checker:
-        """The walk of this shard: its own rows only, their bodies verified, damaged ones marked."""
-        return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards)
+        """The walk of this shard: its own rows, and those that name light queues; verified, damaged ones marked."""
+        light = self._plan.multi_dispatch
+        return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards, light=light)
 
     def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
         self._mark = mark
         self._builders.clear()
+        if self._tombstones.refresh():
+            self._drop_dead_queues()
         return mark
 
     def truncate(self, physical_end: int) -> int:
@@ -56,14 +62,30 @@ class QueueShard:
             files.close()
         return physical_end
 
+    def expire(self, log_min: int) -> int:
+        """Delete this shard's queue files whose records are all below *log_min*; how many."""
+        deleted = 0
+        for other, batch in self._all_queues():
+            builder = self._builders.get((other.folder.parent.name, int(other.folder.name)))
+            files = other if builder is None or builder.files.folder != other.folder else builder.files
+            for start in expire_queue(files, log_min, batch=batch):
+                if builder is not None:
+                    builder.touched.discard(start)
+                deleted += 1
+            other.close()
+        return deleted
+
     def _all_queues(self) -> Iterator[tuple[MappedFileQueue, bool]]:
         paths = self._plan.paths
         for folder, batch in ((paths.consume_queue, False), (paths.batch_consume_queue, True)):
             for queue in sorted(folder.glob("*/*")):
                 if not (queue.is_dir() and queue.name.isdigit()):
                     continue
-                if shard_of(queue.parent.name.encode(), int(queue.name), self._plan.shards) == self._shard:
+                if self._owns(queue.parent.name, int(queue.name)):
                     yield self._files(queue.parent.name, int(queue.name), batch), batch
+
+    def _owns(self, topic: str, queue_id: int) -> bool:
+        return shard_of(topic.encode(), queue_id, self._plan.shards) == self._shard
 
     def _files(self, topic: str, queue_id: int, batch: bool) -> MappedFileQueue:
         size = self._plan.batch_consume_queue_size if batch else self._plan.consume_queue_size
@@ -76,19 +98,36 @@ class QueueShard:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
         if self._tombstones.refresh():
             self._let_go_of_builders()
-        for whole_run in runs_by_queue(part.buffer, part.requests):
+            self._drop_dead_queues()
+        own = part.requests
+        if self._plan.multi_dispatch:
+            own = own[own["owned"] != 0]
+        for whole_run in runs_by_queue(part.buffer, own):
             run = self._living(whole_run)
-            if run is None:
-                continue
-            self._tell_faults(run)
-            builder = self._builder(run)
-            if builder is None:
-                self._tell_illegal_topic(run)
-                continue
-            for oddity in builder.build(run.requests):
-                self._tell_oddity(run, oddity)
+            if run is not None:
+                self._tell_faults(run)
+                self._build(run)
+        if self._plan.multi_dispatch:
+            self._build_light(part)
         self._mark = part.end_offset
-        return len(part.requests)
+        return len(own)
+
+    def _build(self, run: QueueRun) -> None:
+        builder = self._builder(run)
+        if builder is None:
+            self._tell_illegal_topic(run)
+            return
+        for oddity in builder.build(run.requests):
+            self._tell_oddity(run, oddity)
+
+    def _build_light(self, part: LogPart) -> None:
+        """Units in this shard's light queues, of whosever records."""
+        runs, misfits = light_runs(part.buffer, part.requests, is_batch=self._is_batch)
+        for run in runs:
+            if shard_of(run.topic.encode(), run.queue_id, self._plan.shards) == self._shard:
+                self._build(run)
+        for row in misfits[misfits["owned"] != 0]:
+            self._tell(int(row["physical_offset"]), int(row["message_size"]), "MULTI_DISPATCH")
 
     def _living(self, run: QueueRun) -> QueueRun | None:
         """The run without records of before the topic was deleted; None when nothing is left."""
@@ -102,6 +141,14 @@ class QueueShard:
         """A topic was deleted: its queues are opened anew if it comes back."""
         self.flush(self.take_touched())
         self.close()
+
+    def _drop_dead_queues(self) -> None:
+        """Those of this shard: a rebuild would not make them, and without its attribute a broker takes them for others."""
+        for topic in self._tombstones.topics:
+            for folder in (self._plan.paths.consume_queue / topic, self._plan.paths.batch_consume_queue / topic):
+                for queue in folder.glob("*"):
+                    if queue.name.isdigit() and self._owns(topic, int(queue.name)):
+                        self._drop_dead_queue(topic, int(queue.name))
 
     def _drop_dead_queue(self, topic: str, queue_id: int) -> None:
         """Files that only hold units of before the topic was deleted go, of whatever type it was then."""
@@ -122,12 +169,15 @@ class QueueShard:
             found = self._builders[key] = self._open(run.topic, run.queue_id)
         return found
 
+    def _is_batch(self, topic: str) -> bool:
+        config = self._topics.topics().get(topic)
+        return config is not None and config.is_batch
+
     def _open(self, topic: str, queue_id: int) -> QueueBuilder:
         self._drop_dead_queue(topic, queue_id)
-        config = self._topics.topics().get(topic)
-        batch = config is not None and config.is_batch
+        batch = self._is_batch(topic)
         if self._plan.paths.queue(topic, queue_id, batch=not batch).is_dir():
-            types = ("BatchCQ", "SimpleCQ") if batch else ("SimpleCQ", "BatchCQ")
+            types = ("SimpleCQ", "BatchCQ") if batch else ("BatchCQ", "SimpleCQ")  # by its folder, by topics.json
             raise CorruptStoreError(
                 f"The queue type of topic: {topic} should be {types[0]}, but is {types[1]}", topic=topic
             )
@@ -190,9 +240,10 @@ class QueueShard:
 
     @staticmethod
     def flush(touched: list[tuple[MappedFileQueue, int]]) -> None:
-        """fdatasync each."""
+        """fdatasync each that is still there."""
         for files, start in touched:
-            files.flush(start)
+            with contextlib.suppress(FileNotFoundError):  # it has expired meanwhile
+                files.flush(start)
 
     def close(self) -> None:
         """Close all files."""

@@ -40,7 +40,7 @@ class SeenFiles(MappedFileQueue):
         for start in self.starts:
             at = max(offset, start) - start
             while at < self.file_size:
-                found = _next_data(self.descriptor(start), at, self.file_size)
+                found = _next_data(self.opened(start).descriptor, at, self.file_size)
                 if found is None:
                     break
                 yield start + found[0], start + found[1]
