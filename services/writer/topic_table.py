@@ -50,7 +50,9 @@ FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send
         "OFFSET_MOVED_EVENT",
     }
 )
-BROKERS_TOPICS = frozenset({"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"})  # a broker makes them for itself, spec 1.7
+BROKERS_TOPICS = frozenset(
+    {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+)  # a broker makes them for itself, spec 1.7
 BROKERS_PREFIX = "rmq_sys_"
 
 
