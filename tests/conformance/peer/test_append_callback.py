@@ -50,7 +50,9 @@ def test_ac1_ac2_a_batch_without_room_leaves_a_blank_record_and_nothing_else(
         assert answer.end_physical_offset == FILE_SIZE + 10 * size
         ids = message_ids(answer)
         assert {len(one) for one in ids} == {id_length}
-        assert [decode_offset_message_id(one).physical_offset for one in ids] == [FILE_SIZE + size * i for i in range(10)]
+        assert [decode_offset_message_id(one).physical_offset for one in ids] == [
+            FILE_SIZE + size * i for i in range(10)
+        ]
 
 
 @SIZES

@@ -74,7 +74,9 @@ def test_bs3_bs4_inner_batches_from_end_to_end(tmp_path: Path) -> None:
         rows = rows_of(result)
         assert [(row["queue_offset"], row["body"]) for row in rows] == [(i, str(i)) for i in range(100)]
         for first in range(0, 100, 10):
-            shared = [(row["born_host"], row["born_timestamp_ms"], row["store_timestamp_ms"]) for row in rows[first:][:10]]
+            shared = [
+                (row["born_host"], row["born_timestamp_ms"], row["store_timestamp_ms"]) for row in rows[first:][:10]
+            ]
             assert len(set(shared)) == 1
         with serve_query(tmp_path, **INDEX) as client:
             page = client.get("/v1/topics/b/queues/0/messages?offset=5&max_messages=100").json()

@@ -51,7 +51,10 @@ def bounds_of(queue: QueueReader, log_min: int = 0) -> QueueBounds:
 
 def test_cq1_a_record_that_is_built_already_adds_nothing(tmp_path: Path) -> None:
     """2000 records, every second one with IPv6 hosts: dispatched once more from the first on, no byte changes."""
-    hosts = [{"born_host": BORN_HOST, "store_host": STORE_HOST}, {"born_host": BORN_HOST_V6, "store_host": STORE_HOST_V6}]
+    hosts = [
+        {"born_host": BORN_HOST, "store_host": STORE_HOST},
+        {"born_host": BORN_HOST_V6, "store_host": STORE_HOST_V6},
+    ]
     write_log(tmp_path / "commitlog", 8192, ({"queue_offset": i, **hosts[i % 2]} for i in range(2000)))
     settings = {"consume_queue_file_size_bytes": 200, "index_slots": 16, "index_entries": 64}
     build(plan_of(tmp_path, **settings))

@@ -84,9 +84,7 @@ def test_ix4_three_puts_make_the_peers_own_file(tmp_path: Path) -> None:
     hashes = np.array([key_hash(TOPIC, key) for key in ("K1", "K2", "K1")], np.int32)
     times = vectors.ST + np.array([0, 2500, 61_000])
     places = np.array([0, 4096, 8192])
-    new = make_entries(
-        Header(), np.zeros(16, np.uint8), hashes=hashes, physical_offsets=places, store_timestamps=times
-    )
+    new = make_entries(Header(), np.zeros(16, np.uint8), hashes=hashes, physical_offsets=places, store_timestamps=times)
     slots = np.zeros(4, ">i4")
     slots[new.slot_numbers] = new.slot_values
     content = index_file.encode_header(new.header) + slots.tobytes() + bytes(20) + new.entries
@@ -105,6 +103,12 @@ def test_own10_a_key_of_the_least_hash_is_stored_with_hash_0(tmp_path: Path) -> 
     assert entries[40:44].tobytes() == bytes(4)
     assert int.from_bytes(slots[:4].tobytes(), "big") == 2
     found = find_entries(
-        slots, entries, header_of(path), key_hash=key_hash(TOPIC, KEY_OF_LEAST_HASH), begin_ms=0, end_ms=1 << 62, limit=9
+        slots,
+        entries,
+        header_of(path),
+        key_hash=key_hash(TOPIC, KEY_OF_LEAST_HASH),
+        begin_ms=0,
+        end_ms=1 << 62,
+        limit=9,
     )
     assert found == [places[1]]
