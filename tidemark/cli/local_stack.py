@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tidemark.cli.service import Service, service_module
 from tidemark.errors import StoreClosedError, StoreContradictionError, UnavailableError
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
 
 WRITER, PIPELINE, QUERY, ATTACH = "writer", "pipeline", "query", "attach"
@@ -166,8 +167,13 @@ class LocalStack:
                 **self._query_settings(),
             }
         paths = StorePaths(self.data)
+        log_folders = LogFolders.parse(
+            self.data,
+            self._environment.get("TIDEMARK_COMMIT_LOG_PATHS", ""),
+            self._environment.get("TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS", ""),
+        )
         return {
-            **({} if _has_files(paths.commit_log) else NEW_LOG_SIZES),
+            **({} if any(map(_has_files, log_folders.all)) else NEW_LOG_SIZES),
             **({} if _has_files(paths.index) else NEW_INDEX_SIZES),
             **self._environment,
             "TIDEMARK_STORE_ROOT": str(self.data.absolute()),

@@ -62,23 +62,28 @@ class IndexReader:
 
         raises StoreContradictionError for a size that the numbers of slots and entries do not make
         """
-        found: dict[tuple[str, int, str], int] = {}
-        for folder in self._folders:
-            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name.isdigit() and entry.is_file():
-                        with contextlib.suppress(FileNotFoundError):  # expired since
-                            status = entry.stat()
-                            found[entry.name, status.st_ino, entry.path] = status.st_size
+        found = self._files()
         with self._lock:
             for gone in self._tables.keys() - found.keys():
                 del self._tables[gone]
             for key in sorted(found):
                 if key not in self._tables and found[key] > 0:
                     path = Path(key[2])
-                    with contextlib.suppress(FileNotFoundError):
+                    with contextlib.suppress(FileNotFoundError):  # expired meanwhile
                         self._tables[key] = IndexTable(path, self._slots_of(path, found[key]))
             return [self._tables[key] for key in sorted(self._tables)]
+
+    def _files(self) -> dict[tuple[str, int, str], int]:
+        """(name, inode, path) → size. A file that goes meanwhile is left out, and only that one."""
+        found: dict[tuple[str, int, str], int] = {}
+        for folder in self._folders:
+            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        if entry.name.isdigit() and entry.is_file():
+                            status = entry.stat()
+                            found[entry.name, status.st_ino, entry.path] = status.st_size
+        return found
 
     def _slots_of(self, path: Path, size: int) -> int:
         slots = self._slots or (size - HEADER_SIZE) // (SLOT_SIZE + ENTRY_SIZE * _ENTRIES_A_SLOT)

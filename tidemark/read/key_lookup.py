@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.format.dispatch_request import Fault
 from tidemark.format.index_file import find_entries, key_hash
 from tidemark.format.key_chain import oldest_entries
 from tidemark.format.message import MessageArray
@@ -27,6 +28,7 @@ from tidemark.read.watermark import Watermark
 _BROKER_LIMIT, _BROKER_ROUNDS = 64, 3
 _FOR_EVER_MS = (1 << 63) - 1
 _SIZE_FIELD = 4
+_DAMAGE = (Fault.BODY_CRC.name, Fault.PROPERTY_CRC.name)  # other faults: no record of this index entry stands there
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _load(
 ) -> PulledPart:
     """Those messages of the records at *hits* that really are what is asked for."""
     records = read_sized(store, watermark, hits)
-    answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason == "BODY_CRC"]
+    answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
     messages = records.messages()
     keep = np.zeros(len(messages), np.bool_)
     for i in range(len(messages)):

@@ -99,6 +99,9 @@ def _next_units(
     for queue in queues:
         first, end = _range(store, queue, watermark, query)
         units = queue.run.read(first, min(count, end - first)) if first < end else queue.run.read(0, 0)
+        if first < end and not len(units):  # a file of the queue's row is missing, or has expired meanwhile
+            first = min(queue.run.next_there(first), end)
+            units = queue.run.read(first, min(count, end - first))
         offsets = units["physical_offset"].astype(np.int64)
         sizes = units["message_size"].astype(np.int64)
         live = queue.run.is_live(units)

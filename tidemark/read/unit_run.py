@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
@@ -26,6 +27,10 @@ _NO_LIMIT = (1 << 63) - 1
 
 UnitArray = NDArray[np.void]
 IsStale = Callable[[int, UnitArray], bool]  # (number, unit): whether its record is in the log, but not there
+
+
+class UnitsGoneError(OffsetTooSmallError):
+    """Units within the bounds that the caller looked up have expired meanwhile: look again, and there are others."""
 
 
 class VisibleUnits(NamedTuple):
@@ -82,6 +87,30 @@ class UnitRun:
             left -= len(piece)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         return np.frombuffer(data, self._unit, count=len(data) // self.unit_size)
+
+    def unit(self, number: int) -> np.void:
+        """One unit that is known to be there; UnitsGoneError when it has gone."""
+        units = self.read(number, 1)
+        if not len(units):
+            raise UnitsGoneError("the queue's file has expired", unit=number)
+        unit: np.void = units[0]
+        return unit
+
+    def next_there(self, number: int) -> int:
+        """The first unit at or after *number* that lies in a file: behind a gap in the row of files.
+
+        raises UnitsGoneError when the files begin behind *number*, or end before it
+        """
+        self._files.refresh()
+        starts = self.file_starts()
+        holding = [start for start in starts if start + self.units_a_file > number]
+        if not holding or number < starts[0]:
+            raise UnitsGoneError("the queue's file has expired", unit=number)
+        return max(number, holding[0])
+
+    def _next_file(self, number: int) -> int | None:
+        """Where the first file begins that begins behind unit *number*; None behind the last one."""
+        return next((start for start in self.file_starts() if start > number), None)
 
     def is_live(self, units: UnitArray) -> NDArray[np.bool_]:
         """Which units point at a record."""
@@ -148,7 +177,7 @@ class UnitRun:
             low, high = first, first + self.units_a_file
             while low < high:
                 middle = (low + high) // 2
-                number, unit = self._at_or_after(middle, high)
+                number, unit = self.at_or_after(middle, high)
                 if unit is not None and self._is_visible(unit, limit)[0]:
                     low = number + 1
                 else:
@@ -157,13 +186,20 @@ class UnitRun:
                 return low
         return starts[0] // self.unit_size if starts else 0
 
-    def _at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
-        """The first unit at or after *number* that is not pre-blank, and its number; None when none is below *end*."""
+    def at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
+        """The first unit at or after *number* that is there and not pre-blank, and its number.
+
+        None when none is below *end*.
+        """
         count = 1
         while number < end:
             units = self.read(number, min(count, end - number))
             if not len(units):
-                return number, None
+                behind = self._next_file(number)
+                if behind is None:
+                    return number, None
+                number = behind
+                continue
             solid = np.flatnonzero(units["message_size"] != consume_queue.PRE_BLANK_SIZE)
             if len(solid):
                 at = int(solid[0])
@@ -210,10 +246,10 @@ class UnitRun:
         end = high
         while low < high:
             middle = (low + high) // 2
-            number, unit = self._at_or_after(middle, end)
+            number, unit = self.at_or_after(middle, end)
             if unit is None or unit["physical_offset"][0] >= physical_offset:
                 high = middle
             else:
                 low = number + 1
-        number, _ = self._at_or_after(low, end)
+        number, _ = self.at_or_after(low, end)
         return min(number, end)

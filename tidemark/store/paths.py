@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.store.log_folders import LogFolders
+
 _SAFE_TOPIC = re.compile(r"^[%|a-zA-Z0-9_-]{1,255}$")
 
 
@@ -24,11 +26,13 @@ def require_outside(state: Path, root: Path) -> None:
 class StorePaths:
     """Paths of one store.
 
-    state  where files of ours lie that a store of our own has below its root; None: there. A store whose state lies
-           elsewhere is attached: somebody else's, of which nothing is ever written
+    other_log_folders  where its CommitLog lies, if not in `commitlog`
+    state              where files of ours lie that a store of our own has below its root; None: there. A store whose
+                       state lies elsewhere is attached: somebody else's, of which nothing is ever written
     """
 
     root: Path
+    other_log_folders: LogFolders | None = None
     state: Path | None = None
 
     @property
@@ -46,8 +50,17 @@ class StorePaths:
         return self.root / "commitlog"
 
     @property
+    def log_folders(self) -> LogFolders:
+        """Where the CommitLog's files lie."""
+        return self.other_log_folders or LogFolders((self.commit_log,))
+
+    @property
     def consume_queue(self) -> Path:
         return self.root / "consumequeue"
+
+    @property
+    def consume_queue_ext(self) -> Path:
+        return self.root / "consumequeue_ext"
 
     @property
     def batch_consume_queue(self) -> Path:
@@ -88,6 +101,11 @@ class StorePaths:
         return self.own / "index" if self.is_attached else None
 
     @property
+    def format_file(self) -> Path:
+        """Which version of our files this store has."""
+        return self.root / "tidemark" / "format"
+
+    @property
     def writer(self) -> Path:
         """The writer's own folder."""
         return self.own / "tidemark" / "writer"
@@ -107,6 +125,16 @@ class StorePaths:
         return self.writer / "terms"
 
     @property
+    def flushed(self) -> Path:
+        """How far the log is synced."""
+        return self.writer / "flushed"
+
+    @property
+    def next_offsets(self) -> Path:
+        """Next offset of every queue, as of a position in the log."""
+        return self.writer / "queue_offsets"
+
+    @property
     def tombstones(self) -> Path:
         """Topics that were deleted."""
         return self.writer / "tombstones.json"
@@ -114,6 +142,10 @@ class StorePaths:
     @property
     def marks(self) -> Path:
         return self.indexer / "marks"
+
+    def queue_ext(self, topic: str, queue_id: int) -> Path:
+        """Folder of the extension of one ConsumeQueue; ValueError as `queue`."""
+        return self.consume_queue_ext / self.queue(topic, queue_id, batch=False).relative_to(self.consume_queue)
 
     def queue(self, topic: str, queue_id: int, *, batch: bool) -> Path:
         """Folder of one queue's files; ValueError for a topic that cannot be a folder."""

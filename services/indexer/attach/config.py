@@ -41,7 +41,7 @@ class AttachSettings(BaseSettings):
     @property
     def paths(self) -> StorePaths:
         """Where what lies."""
-        return StorePaths(self.store_root.absolute(), self.state_root.absolute())
+        return StorePaths(self.store_root.absolute(), state=self.state_root.absolute())
 
     @property
     def index_size(self) -> tuple[int, int]:

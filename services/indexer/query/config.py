@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
 
 
@@ -23,6 +24,12 @@ class QuerySettings(BaseSettings):
     )
 
     store_root: Path = Field(Path("data"), description="the store's directory")
+    commit_log_paths: str = Field(
+        "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
+    )
+    commit_log_read_only_paths: str = Field(
+        "", description="further folders of the CommitLog, in which no new file is made"
+    )
     state_root: Path | None = Field(
         None, description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
     )
@@ -56,6 +63,7 @@ class QuerySettings(BaseSettings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        self.log_folders(self.store_root)
         _, separator, port = self.query_listen.rpartition(":")
         if not separator or not port.isdecimal() or int(port) > 65_535:
             raise ValueError("query_listen is not address:port")
@@ -68,6 +76,10 @@ class QuerySettings(BaseSettings):
             if self.writer_address is not None:
                 raise ValueError("an attached store takes no appends: writer_address must not be set")
         return self
+
+    def log_folders(self, root: Path) -> LogFolders:
+        """Where the CommitLog of the store at *root* lies."""
+        return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
 
     @property
     def host(self) -> str:

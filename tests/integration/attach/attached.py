@@ -36,7 +36,7 @@ class Attached:
         self._thread = threading.Thread(target=self._follow, name="follower")
 
     def _follow(self) -> None:
-        paths, storage = StorePaths(self.root, self.state), DiskStorage()
+        paths, storage = StorePaths(self.root, state=self.state), DiskStorage()
         try:
             follower = Follower(paths, storage)
             keys = KeyFollower(paths, storage, size=INDEX_SIZE) if self._index else None
@@ -109,7 +109,7 @@ def attach(root: Path, state: Path, *, index: bool = True, **settings: Any) -> I
     attached = Attached(root, state, index=index)
     attached.start()
     try:
-        wait_until(lambda: StorePaths(root, state).marks.exists() or not attached._thread.is_alive(), "it starts")
+        wait_until(lambda: StorePaths(root, state=state).marks.exists() or not attached._thread.is_alive(), "it starts")
         with serve_query(root, state_root=state, **settings) as attached.client:
             wait_until(
                 lambda: attached.client.get("/readyz").status_code == 200 or not attached._thread.is_alive(),

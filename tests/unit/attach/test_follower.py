@@ -29,7 +29,7 @@ def broker(tmp_path: Path) -> BuiltStore:
 
 @pytest.fixture
 def paths(broker: BuiltStore, tmp_path: Path) -> StorePaths:
-    return StorePaths(broker.root, tmp_path / "state")
+    return StorePaths(broker.root, state=tmp_path / "state")
 
 
 def test_a_body_that_was_not_whole_when_it_was_walked_is_no_damage(
@@ -56,7 +56,7 @@ def test_a_record_longer_than_the_window_is_followed(tmp_path: Path) -> None:
     """The window grows for it, and for the run of records behind it."""
     broker = BuiltStore(tmp_path / "store", marked=False, log_file_size=1 << 20)
     broker.topic("orders")
-    follower = Follower(StorePaths(broker.root, tmp_path / "state"), DiskStorage())
+    follower = Follower(StorePaths(broker.root, state=tmp_path / "state"), DiskStorage())
     for size in (300_000, 10, 200_000, 70_000, 20):
         broker.append("orders", bytes(size))
     wait_until(lambda: follower.poll() and follower.position == broker.end, "all of it is followed")

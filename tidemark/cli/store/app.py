@@ -8,9 +8,20 @@ from __future__ import annotations
 
 import typer
 
+from tidemark.cli.store.check import check
+from tidemark.cli.store.corruptions import corruptions
+from tidemark.cli.store.hand_back import hand_back
+from tidemark.cli.store.rebuild import rebuild
+
 app = typer.Typer(no_args_is_help=True, help="Check, rebuild, back up and restore a store's directory.")
 
 
 @app.callback()
 def _store() -> None:
     """Check, rebuild, back up and restore a store's directory."""
+
+
+app.command()(check)
+app.command()(corruptions)
+app.command()(rebuild)
+app.command("hand-back")(hand_back)
