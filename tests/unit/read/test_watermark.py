@@ -114,7 +114,7 @@ def test_of_an_attached_store_the_log_tells_what_is_committed(tmp_path: Path) ->
     broker = BuiltStore(tmp_path / "store", marked=False)
     broker.topic("T")
     seen = broker.append("T")
-    paths = StorePaths(broker.root, tmp_path / "state")
+    paths = StorePaths(broker.root, state=tmp_path / "state")
     write_confirm(paths, 1 << 40)
     write_terms(paths, f"1 0 {machine_boot_id()}")
     marks = marks_of(paths, broker.end, term=1)
