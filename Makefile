@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs format lint types test integration crash conformance check up down demo bench compose-test clean
+.PHONY: help sync lock proto docs format lint types test integration crash conformance peer check up down demo bench compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, confo
 # -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)
 	$(BIN)/pytest -m "" tests/$@
+conformance: peer
+peer:
+	scripts/peer.sh
 integration:  ## real gRPC, Spark and HTTP
 crash:  ## kill, cut and fail between any two steps: exhaustively
 conformance:  ## bytes and vectors that other code made, and a real broker on the same directory

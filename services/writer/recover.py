@@ -50,14 +50,14 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     snapshot = load_snapshot(paths.writer / "queue_offsets")
     scan: _Scan | None = None
     offsets, store_timestamp = QueueOffsets(), 0
-    if snapshot is not None and log.min_offset <= snapshot.position <= log.capacity_end:
+    if snapshot is not None and snapshot.position <= log.capacity_end:
         offsets, store_timestamp = snapshot.offsets.copy(), snapshot.store_timestamp
         tail = max(snapshot.position, floor) - rebuild_bytes
         start = max(log.min_offset, log.file_start(max(0, min(snapshot.position, tail, limit))))
         scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
         if scan.end < snapshot.position:  # it knows more than the log: numbers that were lost with it
             scan, offsets, store_timestamp = None, QueueOffsets(), 0
-    adopted = scan is None
+    adopted = scan is None or (snapshot is not None and snapshot.position < log.min_offset)
     if scan is None:
         scan = _Scan(log, offsets, log.min_offset, floor, limit, rebuild_bytes)
     if adopted or scan.damages:

@@ -30,9 +30,14 @@ _GAP_PAGES = 16  # untouched pages between two touched ones that are written alo
 def index_files(folder: Path) -> list[Path]:
     """The index files of *folder*, oldest first; names that are no number are skipped as the peer does."""
     try:
-        return sorted(path for path in folder.iterdir() if path.name.isdigit() and path.is_file())
+        return sorted(path for path in folder.iterdir() if is_index_name(path.name) and path.is_file())
     except FileNotFoundError:
         return []
+
+
+def is_index_name(name: str) -> bool:
+    """Whether a file of this name is an index file: a number."""
+    return name.isascii() and name.isdigit()
 
 
 class OpenIndexFile:
@@ -189,6 +194,18 @@ class KeyIndex:
             resume = min(resume, self._last.header.begin_physical_offset)
             self.discard_last()
         return resume
+
+    def expire(self, log_min: int) -> int:
+        """Drop the oldest files that know no record at or above *log_min*, never the newest one; how many."""
+        dropped = 0
+        for path in index_files(self._folder)[:-1]:
+            with path.open("rb") as file:
+                header = index_file.decode_header(file.read(HEADER_SIZE))
+            if header.end_physical_offset >= log_min:
+                break
+            self._storage.unlink(path)
+            dropped += 1
+        return dropped
 
     def append(self, buffer: U8Array, requests: RequestArray) -> int:
         """Index every key of *requests* (spec 6.3); returns how many there were."""

@@ -10,11 +10,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-import orjson
-
 from tidemark.errors import CorruptStoreError
-from tidemark.store.storage import Storage, replace_file
-from tidemark.store.topics import load_config
+from tidemark.store.storage import Storage
+from tidemark.store.topics import load_config, save_config
 
 
 class Tombstone(NamedTuple):
@@ -51,7 +49,7 @@ def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -
         }
         for topic, physical_offset, next_offsets in tombstones
     ]
-    replace_file(storage, path, orjson.dumps({"tombstones": entries}, option=orjson.OPT_INDENT_2))
+    save_config(path, {"tombstones": entries}, storage)
 
 
 class TombstonesFile:

@@ -23,6 +23,9 @@ class Shard(Protocol):
     def truncate(self, physical_end: int) -> int:
         """Drop everything at or above *physical_end*; where to build from."""
 
+    def expire(self, log_min: int) -> int:
+        """Delete files about records that are all below *log_min*; how many."""
+
     def apply(self, part: Any) -> int:
         """Build a part."""
 

@@ -18,6 +18,7 @@ from tidemark.store.storage import DiskStorage, Storage
 
 from .committed import CommittedOffset
 from .durable_marks import DurableMarks, Shard
+from .expiry import Expiry
 from .hand_over import HandOver
 from .index_shard import IndexShard
 from .plan import EpochPlan
@@ -38,6 +39,7 @@ class Progress:
     chunks: int = 0
     damages: int = 0
     oddities: int = 0
+    expired_files: int = 0
     waited_s: float = 0.0
     held_s: float = 0.0
     term: int = 0
@@ -79,6 +81,7 @@ class _Epoch:
         self._marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=progress.term)
         self._committed = CommittedOffset(plan)
         self._shard: Shard = IndexShard(plan, storage) if shard == plan.shards else QueueShard(plan, shard, storage)
+        self._expiry = Expiry(plan, shard, self._shard, storage)
         self._position = 0
         self._walk: LogWalk | None = None
         self._wake_address = self._marks.count_word_address()
@@ -121,6 +124,7 @@ class _Epoch:
         while True:
             durable.raise_failure()
             self._say_alive()
+            self._progress.expired_files += self._expiry.look(durable.lock)
             committed = self._committed.read()
             if self._position < committed:
                 self._build(committed, durable)

@@ -33,6 +33,10 @@ class IndexShard:
         """Forget records at or above *physical_end*; where to build from."""
         return self._index.truncate(physical_end)
 
+    def expire(self, log_min: int) -> int:
+        """Drop files of keys whose records are all below *log_min*; how many."""
+        return self._index.expire(log_min)
+
     def apply(self, part: LogPart) -> int:
         """Index every key of *part*; returns how many keys."""
         return self._index.append(part.buffer, part.requests)

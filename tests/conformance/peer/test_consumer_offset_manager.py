@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets, read_table
+from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
+from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 
@@ -27,7 +28,7 @@ def test_co1_offsets_survive_being_written_and_read(tmp_path: Path) -> None:
 
     asyncio.run(put())
     offsets.close()
-    assert read_table(paths.consumer_offsets) == {"t@g": {0: 1, 1: 3}, "t2@g": {0: 9}}
+    assert load_consumer_offsets(paths.consumer_offsets) == {"t@g": {0: 1, 1: 3}, "t2@g": {0: 9}}
     assert set(json.loads(paths.consumer_offsets.read_text())) == {"dataVersion", "offsetTable"}
     again = ConsumerOffsets(paths, DiskStorage())
     assert [again.get("g", "t", queue_id) for queue_id in (0, 1, 2)] == [1, 3, None]

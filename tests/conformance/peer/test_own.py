@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.indexer.query.groups import read_table
 from tests.builders import MAGIC_BLANK, properties, wire_batch, write_log
 from tests.conformance.format import vectors
 from tests.conformance.peer.message_store import MessageStore
@@ -24,6 +23,7 @@ from tidemark.format.record import decode_record
 from tidemark.index.build import ConsumeQueueBuilder
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.watermark import Watermark
+from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.mapped_file_queue import MappedFileQueue, file_name
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
@@ -149,4 +149,4 @@ def test_own9_consumer_offsets_with_bare_integer_keys(tmp_path: Path, main: str)
         path.with_name("consumerOffset.json.bak").write_text(text)
         if main == "empty":
             path.write_text("")
-    assert read_table(path) == {"T@group": {0: 5280, 1: 5312}}
+    assert load_consumer_offsets(path) == {"T@group": {0: 5280, 1: 5312}}
