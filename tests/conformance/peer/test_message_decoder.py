@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 from tests.builders import BORN_HOST_V6, STORE_HOST, STORE_HOST_V6, properties, record_bytes
+from tests.conformance.format import vectors
 from tidemark.format.check import Checker
+from tidemark.format.dispatch_request import Fault, Outcome
 from tidemark.format.host import decode_host, encode_host, parse_host
 from tidemark.format.message_id import (
     UniqueKeys,
@@ -108,3 +111,16 @@ def test_md7_a_unique_key_tells_time_number_address_and_process(address: str) ->
     assert all(before - 1 <= one.born_ms <= after + 1 for one in told)
     assert {(one.address, one.pid) for one in told} == {(address, os.getpid() & 0xFFFF)}
     assert all(int(right[-4:], 16) - int(left[-4:], 16) == 1 for left, right in pairwise(made))
+
+
+def test_md8_the_crc_property_has_ten_digits_the_last_one_first() -> None:
+    """The vector's is that of its first 123 bytes; it passes the check, and with any other digit it does not."""
+    digits = decode_properties(decode_record(vectors.B).properties)["__CRC32#"]
+    assert (len(digits), int(digits[::-1])) == (10, 1_182_144_372)
+    assert zlib.crc32(vectors.B[:123]) & 0x7FFFFFFF == 1_182_144_372
+    assert Checker().check(np.frombuffer(vectors.B, np.uint8), base_offset=0).outcome is Outcome.END
+    for at in range(len(vectors.B) - 11, len(vectors.B) - 1):
+        changed = bytearray(vectors.B)
+        changed[at] = ord("0") + (changed[at] - ord("0") + 1) % 10
+        result = Checker().check(np.frombuffer(bytes(changed), np.uint8), base_offset=0)
+        assert (result.outcome, result.fault) == (Outcome.BAD, Fault.PROPERTY_CRC)
