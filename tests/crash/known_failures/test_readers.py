@@ -11,15 +11,17 @@ from typing import Any
 import httpx
 import pytest
 
-from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets, read_table
+from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
 from tests.built_store import PRE_BLANK, BuiltStore
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, plan_of
 from tests.query_server import serve_query
 from tests.unit.store.recording_storage import KilledHere, RecordingStorage
 from tidemark.read.offset_by_time import Boundary, TimeAnswer, offset_by_time
 from tidemark.read.store_reader import StoreReader
+from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
-from tidemark.store.storage import DiskStorage, replace_file
+from tidemark.store.storage import DiskStorage
+from tidemark.store.topics import save_config
 
 pytestmark = pytest.mark.crash
 
@@ -67,10 +69,9 @@ def test_kf16_of_equal_times_the_first_or_the_last_as_asked(built: BuiltStore, t
     assert ask(built, topic, 200, Boundary.UPPER) == TimeAnswer(9, 200)
 
 
-def offsets_file(root: Path, offset: int) -> bytes:
-    """consumerOffset.json with this offset of one group."""
-    content: dict[str, Any] = {"dataVersion": {"counter": offset}, "offsetTable": {"t@g": {"0": offset}}}
-    return json.dumps(content).encode()
+def offsets_file(offset: int) -> dict[str, Any]:
+    """Content of consumerOffset.json with this offset of one group."""
+    return {"dataVersion": {"counter": offset}, "offsetTable": {"t@g": {"0": offset}}}
 
 
 def test_kf19_consumer_offsets_survive_a_crash_at_any_step_and_a_torn_file(tmp_path: Path) -> None:
@@ -80,16 +81,16 @@ def test_kf19_consumer_offsets_survive_a_crash_at_any_step_and_a_torn_file(tmp_p
     path.parent.mkdir()
     died = 0
     for step in range(100):
-        path.write_bytes(offsets_file(tmp_path, 1))
+        path.write_text(json.dumps(offsets_file(1)))
         path.with_name(path.name + ".bak").unlink(missing_ok=True)
         try:
-            replace_file(RecordingStorage(die_before=step), path, offsets_file(tmp_path, 2))
+            save_config(path, offsets_file(2), RecordingStorage(die_before=step))
             break
         except KilledHere:
             died += 1
-        assert read_table(path)["t@g"][0] in (1, 2)
+        assert load_consumer_offsets(path)["t@g"][0] in (1, 2)
     assert died >= 4
-    assert read_table(path) == {"t@g": {0: 2}}
+    assert load_consumer_offsets(path) == {"t@g": {0: 2}}
     whole = path.read_bytes()
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
