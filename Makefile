@@ -35,6 +35,7 @@ proto: $(SYNCED)  ## write tidemark/v1 again from proto/
 
 docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.settings_table
+	$(BIN)/python -m scripts.conformance_table
 
 format: $(SYNCED)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .

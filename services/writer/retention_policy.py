@@ -29,7 +29,7 @@ class DiskUse(NamedTuple):
 
 
 class RetentionPolicy(NamedTuple):
-    """retention_ms: how old the newest record must be, 0: never. disk_percent: fuller than that is too full, 0: never."""
+    """retention_ms: how old a file's newest record must be. disk_percent: a fuller disk is too full. 0 is off."""
 
     retention_ms: int
     disk_percent: int

@@ -24,6 +24,11 @@ class Listing(NamedTuple):
     starts: tuple[int, ...] = ()
     file_size: int = 0
 
+    @property
+    def end(self) -> int:
+        """Where the last file ends; 0 without files."""
+        return self.starts[-1] + self.file_size if self.starts else 0
+
 
 class FileRun:
     """The files of one folder, or of several as one address space (spec 1.6), read only. Safe for several threads."""
@@ -89,7 +94,8 @@ class FileRun:
     def _opened(self, start: int) -> OpenFile:
         """FileNotFoundError when it is gone."""
         found = self._open.get(start)
-        if found is None:
+        if found is None or found.is_deleted:
+            self._open.pop(start, None)
             found = self._open[start] = OpenFile(os.open(self._path(start), os.O_RDONLY | os.O_CLOEXEC))
         return found
 

@@ -19,6 +19,7 @@ from tidemark.format.key_chain import oldest_entries
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
 from tidemark.read.index_reader import IndexReader
+from tidemark.read.lookup import has_unit
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records, Skipped, read_records
 from tidemark.read.store_reader import StoreReader
@@ -116,7 +117,9 @@ def _load(
     messages = records.messages()
     keep = np.zeros(len(messages), np.bool_)
     for i in range(len(messages)):
-        keep[i] = _is_wanted(records, messages, i, query)
+        keep[i] = _is_wanted(records, messages, i, query) and (
+            not store.paths.is_attached or has_unit(store, watermark, records, int(messages["record"][i]))
+        )
     kept = messages[keep]
     return PulledPart(records, kept, records.right)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -31,6 +33,7 @@ from .prepare import (
     prepare,
     withdraw_trust_without_writer,
 )
+from .room import is_disk_full, wait_for_room
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,9 +134,7 @@ def _end_of_log(plan: EpochPlan) -> int:
 
 
 def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:
-    """Both followers until a signal or a failure ends them."""
-    from . import job
-
+    """Both followers until a signal or a failure ends them; over full disks."""
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -143,6 +144,31 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
         signal.signal(number, stop)
     prepare(plan, storage)
     session = _spark(settings, plan)
+    try:
+        while True:
+            try:
+                _run_followers(session, settings, plan, stopping)
+                break
+            except Exception as error:
+                if not is_disk_full(error):
+                    raise
+                log.error("pipeline_waits_for_room", message=_last_line(str(error)), store_root=str(plan.root))
+            if not wait_for_room(plan, storage, stopping):
+                break
+            shutil.rmtree(plan.paths.indexer / "spark", ignore_errors=True)  # a hint; half of it may be missing
+            prepare(plan, storage)
+            log.info("pipeline_goes_on")
+    finally:
+        session.stop()
+    log.info("pipeline_stopped")
+
+
+def _run_followers(
+    session: SparkSession, settings: PipelineSettings, plan: EpochPlan, stopping: threading.Event
+) -> None:
+    """Until *stopping*; raises what a query failed with. No task runs afterwards."""
+    from . import job
+
     queries: list[StreamingQuery] = []
     try:
         for follower in range(job.FOLLOWERS):
@@ -158,8 +184,6 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
             stopping.wait(0.5)
     finally:
         _stop(plan, queries)
-        session.stop()
-    log.info("pipeline_stopped")
 
 
 def _has_ended(queries: list[StreamingQuery]) -> bool:
@@ -186,7 +210,8 @@ def _wait_until_followed(plan: EpochPlan, query: StreamingQuery, stopping: threa
 
 def _stop(plan: EpochPlan, queries: list[StreamingQuery]) -> None:
     """Ask the tasks to end, wait for them, then end the queries: stopping a query in an epoch kills Spark's thread."""
-    plan.stop_flag.touch()
+    with contextlib.suppress(OSError):  # a full disk may not take it: then the queries are stopped as they are
+        plan.stop_flag.touch()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and any(is_followed(plan, shard) for shard in range(plan.tasks)):
         time.sleep(0.02)

@@ -39,6 +39,12 @@ class PipelineSettings(BaseSettings):
     )
     consume_queue_file_size_bytes: int = Field(6_000_000, ge=20, description="size of a ConsumeQueue file")
     batch_consume_queue_file_size_bytes: int = Field(13_800_000, ge=46, description="size of a BatchConsumeQueue file")
+    enable_consume_queue_ext: bool = Field(
+        False, description="build consume queue extensions (a broker's enableConsumeQueueExt)"
+    )
+    consume_queue_ext_file_size_bytes: int = Field(
+        50_331_648, ge=24, description="size of a file of a consume queue extension"
+    )
     index_slots: int | None = Field(
         None,
         ge=1,

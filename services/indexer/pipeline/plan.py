@@ -12,6 +12,7 @@ from tidemark.store.log_folders import LogFolders
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
 
 from .config import PipelineSettings
 
@@ -30,6 +31,8 @@ class EpochPlan:
     segment_size: int | None  # None: as the files are, once there are any
     consume_queue_size: int
     batch_consume_queue_size: int
+    consume_queue_ext_size: int
+    consume_queue_ext: bool  # build consume queue extensions
     index_slots: int
     index_entries: int
     chunk_size: int
@@ -51,6 +54,15 @@ class EpochPlan:
         """The CommitLog, to read. StoreContradictionError when its files do not have the size that was set."""
         size = self.segment_size or log_size_on_disk(self.log_folders) or _DEFAULT_SEGMENT_SIZE
         return open_log(self.log_folders, size)
+
+    def open_ext(self, topic: str, queue_id: int, storage: Storage) -> MappedFileQueue:
+        """The extension of a ConsumeQueue, to write."""
+        return MappedFileQueue(self.paths.queue_ext(topic, queue_id), self.consume_queue_ext_size, storage)
+
+    def existing_ext(self, topic: str, queue_id: int, storage: Storage) -> MappedFileQueue | None:
+        """The same where the queue has one."""
+        has_one = self.paths.queue_ext(topic, queue_id).is_dir()
+        return self.open_ext(topic, queue_id, storage) if has_one else None
 
     @property
     def stop_flag(self) -> Path:
@@ -93,6 +105,8 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         segment_size=settings.commit_log_segment_size_bytes,
         consume_queue_size=-(-queue_size // 20) * 20,
         batch_consume_queue_size=size("batch_consume_queue_file_size_bytes", paths.batch_consume_queue),
+        consume_queue_ext_size=size("consume_queue_ext_file_size_bytes", paths.consume_queue_ext),
+        consume_queue_ext=settings.enable_consume_queue_ext,
         index_slots=slots,
         index_entries=settings.index_entries or ENTRIES_A_SLOT * slots,
         chunk_size=settings.chunk_size_bytes,

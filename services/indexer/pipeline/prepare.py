@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tidemark.errors import StoreContradictionError
 from tidemark.index.broker_trust import give_trust, last_store_timestamp, mark_running, withdraw_trust
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.truncate import truncate_queue
@@ -64,6 +65,7 @@ def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
 
 def prepare(plan: EpochPlan, storage: Storage) -> None:
     """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
+    _require_queue_files(plan)
     held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.tasks)]
     for lock in held:
         lock.acquire()
@@ -76,6 +78,7 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         sync_failed = plan.failed_flag.exists()
         if sync_failed:
             marks.forget_visible()
+        _drop_foreign_keys(plan, marks, storage)
         if sync_failed or marks.machine_was_restarted:
             _distrust_last_index_file(plan, marks, storage)
         marks.close()
@@ -83,6 +86,13 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
     finally:
         for lock in held:
             lock.release()
+
+
+def _require_queue_files(plan: EpochPlan) -> None:
+    """StoreContradictionError when a broker keeps its queues in RocksDB: files among the database's help nobody."""
+    sign = plan.paths.consume_queue / "CURRENT"
+    if sign.exists():
+        raise StoreContradictionError("consumequeue/ is a RocksDB database (a broker's storeType)", path=str(sign))
 
 
 def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: bool) -> None:
@@ -120,9 +130,29 @@ def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -
         return
     index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
     resume = index.discard_last()
+    marks.set_index_file(index.newest_file)
     index.close()
     if resume is not None:
         marks.set_back(shard, min(resume, marks.durable(shard)))
+
+
+def _drop_foreign_keys(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
+    """What a broker did to the index while it had the directory: it may not hold every key, nor each once.
+
+    After a kill a broker destroys files and does not put all of their keys into new ones. So where our newest file is
+    gone, all is built anew; else, if nobody of ours was killed at work, what lies behind the mark.
+    """
+    shard = plan.shards
+    index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+    if marks.index_file and not (plan.paths.index / f"{marks.index_file:017d}").exists():
+        index.discard_all()
+        marks.set_back(shard, 0)
+    elif marks.intended(shard) == marks.visible(shard):
+        resume = index.truncate(marks.visible(shard))
+        if resume < marks.visible(shard):
+            marks.set_back(shard, resume)
+    marks.set_index_file(index.newest_file)
+    index.close()
 
 
 def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
@@ -136,5 +166,6 @@ def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) ->
         for queue in sorted(folder.glob("*/*")):
             if queue.is_dir() and queue.name.isdigit():
                 files = MappedFileQueue(queue, size, storage)
-                truncate_queue(files, physical_end, batch=batch)
+                ext = None if batch else plan.existing_ext(queue.parent.name, int(queue.name), storage)
+                truncate_queue(files, physical_end, batch=batch, ext=ext)
                 files.close()

@@ -9,10 +9,11 @@ from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc, shard_of
 from tidemark.format.dispatch_request import Fault, RequestArray
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, Oddity, QueueBuilder
+from tidemark.index.consume_queue_ext import ConsumeQueueExt, first_address
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
-from tidemark.index.light_queues import light_runs
+from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
 from tidemark.index.log_walk import LogPart
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -57,32 +58,48 @@ class QueueShard:
     def truncate(self, physical_end: int) -> int:
         """Drop this shard's units at or above *physical_end*; where to build from."""
         self._builders.clear()
-        for files, batch in self._all_queues():
-            truncate_queue(files, physical_end, batch=batch)
+        for topic, queue_id, batch in self._all_queues():
+            files = self._files(topic, queue_id, batch)
+            ext = None if batch else self._plan.existing_ext(topic, queue_id, self._storage)
+            truncate_queue(files, physical_end, batch=batch, ext=ext)
             files.close()
+            if ext is not None:
+                ext.close()
         return physical_end
 
     def expire(self, log_min: int) -> int:
         """Delete this shard's queue files whose records are all below *log_min*; how many."""
         deleted = 0
-        for other, batch in self._all_queues():
-            builder = self._builders.get((other.folder.parent.name, int(other.folder.name)))
+        for topic, queue_id, batch in self._all_queues():
+            builder = self._builders.get((topic, queue_id))
+            other = self._files(topic, queue_id, batch)
             files = other if builder is None or builder.files.folder != other.folder else builder.files
-            for start in expire_queue(files, log_min, batch=batch):
-                if builder is not None:
-                    builder.touched.discard(start)
-                deleted += 1
+            gone = expire_queue(files, log_min, batch=batch)
+            if builder is not None:
+                builder.touched.difference_update(gone)
+            if gone and not batch:
+                self._expire_ext(topic, queue_id, files)
+            deleted += len(gone)
             other.close()
         return deleted
 
-    def _all_queues(self) -> Iterator[tuple[MappedFileQueue, bool]]:
+    def _expire_ext(self, topic: str, queue_id: int, files: MappedFileQueue) -> None:
+        """Files of the extension that no unit of the queue points at any more."""
+        ext = self._plan.existing_ext(topic, queue_id, self._storage)
+        address = first_address(files)
+        if ext is not None and address is not None:
+            ConsumeQueueExt(ext).truncate_by_min_address(address)
+            ext.close()
+
+    def _all_queues(self) -> Iterator[tuple[str, int, bool]]:
+        """(topic, queue id, whether it is a BatchConsumeQueue) of each queue of this shard that has a folder."""
         paths = self._plan.paths
         for folder, batch in ((paths.consume_queue, False), (paths.batch_consume_queue, True)):
             for queue in sorted(folder.glob("*/*")):
                 if not (queue.is_dir() and queue.name.isdigit()):
                     continue
                 if self._owns(queue.parent.name, int(queue.name)):
-                    yield self._files(queue.parent.name, int(queue.name), batch), batch
+                    yield queue.parent.name, int(queue.name), batch
 
     def _owns(self, topic: str, queue_id: int) -> bool:
         return shard_of(topic.encode(), queue_id, self._plan.shards) == self._shard
@@ -93,8 +110,10 @@ class QueueShard:
 
     def apply(self, part: LogPart) -> int:
         """Build everything of *part*; returns how many records."""
-        if self._shard == 0:  # one shard tells about places that cannot be decoded
-            for damage in part.damages:
+        for (
+            damage
+        ) in part.damages:  # one shard tells about places that cannot be decoded; properties only the owner reads
+            if self._shard == 0 or damage.reason == Fault.NUMBER.name:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
         if self._tombstones.refresh():
             self._let_go_of_builders()
@@ -143,7 +162,7 @@ class QueueShard:
         self.close()
 
     def _drop_dead_queues(self) -> None:
-        """Those of this shard: a rebuild would not make them, and without its attribute a broker takes them for others."""
+        """Those of this shard: a rebuild would not make them, and a broker would not know their type any more."""
         for topic in self._tombstones.topics:
             for folder in (self._plan.paths.consume_queue / topic, self._plan.paths.batch_consume_queue / topic):
                 for queue in folder.glob("*"):
@@ -184,7 +203,9 @@ class QueueShard:
         files = self._files(topic, queue_id, batch)
         if batch:
             return BatchConsumeQueueBuilder(files, mark=self._mark)
-        return ConsumeQueueBuilder(files, mark=self._mark)
+        has_ext = self._plan.consume_queue_ext and not topic.startswith(LIGHT_PREFIX)  # a broker's have plain codes
+        ext = ConsumeQueueExt(self._plan.open_ext(topic, queue_id, self._storage)) if has_ext else None
+        return ConsumeQueueBuilder(files, mark=self._mark, ext=ext)
 
     # -- what is wrong ----------------------------------------------------------------------------------------------
 
@@ -234,8 +255,10 @@ class QueueShard:
         """Files written since the last call; the caller flushes them."""
         touched: list[tuple[MappedFileQueue, int]] = []
         for builder in self._builders.values():
-            touched.extend((builder.files, start) for start in builder.touched)
-            builder.touched.clear()
+            for part in (builder.ext, builder):
+                if part is not None:
+                    touched.extend((part.files, start) for start in part.touched)
+                    part.touched.clear()
         return touched
 
     @staticmethod
@@ -249,4 +272,6 @@ class QueueShard:
         """Close all files."""
         for builder in self._builders.values():
             builder.files.close()
+            if builder.ext is not None:
+                builder.ext.files.close()
         self._builders.clear()

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tidemark.store.log_folders import LogFolders
+from tidemark.store.paths import require_outside
 
 
 class QuerySettings(BaseSettings):
@@ -28,6 +29,9 @@ class QuerySettings(BaseSettings):
     )
     commit_log_read_only_paths: str = Field(
         "", description="further folders of the CommitLog, in which no new file is made"
+    )
+    state_root: Path | None = Field(
+        None, description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
     )
     query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free one")
     store_name: str = Field(
@@ -67,6 +71,10 @@ class QuerySettings(BaseSettings):
             raise ValueError("a default is greater than its maximum")
         if self.query_default_limit > self.query_max_limit:
             raise ValueError("query_default_limit is greater than query_max_limit")
+        if self.state_root is not None:
+            require_outside(self.state_root, self.store_root)
+            if self.writer_address is not None:
+                raise ValueError("an attached store takes no appends: writer_address must not be set")
         return self
 
     def log_folders(self, root: Path) -> LogFolders:

@@ -7,19 +7,24 @@ next one together, so a PUT costs no fsync of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidemark.errors import StoreClosedError, StoreError, StoreLockedError
+from tidemark.errors import DiskFailedError, DiskFullError, StoreClosedError, StoreError, StoreLockedError
 from tidemark.store.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.lock import FolderLock
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 from tidemark.store.topics import load_config, save_config
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ConsumerOffset(NamedTuple):
@@ -31,6 +36,29 @@ class ConsumerOffset(NamedTuple):
     offset: int
 
 
+class _TableFile:
+    """Somebody else's consumerOffset.json, read again when it has changed; empty for None."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._signature: tuple[int, int] | None = None
+        self._table: OffsetTable = {}
+
+    def table(self) -> OffsetTable:
+        """Not a copy: do not change it."""
+        if self._path is None:
+            return self._table
+        try:
+            status = os.stat(self._path)
+            signature = (status.st_ino, status.st_mtime_ns)
+        except FileNotFoundError:  # its owner is replacing it: the previous content is in `.bak`
+            signature = (0, 0)
+        if signature != self._signature:
+            self._table = load_consumer_offsets(self._path)
+            self._signature = signature
+        return self._table
+
+
 class ConsumerOffsets:
     """Offsets of all groups of one store."""
 
@@ -40,12 +68,14 @@ class ConsumerOffsets:
         self._lock: FolderLock | None = None
         self._changed = threading.Condition()
         self._table: OffsetTable = {}
-        self._signature: tuple[int, int] | None = None
+        self._of_owner = _TableFile(paths.consumer_offsets)
+        self._of_broker = _TableFile(paths.broker_consumer_offsets)
         self._pending: list[tuple[ConsumerOffset, Future[None]]] = []
         self._counter = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
-        self._own()
+        with contextlib.suppress(DiskFullError):  # it may still be read; a PUT tells
+            self._own()
 
     # -- who owns them --------------------------------------------------------------------------------------------
 
@@ -59,8 +89,10 @@ class ConsumerOffsets:
         try:
             self._storage.make_folder(self._paths.query)
             lock = self._lock or FolderLock(self._paths.query / "lock")
-        except OSError:  # a read-only directory
-            return
+        except OSError as error:
+            if error.errno in _FULL:
+                raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+            return  # a read-only directory
         self._lock = lock
         if lock.try_acquire():
             self._table = load_consumer_offsets(self._paths.consumer_offsets)
@@ -83,7 +115,7 @@ class ConsumerOffsets:
 
     def all(self) -> Iterator[ConsumerOffset]:
         """Every offset, by group, topic and queue."""
-        table = self._current()
+        table = self._with_broker()
         for key in sorted(table, key=lambda key: tuple(reversed(key.partition(SEPARATOR)))):
             topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in sorted(table[key].items()):
@@ -91,28 +123,25 @@ class ConsumerOffsets:
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
         """One offset; None where the group has none."""
-        return self._current().get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+        return self._with_broker().get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+
+    def _with_broker(self) -> OffsetTable:
+        """Ours; of an attached store also the broker's, where a group has set none here."""
+        own, theirs = self._current(), self._of_broker.table()
+        return {key: {**theirs.get(key, {}), **own.get(key, {})} for key in own.keys() | theirs.keys()}
 
     def _current(self) -> OffsetTable:
         if self.is_owner:
             with self._changed:
                 return {key: dict(queues) for key, queues in self._table.items()}
-        try:
-            status = os.stat(self._paths.consumer_offsets)
-            signature = (status.st_ino, status.st_mtime_ns)
-        except FileNotFoundError:
-            signature = (0, 0)
-        if signature != self._signature:
-            self._table = load_consumer_offsets(self._paths.consumer_offsets)
-            self._signature = signature
-        return self._table
+        return self._of_owner.table()
 
     # -- writing --------------------------------------------------------------------------------------------------
 
     async def put(self, offset: ConsumerOffset) -> None:
         """Set one offset; durable when this returns.
 
-        raises StoreLockedError when another process owns them
+        raises StoreLockedError when another process owns them; DiskFullError or DiskFailedError: the one before it holds
         """
         if not self.is_owner:
             await asyncio.to_thread(self._require_owner)
@@ -141,7 +170,7 @@ class ConsumerOffsets:
         try:
             self._save(table)
         except (OSError, StoreError) as error:
-            failure = error if isinstance(error, StoreError) else StoreClosedError(f"cannot be written: {error}")
+            failure = error if isinstance(error, StoreError) else DiskFailedError(f"cannot be written: {error}")
             for _, done in pending:
                 done.set_exception(failure)
             return

@@ -53,7 +53,7 @@ class MessageStore:
     ) -> None:
         self.root = root
         self._reader: StoreReader | None = None
-        self.sizes = {
+        self.sizes: dict[str, Any] = {
             "consume_queue_file_size_bytes": 20 * units_a_file,
             "batch_consume_queue_file_size_bytes": 46 * batch_units_a_file,
             "index_slots": index_slots,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ from tidemark.v1 import commit_log_pb2 as pb
 pytestmark = pytest.mark.conformance
 
 FILE_SIZE, MAX_BLANK = 4096, 1000
-V4: dict[str, str] = {}
-V6 = {"writer_listen": "[::1]:0", "advertised_address": "[1050::5:600:300c:326b]:10911"}
+V4: dict[str, Any] = {}
+V6: dict[str, Any] = {"writer_listen": "[::1]:0", "advertised_address": "[1050::5:600:300c:326b]:10911"}
 SIZES = pytest.mark.parametrize(("hosts", "size", "id_length"), [(V4, 114, 32), (V6, 138, 56)], ids=["IPv4", "IPv6"])
 
 
@@ -34,7 +35,7 @@ def message_ids(answer: pb.AppendBatchResponse) -> list[str]:
 
 @SIZES
 def test_ac1_ac2_a_batch_without_room_leaves_a_blank_record_and_nothing_else(
-    tmp_path: Path, hosts: dict[str, str], size: int, id_length: int
+    tmp_path: Path, hosts: dict[str, Any], size: int, id_length: int
 ) -> None:
     """With 1000 bytes left: 8 bytes of blank that claim all 1000, the rest untouched, the batch whole in the next file.
 
@@ -57,7 +58,7 @@ def test_ac1_ac2_a_batch_without_room_leaves_a_blank_record_and_nothing_else(
 
 @SIZES
 def test_ac3_ac4_ac5_a_batch_with_room_is_stored_and_decodes_to_what_was_sent(
-    tmp_path: Path, hosts: dict[str, str], size: int, id_length: int
+    tmp_path: Path, hosts: dict[str, Any], size: int, id_length: int
 ) -> None:
     """Put at 0, as many bytes as the formula says, ten ids of their own; one store time, consecutive queue offsets."""
     with MessageStore(tmp_path, log_file_size=10_240, **hosts) as store:

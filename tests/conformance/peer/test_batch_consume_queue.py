@@ -1,4 +1,4 @@
-"""The peer's queue/BatchConsumeQueueTest: files of 20 units of 46 bytes. Unit i: record at i, 1024 bytes, tag code 111."""
+"""The peer's queue/BatchConsumeQueueTest: files of 20 units. Unit i: a record at i of 1024 bytes, tag code 111."""
 
 from __future__ import annotations
 

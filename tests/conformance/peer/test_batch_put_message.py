@@ -1,9 +1,10 @@
-"""The peer's BatchPutMessageTest: a legacy batch with wrapper properties. Log files of 8 KiB, queue files of 205 units."""
+"""The peer's BatchPutMessageTest: a legacy batch under wrapper properties; log files of 8 KiB, 205 units a queue file."""
 
 from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_bpm3_every_message_is_found_by_its_queue_offset(tmp_path: Path) -> None
 
 def test_bpm4_hosts_of_16_address_bytes_make_records_24_bytes_longer(tmp_path: Path) -> None:
     """Born ::1, stored by 1050::5:600:300c:326b: all are found, 166 bytes apart."""
-    hosts = {"writer_listen": "[::1]:0", "advertised_address": "[1050::5:600:300c:326b]:10911"}
+    hosts: dict[str, Any] = {"writer_listen": "[::1]:0", "advertised_address": "[1050::5:600:300c:326b]:10911"}
     with MessageStore(tmp_path, log_file_size=8192, units_a_file=205, **hosts) as store:
         put_batch(store)
         require_all_found(store)

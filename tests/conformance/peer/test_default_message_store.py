@@ -243,7 +243,7 @@ def test_dms17_reading_the_log_in_bulk_skips_blank_records(tmp_path: Path) -> No
 
 
 def test_dms18_limits_of_one_message(tmp_path: Path) -> None:
-    """Body of 4 MiB, topic of 127 characters and properties of 32,767 bytes pass together; one more of each does not."""
+    """A body of 4 MiB, a topic of 127 characters and 32,767 bytes of properties pass together; one more of each not."""
     topic, entries = "t" * 127, {"a": "v" * (32_767 - 3)}
     with open_store(tmp_path) as store:
         assert store.put(topic, (bytes(MAX_BODY), entries)).status == pb.PUT_STATUS_PUT_OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,14 +25,14 @@ from tidemark.format.wire_batch import Element, decode_elements, encode_elements
 
 pytestmark = pytest.mark.conformance
 
-V4 = {"born_host": encode_host(parse_host("127.0.0.1:9001")), "store_host": STORE_HOST}
-V6 = {"born_host": BORN_HOST_V6, "store_host": STORE_HOST_V6}
+V4: dict[str, Any] = {"born_host": encode_host(parse_host("127.0.0.1:9001")), "store_host": STORE_HOST}
+V6: dict[str, Any] = {"born_host": BORN_HOST_V6, "store_host": STORE_HOST_V6}
 HOSTS = pytest.mark.parametrize("hosts", [V4, V6], ids=["IPv4", "IPv6"])
 ENTRIES = {"a": "123", "b": "hello", "c": "3.14"}
 
 
 @HOSTS
-def test_md1_a_record_decodes_to_what_it_was_made_of(hosts: dict[str, bytes]) -> None:
+def test_md1_a_record_decodes_to_what_it_was_made_of(hosts: dict[str, Any]) -> None:
     """Topic abc, body hello!q!, queue 1, offset 123, place 123456; its id names its store and place."""
     record = Record(
         topic=b"abc", body=b"hello!q!", properties=encode_properties(ENTRIES), queue_id=1, queue_offset=123,
@@ -51,7 +52,7 @@ def test_md1_a_record_decodes_to_what_it_was_made_of(hosts: dict[str, bytes]) ->
 
 
 @HOSTS
-def test_md2_properties_straight_from_a_records_bytes(hosts: dict[str, bytes]) -> None:
+def test_md2_properties_straight_from_a_records_bytes(hosts: dict[str, Any]) -> None:
     """Where the check says that they lie."""
     data = np.frombuffer(record_bytes(properties=properties(ENTRIES), **hosts), np.uint8)
     (row,) = Checker().check(data, base_offset=0).requests

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from .harness import RunningWriter, log_bytes, refusal_of, stored_records
 pytestmark = pytest.mark.integration
 
 SIZE = 1 << 16
-SHORT = {"commit_log_segment_size_bytes": SIZE, "retention_hours": 1e-6, "retention_interval_ms": 10}
+SHORT: dict[str, Any] = {"commit_log_segment_size_bytes": SIZE, "retention_hours": 1e-6, "retention_interval_ms": 10}
 YEAR_HOURS = 24 * 365
 
 
