@@ -16,7 +16,7 @@ from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.lock import lock_holder
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import TermsFile, current_term
+from tidemark.store.terms import TermsFile
 
 _BEYOND_ALL = (1 << 63) - 1
 
@@ -36,7 +36,7 @@ def whole_store(paths: StorePaths) -> Scope:
         floor = max(floor, _dispatched_end(paths, log))
     log.close()
     is_clean = not is_living and not paths.abort.exists()
-    is_never_built = watermark is None and current_term(paths.terms).number > 0  # only just written, or restored
+    is_never_built = watermark is None and paths.writer.is_dir()  # only just written, or restored
     everything = _BEYOND_ALL if is_clean and not is_never_built else 0
     return Scope(
         start=log.min_offset,
