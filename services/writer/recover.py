@@ -140,6 +140,14 @@ class _Scan:
         return end
 
 
+def sync_files(segments: Segments, recovered: Recovered) -> None:
+    """Make what recovery found durable: a killed process may have written what nobody has synced yet."""
+    log = segments.log
+    for start in log.starts:
+        if start >= log.file_start(recovered.scanned_from) and start < recovered.end:
+            log.flush(start)
+
+
 def cut_behind(segments: Segments, end: int) -> None:
     """Leave only zero bytes behind *end*, durably, and at most one file behind the one that *end* lies in."""
     log = segments.log
