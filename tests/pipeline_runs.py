@@ -9,7 +9,7 @@ from typing import Any
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import Progress, run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
-from services.indexer.pipeline.prepare import drop_units_behind, prepare
+from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
 from tidemark.index.end_of_log import durable_floor, find_end_of_log
 from tidemark.store.storage import DiskStorage, Storage
 
@@ -44,12 +44,12 @@ DERIVED = ("consumequeue", "batchconsumequeue", "index")
 
 def plan_of(root: Path, **settings: Any) -> EpochPlan:
     """A draining plan for a store that nobody writes; its end is found as recovery finds it."""
-    return make_plan(PipelineSettings(store_root=root, once=True, **settings), limit=end_of(root))
+    return make_plan(PipelineSettings(store_root=root, once=True, **settings), limit=end_of(root, **settings))
 
 
-def end_of(root: Path) -> int:
+def end_of(root: Path, **settings: Any) -> int:
     """Where the log of a store that nobody writes ends."""
-    plan = make_plan(PipelineSettings(store_root=root, once=True))
+    plan = make_plan(PipelineSettings(store_root=root, once=True, **settings))
     log = plan.open_log()
     end = find_end_of_log(log, durable_floor(plan.paths, log))
     log.close()
@@ -62,7 +62,7 @@ def build(plan: EpochPlan, storage: Storage | None = None) -> list[Progress]:
     storage.make_folder(plan.paths.indexer)
     prepare(plan, storage)
     if plan.limit is not None:
-        drop_units_behind(plan, plan.limit, storage)
+        drop_what_is_behind(plan, plan.limit, storage)
     return [run_epoch(plan, shard=shard, follower=0, storage=storage) for shard in range(plan.tasks)]
 
 

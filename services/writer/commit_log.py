@@ -17,6 +17,7 @@ import structlog
 
 from tidemark.errors import FlushFailedError, StoreClosedError, StoreError
 from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.flushed import Flushed
 from tidemark.store.wake import wake
 
 from .append import LogTail
@@ -47,6 +48,7 @@ class CommitLog:
         tail: LogTail,
         window: Window,
         checkpoint: Checkpoint,
+        flushed: Flushed,
         journal: BatchJournal,
         make_keeper: Callable[[Callable[[], int], Callable[[StoreError], None]], Keeper],
         on_failure: Callable[[], None],
@@ -55,6 +57,7 @@ class CommitLog:
         self._tail = tail
         self._window = window
         self._checkpoint = checkpoint
+        self._flushed_words = flushed
         self._is_sync = settings.flush_mode is FlushMode.SYNC
         self._loop = asyncio.get_running_loop()
         self.committed = Committed(tail.position)
@@ -220,6 +223,7 @@ class CommitLog:
 
     def _flushed(self, written: Written) -> None:
         self._checkpoint.set(Field.PHYSIC_MESSAGE_TIMESTAMP, written.store_timestamp)
+        self._flushed_words.set(written.end)
         if self._is_sync:
             self._commit(written)
         else:

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.store.log_folders import LogFolders
 
 from .retention_policy import RetentionPolicy
 
@@ -46,6 +47,12 @@ class WriterSettings(BaseSettings):
     sync_flush_timeout_ms: int = Field(5_000, ge=1, description="then an append is answered FLUSH_DISK_TIMEOUT")
     confirm_interval_ms: int = Field(100, ge=1, le=100, description="the committed offset is durable this often")
 
+    commit_log_paths: str = Field(
+        "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
+    )
+    commit_log_read_only_paths: str = Field(
+        "", description="further folders of the CommitLog, in which no new file is made"
+    )
     commit_log_segment_size_bytes: int = Field(
         DEFAULT_SEGMENT_SIZE_BYTES, ge=4096, le=(1 << 31) - 1, description="size of a CommitLog file"
     )
@@ -71,6 +78,7 @@ class WriterSettings(BaseSettings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
+        self.log_folders(self.store_root)
         if self.advertised_address is not None:
             parse_host(self.advertised_address)
         if self.max_in_flight_bytes < self.max_message_size_bytes:
@@ -84,6 +92,10 @@ class WriterSettings(BaseSettings):
         host = parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
         address = "127.0.0.1" if host.address in _WILDCARDS else host.address
         return Host(address, bound_port)
+
+    def log_folders(self, root: Path) -> LogFolders:
+        """Where the CommitLog of the store at *root* lies."""
+        return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
 
     @property
     def retention(self) -> RetentionPolicy:

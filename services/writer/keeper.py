@@ -12,7 +12,6 @@ from pathlib import Path
 import structlog
 
 from tidemark.errors import FlushFailedError, StoreError, UnavailableError
-from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.storage import Storage
 
 from .queue_offsets import Snapshot, save_snapshot
@@ -27,7 +26,7 @@ class Keeper:
     def __init__(
         self,
         segments: Segments,
-        checkpoint: Checkpoint,
+        make_committed_durable: Callable[[], None],
         storage: Storage,
         snapshot_path: Path,
         *,
@@ -36,7 +35,7 @@ class Keeper:
         on_failure: Callable[[StoreError], None],
     ) -> None:
         self._segments = segments
-        self._checkpoint = checkpoint
+        self._make_committed_durable = make_committed_durable
         self._storage = storage
         self._snapshot_path = snapshot_path
         self._interval_s = interval_s
@@ -89,7 +88,7 @@ class Keeper:
                 self._do_urgent()
                 if self._moved:
                     self._moved = False
-                    self._checkpoint.flush()
+                    self._make_committed_durable()
                     with self._changed:  # so it is at most an interval behind, and no more often
                         self._changed.wait_for(lambda: self._closing or self._has_urgent(), self._interval_s)
         except FlushFailedError as error:
@@ -111,7 +110,7 @@ class Keeper:
         if wanted is not None:
             self._try("next_file_not_prepared", lambda: self._segments.ensure(wanted))
         if snapshot is not None:
-            self._checkpoint.flush()
+            self._make_committed_durable()
             self._try("snapshot_not_saved", lambda: save_snapshot(self._snapshot_path, snapshot, self._storage))
 
     def _try(self, event: str, chore: Callable[[], None]) -> None:

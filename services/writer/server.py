@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 from tidemark.errors import StoreError
 from tidemark.format.host import encode_host
 from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.multi_path_mapped_file_queue import open_log
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 from .admission import Admission, Limits
@@ -86,7 +87,7 @@ class WriterServer:
             Encoder(store_host),
             store.recovered.offsets,
             window,
-            DiskGuard(store.paths.root, settings.min_free_disk_bytes),
+            DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
             store.journal,
             position=store.recovered.end,
             store_timestamp=store.recovered.store_timestamp,
@@ -98,6 +99,7 @@ class WriterServer:
             tail=tail,
             window=window,
             checkpoint=store.checkpoint,
+            flushed=store.flushed,
             journal=store.journal,
             make_keeper=self._make_keeper,
             on_failure=self._stopping.set,
@@ -135,7 +137,7 @@ class WriterServer:
         store = self._store
         return Keeper(
             store.segments,
-            store.checkpoint,
+            store.make_committed_durable,
             store.storage,
             store.snapshot_path,
             interval_s=self._settings.confirm_interval_ms / 1000,
@@ -145,7 +147,7 @@ class WriterServer:
 
     def _open_log(self) -> MappedFileQueue:
         """The log's files once more, to read."""
-        return MappedFileQueue(self._store.paths.commit_log, self._store.segments.size)
+        return open_log(self._store.paths.log_folders, self._store.segments.size)
 
     def _make_retention(self) -> Retention:
         store = self._store

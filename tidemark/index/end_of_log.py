@@ -8,16 +8,27 @@ from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc
 from tidemark.index.log_walk import LogWalk
 from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.flushed import read_floor_of_async
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
+from tidemark.store.terms import current_term
 
 
 def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:
     """Below it a bad record is damage, not a torn end: the greater of the confirm offset on disk and the durable marks.
 
-    At most where the log's files end, at least where they start.
+    After a reboot of the machine on which a writer in flush mode `async` ran, both may be ahead of the log: then it is
+    what that writer had synced. At most where the log's files end, at least where they start.
     """
+    return max(min(_claimed_floor(paths), log.capacity_end), log.min_offset)
+
+
+def _claimed_floor(paths: StorePaths) -> int:
+    if not current_term(paths.terms).is_of_this_boot():
+        flushed = read_floor_of_async(paths.flushed)
+        if flushed is not None:
+            return flushed
     floor = 0
     if paths.checkpoint.exists() and paths.checkpoint.stat().st_size >= 4096:
         checkpoint = Checkpoint.open_read_only(paths.checkpoint)
@@ -29,7 +40,7 @@ def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:
             marks = Marks.open_read_only(paths.marks)
             floor = max(floor, marks.greatest_durable())
             marks.close()
-    return max(min(floor, log.capacity_end), log.min_offset)
+    return floor
 
 
 def find_end_of_log(log: MappedFileQueue, floor: int) -> int:

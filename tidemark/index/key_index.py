@@ -30,9 +30,14 @@ _GAP_PAGES = 16  # untouched pages between two touched ones that are written alo
 def index_files(folder: Path) -> list[Path]:
     """The index files of *folder*, oldest first; names that are no number are skipped as the peer does."""
     try:
-        return sorted(path for path in folder.iterdir() if path.name.isdigit() and path.is_file())
+        return sorted(path for path in folder.iterdir() if is_index_name(path.name) and path.is_file())
     except FileNotFoundError:
         return []
+
+
+def is_index_name(name: str) -> bool:
+    """Whether a file of this name is an index file: a number."""
+    return name.isascii() and name.isdigit()
 
 
 class OpenIndexFile:

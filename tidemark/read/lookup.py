@@ -60,7 +60,7 @@ def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -
     if records.are_removed() and physical_offset < store.log_min:
         raise UnitsGoneError("its file has expired", **facts)
     is_damaged = row["fault"] != 0
-    if (is_damaged and row["topic_length"] == 0) or not _has_unit(store, watermark, records):
+    if (is_damaged and row["topic_length"] == 0) or not has_unit(store, watermark, records):
         raise not_found
     if is_damaged:
         raise CorruptMessageError(
@@ -91,16 +91,20 @@ def _capacity_end(store: StoreReader) -> int:
     return listing.starts[-1] + listing.file_size if listing.starts else 0
 
 
-def _has_unit(store: StoreReader, watermark: Watermark, records: Records) -> bool:
-    """Whether the unit of the queue that the record names points at it."""
-    row = records.rows[0]
+def has_unit(store: StoreReader, watermark: Watermark, records: Records, i: int = 0) -> bool:
+    """Whether a unit of the queue that record *i* names points at it; in an attached store: the unit of its number."""
+    row = records.rows[i]
     at = int(row["topic_at"])
     topic = records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
     try:
         queue = store.queue(topic, int(row["queue_id"]))
     except (TopicNotFoundError, QueueIllegalError, ValueError):
         return False
-    return find_unit(store, queue, watermark, int(row["physical_offset"])) is not None
+    number = find_unit(store, queue, watermark, int(row["physical_offset"]))
+    if number is None:
+        return False
+    numbers = queue.numbers_to_check(queue.first_offsets(number, queue.run.read(number, 1)))
+    return numbers is None or int(numbers[0]) == int(row["queue_offset"])
 
 
 def find_unit(store: StoreReader, queue: QueueReader, watermark: Watermark, physical_offset: int) -> int | None:

@@ -154,7 +154,7 @@ class _Pull:
         """Which units are to be read: by tag where the unit's code tells it."""
         wanted = units["message_size"] != consume_queue.PRE_BLANK_SIZE
         if self._request.tags is not None and not self._queue.is_batch:
-            wanted &= self._request.tags.matches_code(units["tags_code"].astype(np.int64))
+            wanted &= self._request.tags.matches_code(self._queue.tags_codes(units))
         return np.flatnonzero(wanted)
 
     def _within_limits(
@@ -194,20 +194,22 @@ class _Pull:
             units["message_size"].astype(np.int64),
             topic=self._queue.record_topic,
             queue_id=self._queue.queue_id,
+            queue_offsets=self._queue.numbers_to_check(firsts),
             with_fields=not as_stored,
         )
         self.result.skipped += records.skipped(firsts)
         if as_stored:
             self._add_whole(records, self._queue.message_counts(units))
         else:
-            self._add_messages(records)
+            self._add_messages(records, firsts)
 
     def _add_whole(self, records: Records, counts: NDArray[np.int64]) -> None:
         self.result.message_count += int(counts[records.right].sum())
         self.result.parts.append(PulledPart(records, _NO_MESSAGES, records.right))
 
-    def _add_messages(self, records: Records) -> None:
+    def _add_messages(self, records: Records, firsts: NDArray[np.int64]) -> None:
         messages = records.messages()
+        self._queue.number_messages(messages, firsts)
         if self._queue.is_batch:
             messages = messages[messages["queue_offset"] >= self._request.offset]
         if self._request.tags is not None:

@@ -50,11 +50,11 @@ class MappedFileQueue:
         """
         starts: list[int] = []
         sizes: list[int] = []
-        for entry in _entries(self.folder):
+        for entry in self._entries():
             if entry.is_dir():
                 continue
-            if not _is_file_name(entry.name):
-                raise CorruptStoreError(f"a foreign file lies in {self.folder}: {entry.name}", path=entry.path)
+            if not is_file_name(entry.name):
+                raise CorruptStoreError(f"a foreign file lies in a data folder: {entry.path}", path=entry.path)
             try:
                 sizes.append(entry.stat().st_size)
             except FileNotFoundError:  # deleted since
@@ -103,8 +103,19 @@ class MappedFileQueue:
         """Whether a file that is there holds the byte at *offset*."""
         return self.file_start(offset) in self._open or self.file_start(offset) in self._starts
 
+    def _entries(self) -> list[os.DirEntry[str]]:
+        """What lies there, by name."""
+        return list_folder(self.folder)
+
     def _path(self, start: int) -> Path:
         return self.folder / file_name(start)
+
+    def _path_of_new_file(self, start: int) -> Path:
+        return self._path(start)
+
+    def folder_of(self, start: int) -> Path:
+        """Where the file that starts at *start* lies."""
+        return self._path(start).parent
 
     def opened(self, start: int) -> OpenFile:
         """The file that starts at *start*; FileNotFoundError when it is gone."""
@@ -145,8 +156,9 @@ class MappedFileQueue:
         """A new file of full size; its folder too. Only behind the last one, or the first of all."""
         assert self._storage is not None, "this queue of files only reads"
         assert start % self.file_size == 0, "a file starts at a multiple of the size"
-        self._storage.make_folder(self.folder)
-        self._open[start] = OpenFile(self._storage.create(self._path(start), self.file_size))
+        path = self._path_of_new_file(start)
+        self._storage.make_folder(path.parent)
+        self._open[start] = OpenFile(self._storage.create(path, self.file_size))
         with self._changing:
             self._starts = sorted({*self._starts, start})
 
@@ -202,18 +214,20 @@ def size_on_disk(folder: Path) -> int | None:
     Existing files decide over settings.
     """
     with contextlib.suppress(FileNotFoundError):
-        for entry in _entries(folder):
-            if _is_file_name(entry.name) and entry.is_file() and entry.stat().st_size:
+        for entry in list_folder(folder):
+            if is_file_name(entry.name) and entry.is_file() and entry.stat().st_size:
                 return entry.stat().st_size
     return None
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def list_folder(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in *folder*, by name; nothing where there is none."""
     try:
         return sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
 
 
-def _is_file_name(name: str) -> bool:
+def is_file_name(name: str) -> bool:
+    """Whether a file of this name is a data file: 20 digits."""
     return len(name) == NAME_LENGTH and name.isascii() and name.isdigit()

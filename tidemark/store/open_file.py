@@ -16,5 +16,10 @@ class OpenFile:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the file's name has gone, or is another file's by now."""
+        return os.fstat(self.descriptor).st_nlink == 0
+
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # bound: `os` may be gone at exit
         close(self.descriptor)

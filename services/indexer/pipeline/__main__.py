@@ -19,12 +19,20 @@ from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
 from tidemark.index.end_of_log import durable_floor, find_end_of_log
+from tidemark.store.format_file import require_known_format
 from tidemark.store.storage import DiskStorage
 
 from .config import PipelineSettings
 from .hand_over import is_followed
 from .plan import EpochPlan, make_plan
-from .prepare import drop_units_behind, own_indexer, own_log_without_writer, prepare
+from .prepare import (
+    drop_what_is_behind,
+    give_trust_back,
+    own_indexer,
+    own_log_without_writer,
+    prepare,
+    withdraw_trust_without_writer,
+)
 from .room import is_disk_full, wait_for_room
 
 if TYPE_CHECKING:
@@ -45,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     storage = DiskStorage()
     plan = make_plan(settings)
     try:
+        require_known_format(plan.paths)
         with own_indexer(plan, storage):
             _run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
     except StoreError as error:
@@ -90,16 +99,12 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
     from . import job
 
     with own_log_without_writer(make_plan(settings)) as alone:
-        limit = None
-        if alone:
-            plan = make_plan(settings)
-            files = plan.open_log()
-            limit = find_end_of_log(files, durable_floor(plan.paths, files))
-            files.close()
+        limit = _end_of_log(make_plan(settings)) if alone else None
         plan = make_plan(settings, limit=limit)
+        was_trusted = alone and withdraw_trust_without_writer(plan, storage)
         prepare(plan, storage)
         if limit is not None:
-            drop_units_behind(plan, limit, storage)
+            drop_what_is_behind(plan, limit, storage)
         began = time.monotonic()
         session = _spark(settings, plan)
         try:
@@ -108,6 +113,8 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
             rows = job.drain(session, plan)
         finally:
             session.stop()
+        if was_trusted:
+            give_trust_back(plan, storage)
     log.info(
         "drain_finished",
         watermark=min(row["end_offset"] for row in rows),
@@ -117,6 +124,13 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         seconds=round(max(row["held_s"] for row in rows), 3),
         tasks_s=round(time.monotonic() - began, 3),
     )
+
+
+def _end_of_log(plan: EpochPlan) -> int:
+    files = plan.open_log()
+    end = find_end_of_log(files, durable_floor(plan.paths, files))
+    files.close()
+    return end
 
 
 def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:

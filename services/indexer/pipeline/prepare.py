@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tidemark.errors import StoreContradictionError
+from tidemark.index.broker_trust import give_trust, last_store_timestamp, mark_running, withdraw_trust
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.truncate import truncate_queue
 from tidemark.store.lock import FolderLock, StoreLock, lock_holder
@@ -40,8 +42,30 @@ def own_log_without_writer(plan: EpochPlan) -> Iterator[bool]:
         lock.release()
 
 
+def withdraw_trust_without_writer(plan: EpochPlan, storage: Storage) -> bool:
+    """Whoever holds RocketMQ's lock stands in for the writer: a broker must not believe what is built in part.
+
+    True: it would have believed this store until now, and may again when everything is built (`give_trust_back`).
+    """
+    was_trusted = not plan.paths.abort.exists()
+    withdraw_trust(plan.paths, storage)
+    if was_trusted:
+        mark_running(plan.paths, storage)
+    return was_trusted
+
+
+def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
+    """Everything is built: leave the store as it was found."""
+    assert plan.limit is not None, "the log's end is known to whoever holds its lock"
+    log = plan.open_log()
+    store_timestamp = last_store_timestamp(log, plan.limit)
+    log.close()
+    give_trust(plan.paths, plan.limit, store_timestamp=store_timestamp, storage=storage)
+
+
 def prepare(plan: EpochPlan, storage: Storage) -> None:
     """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
+    _require_queue_files(plan)
     held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.tasks)]
     for lock in held:
         lock.acquire()
@@ -63,6 +87,13 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
             lock.release()
 
 
+def _require_queue_files(plan: EpochPlan) -> None:
+    """StoreContradictionError when a broker keeps its queues in RocksDB: files among the database's help nobody."""
+    sign = plan.paths.consume_queue / "CURRENT"
+    if sign.exists():
+        raise StoreContradictionError("consumequeue/ is a RocksDB database (a broker's storeType)", path=str(sign))
+
+
 def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: bool) -> None:
     """Folders that were deleted are built again from the log's start; an index that is not ours is not gone on with."""
     paths = plan.paths
@@ -78,6 +109,19 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: b
         storage.make_folder(folder)
 
 
+def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+    marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+    for shard in range(plan.tasks):
+        if max(marks.visible(shard), marks.durable(shard)) > physical_end:
+            resume = physical_end
+            if shard == plan.shards:
+                index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+                resume = index.truncate(physical_end)
+                index.close()
+            marks.set_back(shard, resume)
+    marks.close()
+
+
 def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
     """After a power cut or a failed sync the newest index file may hold any mix of pages, unless synced to its end."""
     shard = plan.shards
@@ -90,8 +134,9 @@ def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -
         marks.set_back(shard, min(resume, marks.durable(shard)))
 
 
-def drop_units_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
-    """Where no writer tells a term: queue units of records behind the log's end go (spec 7.4)."""
+def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+    """Where no writer tells a term: marks, units and keys of records behind the log's end go (spec 7.4)."""
+    _set_back_marks_behind(plan, physical_end, storage)
     paths = plan.paths
     for folder, size, batch in (
         (paths.consume_queue, plan.consume_queue_size, False),
@@ -100,5 +145,6 @@ def drop_units_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> N
         for queue in sorted(folder.glob("*/*")):
             if queue.is_dir() and queue.name.isdigit():
                 files = MappedFileQueue(queue, size, storage)
-                truncate_queue(files, physical_end, batch=batch)
+                ext = None if batch else plan.existing_ext(queue.parent.name, int(queue.name), storage)
+                truncate_queue(files, physical_end, batch=batch, ext=ext)
                 files.close()

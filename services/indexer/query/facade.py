@@ -32,8 +32,18 @@ class Facade:
 
     def __init__(self, settings: QuerySettings) -> None:
         self.settings = settings
-        self.store = StoreReader(settings.store_root, refresh_s=settings.query_recheck_ms / 1000)
-        self.index = IndexReader(self.store.paths.index, slots=settings.index_slots, entries=settings.index_entries)
+        self.store = StoreReader(
+            settings.store_root,
+            state=settings.state_root,
+            log_folders=settings.log_folders(settings.store_root),
+            refresh_s=settings.query_recheck_ms / 1000,
+        )
+        self.index = IndexReader(
+            self.store.paths.index,
+            more=self.store.paths.own_index,
+            slots=settings.index_slots,
+            entries=settings.index_entries,
+        )
         self.offsets = ConsumerOffsets(self.store.paths, DiskStorage())
         self.writer = WriterForward(settings.writer_address, timeout_ms=settings.query_writer_timeout_ms)
         self.watcher = WatermarkWatcher(
