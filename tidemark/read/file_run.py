@@ -78,6 +78,11 @@ class FileRun:
             return self.refresh()
         return listing
 
+    def let_go_of_deleted(self) -> None:
+        """Close files that have been deleted: until then the disk does not get their place back."""
+        if self._open:
+            self.listing()
+
     @property
     def known(self) -> Listing:
         """The files as last seen."""

@@ -59,6 +59,12 @@ class StoreReader:
         starts = self.log.listing().starts
         return starts[0] if starts else 0
 
+    def let_go_of_deleted(self) -> None:
+        """Close files that retention has deleted; for readers that nobody asks anything meanwhile."""
+        self.log.let_go_of_deleted()
+        for queue in list(self._queues.values()):
+            queue.run.let_go_of_deleted()
+
     # -- topics ---------------------------------------------------------------------------------------------------
 
     def topics(self) -> dict[str, TopicConfig]:

@@ -116,6 +116,10 @@ class UnitRun:
         """Which units point at a record."""
         return self._is_live(units)
 
+    def let_go_of_deleted(self) -> None:
+        """As FileRun's."""
+        self._files.let_go_of_deleted()
+
     # -- bounds ---------------------------------------------------------------------------------------------------
 
     def visible(self, watermark: Watermark, *, log_min: int) -> VisibleUnits:

@@ -20,6 +20,9 @@ class Shard(Protocol):
     def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
 
+    def sync_from(self, mark: int) -> None:
+        """Sync what another process may have written of records at or above *mark*."""
+
     def truncate(self, physical_end: int) -> int:
         """Drop everything at or above *physical_end*; where to build from."""
 

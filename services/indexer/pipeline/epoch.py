@@ -103,6 +103,8 @@ class _Epoch:
 
     def _begin(self) -> None:
         intended, visible = self._marks.intended(self._number), self._marks.visible(self._number)
+        if self._marks.durable(self._number) != visible:  # a killed builder's writes: nobody has synced them
+            self._shard.sync_from(self._marks.durable(self._number))
         self._position = self._shard.begin(visible, intended=intended)
         self._adopt_term()
         self._progress.start_offset = self._position

@@ -29,6 +29,10 @@ class IndexShard:
         self._index.begin(mark)
         return mark
 
+    def sync_from(self, mark: int) -> None:
+        """Sync the newest file; the others were synced when they were full."""
+        self._index.flush()
+
     def truncate(self, physical_end: int) -> int:
         """Forget records at or above *physical_end*; where to build from."""
         return self._index.truncate(physical_end)

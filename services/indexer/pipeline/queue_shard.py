@@ -15,6 +15,7 @@ from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
 from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
 from tidemark.index.log_walk import LogPart
+from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import is_topic_name
@@ -54,6 +55,15 @@ class QueueShard:
         if self._tombstones.refresh():
             self._drop_dead_queues()
         return mark
+
+    def sync_from(self, mark: int) -> None:
+        """Sync the files that may hold units of records at or above *mark*."""
+        for files, batch in self._all_queues():
+            end = (find_batch_end if batch else find_simple_end)(files, mark)
+            for start in files.starts:
+                if start + files.file_size > end:
+                    files.flush(start)
+            files.close()
 
     def truncate(self, physical_end: int) -> int:
         """Drop this shard's units at or above *physical_end*; where to build from."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from tidemark.errors import TopicNotFoundError
+from tidemark.errors import StoreError, TopicNotFoundError
 from tidemark.read.index_reader import IndexReader
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
@@ -64,6 +64,14 @@ class Facade:
             if self.watcher.is_stopped or await request.is_disconnected():
                 return False
         return False
+
+    async def let_go_of_deleted(self, every_s: float = 10.0) -> None:
+        """For ever: close files that retention has deleted, also while nobody asks for anything."""
+        while True:
+            await asyncio.sleep(every_s)
+            with contextlib.suppress(StoreError, OSError):  # a request tells
+                await self.read(self.store.let_go_of_deleted)
+                await self.read(self.index.tables)
 
     def require_store(self, name: str | None) -> None:
         """TopicNotFoundError when a request means another store."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import shutil
 import threading
 import time
@@ -13,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from services.indexer.query.facade import Facade
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.read.queue_reader import QueueBounds, QueueReader
@@ -306,3 +309,25 @@ def test_readers_of_every_kind_go_on_while_files_vanish(root: Path, client: http
         thread.join()
     assert wrong == []
     assert {200, 410} <= statuses
+
+
+def test_an_idle_service_lets_go_of_deleted_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the disk gets no place back until somebody asks for something."""
+    real = Facade.let_go_of_deleted
+    monkeypatch.setattr(Facade, "let_go_of_deleted", lambda facade: real(facade, every_s=0.05))
+
+    def held() -> list[str]:
+        found = []
+        for number in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(f"/proc/self/fd/{number}"))
+        return [path for path in found if path.startswith(str(root)) and path.endswith("(deleted)")]
+
+    with serve_query(root) as client:
+        client.get(messages_path("orders"), params={"offset": 0, "max_messages": 1000})
+        client.get(messages_path("batches"), params={"offset": 0, "max_messages": 1000})
+        expire(root, 4)
+        deadline = time.monotonic() + 60
+        while held():
+            assert time.monotonic() < deadline, held()
+            time.sleep(0.01)
