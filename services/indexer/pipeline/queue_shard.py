@@ -58,7 +58,8 @@ class QueueShard:
 
     def sync_from(self, mark: int) -> None:
         """Sync the files that may hold units of records at or above *mark*."""
-        for files, batch in self._all_queues():
+        for topic, queue_id, batch in self._all_queues():
+            files = self._files(topic, queue_id, batch)
             end = (find_batch_end if batch else find_simple_end)(files, mark)
             for start in files.starts:
                 if start + files.file_size > end:
