@@ -15,6 +15,7 @@ from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.record import BLANK, BLANK_SIZE, TRANSACTION_MASK, Magic, SysFlag
 from tidemark.index.end_of_log import durable_floor
 from tidemark.index.log_walk import Damage, LogWalk
+from tidemark.index.queue_ends import queue_ends
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
 from tidemark.store.tombstones import load_tombstones
@@ -22,7 +23,6 @@ from tidemark.store.tombstones import load_tombstones
 from .batch import QueueKey
 from .idempotence import TailKeys
 from .journal import first_torn, owner_of, read_journal
-from .queue_files import queue_ends
 from .queue_offsets import QueueOffsets, load_snapshot
 from .segments import Segments
 
@@ -62,7 +62,7 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
         scan = _Scan(log, offsets, log.min_offset, floor, limit, rebuild_bytes)
     if adopted or scan.damages:
         for key, end in queue_ends(paths, below=scan.end):
-            offsets.raise_to(key, end)
+            offsets.raise_to(QueueKey(*key), end)
     for tombstone in load_tombstones(paths.tombstones):
         for queue_id, next_offset in tombstone.next_offsets.items():
             offsets.raise_to(QueueKey(tombstone.topic, queue_id), next_offset)

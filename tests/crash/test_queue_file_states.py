@@ -83,8 +83,8 @@ def test_an_empty_last_file_hides_no_number(tmp_path: Path, damage: Callable[[Pa
             page = client.get(f"/v1/topics/{topic}/queues/0/messages", params={"max_messages": 1000}).json()
             offsets = [message["queue_offset"] for message in page["messages"]]
             assert offsets == list(range(queue["min_offset"], queue["max_offset"]))
-    counted = next_offsets(tmp_path)
-    assert (counted["orders", 0], counted["batches", 0]) == (len_of("orders"), len_of("batches"))
+    numbers = next_offsets(tmp_path)
+    assert (numbers["orders", 0], numbers["batches", 0]) == (len_of("orders"), len_of("batches"))
 
 
 @pytest.mark.parametrize("size", [1, 190])
@@ -117,5 +117,5 @@ def test_a_queue_folder_without_files_is_an_empty_queue(tmp_path: Path) -> None:
         for topic in ("orders", "batches"):
             queue = client.get(f"/v1/topics/{topic}/queues/0").json()
             assert (queue["min_offset"], queue["max_offset"]) == (0, 0)
-    counted = next_offsets(tmp_path)
-    assert (counted["orders", 0], counted["batches", 0]) == (len_of("orders"), len_of("batches"))
+    numbers = next_offsets(tmp_path)
+    assert (numbers["orders", 0], numbers["batches", 0]) == (len_of("orders"), len_of("batches"))

@@ -1,26 +1,25 @@
 """Handing a directory back to a RocketMQ broker (`tidemark store hand-back`): a stopped store, brought to its end.
 
-The writer, started and stopped, cuts what is torn; the pipeline drains; then the times in `checkpoint` and the missing
-`abort` file say that all is built (`tidemark.index.broker_trust`), and a broker that opens it trusts queues and index.
+The writer, started and stopped, cuts what is torn; the pipeline drains; and the writer, started and stopped again,
+finds that all is built and says so: true times in `checkpoint`, no `abort` file (`tidemark.index.broker_trust`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.cli.local_stack import PIPELINE, STOP_TIMEOUT_S, WRITER, LocalStack, ServiceDiedError
 from tidemark.cli.service import Service, service_module
 from tidemark.errors import StoreContradictionError, StoreLockedError, UnavailableError
-from tidemark.index.broker_trust import give_trust, last_store_timestamp
-from tidemark.index.end_of_log import durable_floor, find_end_of_log
-from tidemark.store.lock import FolderLock, StoreLock, lock_holder
-from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.lock import FolderLock, lock_holder
+from tidemark.store.log_folders import LogFolders
+from tidemark.store.mapped_file_queue import size_on_disk
+from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk
 from tidemark.store.paths import StorePaths
-from tidemark.store.storage import DiskStorage
 
 _POLL_S = 1.0
 
@@ -40,18 +39,29 @@ def hand_back(root: Path, *, on_step: Callable[[str], None] = lambda _: None) ->
     raises StoreLockedError while a writer, a pipeline or a broker runs on it; StoreContradictionError when it is no
     store; ServiceDiedError when the writer or the pipeline fails; UnavailableError when somebody wrote meanwhile
     """
-    paths = StorePaths(root.absolute())
-    if not paths.commit_log.is_dir():
+    paths = StorePaths(root.absolute(), _log_folders(root.absolute()))
+    if not any(folder.is_dir() for folder in paths.log_folders.all):
         raise StoreContradictionError("there is no store: no commitlog folder", path=str(paths.root))
     _require_stopped(paths)
     (paths.root / "logs").mkdir(exist_ok=True)
     on_step("recovering the log")
     _start_and_stop_writer(paths)
-    on_step("building what is missing of queues and index")
+    on_step("building what queues and index lack")
     _drain(paths)
-    with _owned(paths):
-        end = _give_trust(paths)
+    on_step("telling the broker")
+    _start_and_stop_writer(paths)
+    if paths.abort.exists():
+        raise UnavailableError("somebody has written meanwhile: try again", path=str(paths.root))
+    checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+    end = checkpoint.committed_offset
+    checkpoint.close()
     return HandedBack(end, _broker_settings(paths))
+
+
+def _log_folders(root: Path) -> LogFolders:
+    """As the services read them from the environment."""
+    names = "TIDEMARK_COMMIT_LOG_PATHS", "TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS"
+    return LogFolders.parse(root, *(os.environ.get(name, "") for name in names))
 
 
 def _require_stopped(paths: StorePaths) -> None:
@@ -95,37 +105,15 @@ def _drain(paths: StorePaths) -> None:
         raise ServiceDiedError(pipeline)
 
 
-@contextmanager
-def _owned(paths: StorePaths) -> Iterator[None]:
-    """Hold both locks; StoreLockedError when somebody was quicker."""
-    indexer = FolderLock(paths.indexer / "lock")
-    try:
-        indexer.require()
-        log = StoreLock(paths.lock)
-        try:
-            yield
-        finally:
-            log.release()
-    finally:
-        indexer.release()
-
-
-def _give_trust(paths: StorePaths) -> int:
-    log = MappedFileQueue(paths.commit_log, size_on_disk(paths.commit_log) or os.sysconf("SC_PAGE_SIZE"))
-    end = find_end_of_log(log, durable_floor(paths, log))
-    store_timestamp = last_store_timestamp(log, end)
-    log.close()
-    if not give_trust(paths, end, store_timestamp=store_timestamp, storage=DiskStorage()):
-        raise UnavailableError("somebody has written meanwhile: try again", path=str(paths.root))
-    return end
-
-
 def _broker_settings(paths: StorePaths) -> dict[str, int]:
     """RocketMQ's settings for the kinds of files that there are. The index's slots and entries no file tells."""
-    kinds = {
-        "mappedFileSizeCommitLog": [paths.commit_log],
-        "mappedFileSizeConsumeQueue": paths.consume_queue.glob("*/*"),
-        "mapperFileSizeBatchConsumeQueue": paths.batch_consume_queue.glob("*/*"),
+    sizes = {
+        "mappedFileSizeCommitLog": log_size_on_disk(paths.log_folders),
+        "mappedFileSizeConsumeQueue": _queue_file_size(paths.consume_queue),
+        "mapperFileSizeBatchConsumeQueue": _queue_file_size(paths.batch_consume_queue),
     }
-    found = {name: next(filter(None, map(size_on_disk, folders)), None) for name, folders in kinds.items()}
-    return {name: size for name, size in found.items() if size is not None}
+    return {name: size for name, size in sizes.items() if size is not None}
+
+
+def _queue_file_size(folder: Path) -> int | None:
+    return next((size for queue in folder.glob("*/*") if (size := size_on_disk(queue)) is not None), None)

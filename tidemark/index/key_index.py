@@ -160,6 +160,11 @@ class KeyIndex:
         if paths:
             self._last = OpenIndexFile(paths[-1], self._slots, self._storage, self._storage.open(paths[-1]))
 
+    @property
+    def newest_file(self) -> int:
+        """Its name as a number; 0 for none."""
+        return 0 if self._last is None else int(self._last.path.name)
+
     def repair(self) -> None:
         """After a process that was killed: see OpenIndexFile.repair."""
         if self._last is not None:
@@ -188,10 +193,12 @@ class KeyIndex:
     def truncate(self, physical_end: int) -> int:
         """Forget records at or above *physical_end*: drop files that know such. Physical offset to build again from."""
         resume = physical_end
-        while self._last is not None and self._last.header.index_count > 1:
-            if self._last.header.end_physical_offset < physical_end:
-                break
-            resume = min(resume, self._last.header.begin_physical_offset)
+        while self._last is not None:
+            header = self._last.header
+            if header.index_count > 1:
+                if header.end_physical_offset < physical_end:
+                    break
+                resume = min(resume, header.begin_physical_offset)
             self.discard_last()
         return resume
 

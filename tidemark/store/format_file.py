@@ -28,15 +28,22 @@ class FormatVersion(NamedTuple):
 
 FORMAT = FormatVersion(1, 0)  # what this program reads and writes
 
+_UNFINISHED = {"restoring": True}
+
 
 def read_format(paths: StorePaths) -> FormatVersion | None:
     """What the store says; None for a directory of a broker's, or of a Tidemark that did not say yet.
 
-    raises CorruptStoreError when the file is there and cannot be read
+    raises CorruptStoreError when the file is there and cannot be read, or says that a restore was not finished
     """
     path = paths.format_file
     try:
-        version = orjson.loads(path.read_bytes())["version"]
+        content = orjson.loads(path.read_bytes())
+        if content == _UNFINISHED:
+            raise CorruptStoreError(
+                f"{paths.root} was not restored to its end: empty it, and restore again", path=str(path)
+            )
+        version = content["version"]
         return FormatVersion(int(version["major"]), int(version["minor"]))
     except FileNotFoundError:
         return None
@@ -65,3 +72,8 @@ def write_format(paths: StorePaths, storage: Storage) -> None:
         content = {"version": FORMAT._asdict(), "written_by": f"tidemark {importlib.metadata.version('tidemark')}"}
         storage.make_folder(paths.format_file.parent)
         replace_file(storage, paths.format_file, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
+
+
+def say_unfinished(paths: StorePaths, storage: Storage) -> None:
+    """Let nobody open what is being restored; durable when this returns."""
+    replace_file(storage, paths.format_file, orjson.dumps(_UNFINISHED), keep_previous=False)

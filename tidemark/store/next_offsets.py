@@ -27,6 +27,11 @@ class NextOffsets(NamedTuple):
 
 def save_next_offsets(path: Path, next_offsets: NextOffsets, storage: Storage) -> None:
     """Durable when this returns; the previous one stays as `.bak`."""
+    replace_file(storage, path, encode_next_offsets(next_offsets))
+
+
+def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
+    """The file's content."""
     table: dict[str, dict[str, int]] = {}
     for (topic, queue_id), offset in next_offsets.table.items():
         table.setdefault(topic, {})[str(queue_id)] = offset
@@ -36,7 +41,7 @@ def save_next_offsets(path: Path, next_offsets: NextOffsets, storage: Storage) -
         "storeTimestamp": next_offsets.store_timestamp,
         "offsetTable": table,
     }
-    replace_file(storage, path, orjson.dumps(content, option=orjson.OPT_SORT_KEYS))
+    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
 
 
 def load_next_offsets(path: Path) -> NextOffsets | None:

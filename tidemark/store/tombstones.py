@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import orjson
 
 from tidemark.errors import CorruptStoreError
 from tidemark.store.storage import Storage
@@ -41,6 +43,15 @@ def load_tombstones(path: Path) -> list[Tombstone]:
 
 def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -> None:
     """Durable when this returns."""
+    save_config(path, _content(tombstones), storage)
+
+
+def encode_tombstones(tombstones: list[Tombstone]) -> bytes:
+    """A file of them, for a copy of the store."""
+    return orjson.dumps(_content(tombstones), option=orjson.OPT_INDENT_2)
+
+
+def _content(tombstones: list[Tombstone]) -> dict[str, Any]:
     entries = [
         {
             "topic": topic,
@@ -49,7 +60,7 @@ def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -
         }
         for topic, physical_offset, next_offsets in tombstones
     ]
-    save_config(path, {"tombstones": entries}, storage)
+    return {"tombstones": entries}
 
 
 class TombstonesFile:

@@ -56,6 +56,7 @@ class Follower:
         self._marks = Marks.open_to_write(paths.marks, storage, shards=1, term=current_term(paths.terms).number)
         self.position = self.floor = 0
         self._begin(self._queues.greatest_end())
+        self._marks.say_alive()
 
     def _begin(self, cut: int) -> None:
         """A new term: nothing above *cut* is as it was, and what is dispatched now may be read."""

@@ -165,6 +165,8 @@ class _Epoch:
         self._marks.intend(self._number, part.end_offset)
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
+        if isinstance(self._shard, IndexShard):
+            self._marks.set_index_file(self._shard.newest_file)
         self._marks.publish(self._number, part.end_offset)
         self._position = part.end_offset
         wake.wake(self._wake_address)

@@ -45,6 +45,11 @@ class IndexShard:
         """Index every key of *part*; returns how many keys."""
         return self._index.append(part.buffer, part.requests)
 
+    @property
+    def newest_file(self) -> int:
+        """Name, as a number, of the newest index file; 0 for none."""
+        return self._index.newest_file
+
     def take_touched(self) -> bool:
         """Whether anything was written since the last call; the caller flushes it."""
         touched, self._index.touched = self._index.touched, False

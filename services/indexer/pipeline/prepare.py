@@ -78,6 +78,7 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         sync_failed = plan.failed_flag.exists()
         if sync_failed:
             marks.forget_visible()
+        _drop_foreign_keys(plan, marks, storage)
         if sync_failed or marks.machine_was_restarted:
             _distrust_last_index_file(plan, marks, storage)
         marks.close()
@@ -129,9 +130,29 @@ def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -
         return
     index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
     resume = index.discard_last()
+    marks.set_index_file(index.newest_file)
     index.close()
     if resume is not None:
         marks.set_back(shard, min(resume, marks.durable(shard)))
+
+
+def _drop_foreign_keys(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
+    """What a broker did to the index while it had the directory: it may not hold every key, nor each once.
+
+    After a kill a broker destroys files and does not put all of their keys into new ones. So where our newest file is
+    gone, all is built anew; else, if nobody of ours was killed at work, what lies behind the mark.
+    """
+    shard = plan.shards
+    index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+    if marks.index_file and not (plan.paths.index / f"{marks.index_file:017d}").exists():
+        index.discard_all()
+        marks.set_back(shard, 0)
+    elif marks.intended(shard) == marks.visible(shard):
+        resume = index.truncate(marks.visible(shard))
+        if resume < marks.visible(shard):
+            marks.set_back(shard, resume)
+    marks.set_index_file(index.newest_file)
+    index.close()
 
 
 def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:

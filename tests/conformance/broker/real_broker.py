@@ -78,7 +78,8 @@ class RealBroker:
         self.sizes = sizes or FileSizes()
         self._settings = dict(settings or {})
         self._work = work.absolute()
-        self._name_port, self._port, self._ha_port = ports or free_ports()
+        self.ports = ports or free_ports()
+        self._name_port, self._port, self._ha_port = self.ports
         self._name_server: subprocess.Popen[bytes] | None = None
         self._broker: subprocess.Popen[bytes] | None = None
         self._client: RocketClient | None = None

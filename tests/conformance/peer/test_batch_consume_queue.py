@@ -12,6 +12,7 @@ import pytest
 
 from tidemark.format.dispatch_request import DISPATCH_REQUEST
 from tidemark.index.build import BatchConsumeQueueBuilder
+from tidemark.index.expire import expire_queue
 from tidemark.index.truncate import truncate_queue
 from tidemark.read.file_run import FileRun
 from tidemark.read.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
@@ -161,6 +162,6 @@ def test_bcq9_truncation_and_expiry(tmp_path: Path) -> None:
     truncate_queue(queue.files, 80, batch=True)
     queue.open()
     assert (len(queue.files.starts), queue.min_max) == (4, (1, 801))
-    queue.files.delete_file(0)
+    assert expire_queue(queue.files, 30, batch=True) == [0]
     queue.open(log_min=30)
     assert (len(queue.files.starts), queue.min_max) == (3, (301, 801))

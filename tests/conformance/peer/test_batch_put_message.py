@@ -1,4 +1,4 @@
-"""The peer's BatchPutMessageTest: a legacy batch under wrapper properties; log files of 8 KiB, 205 units a queue file."""
+"""The peer's BatchPutMessageTest: a legacy batch under wrapper properties. Log files of 8 KiB."""
 
 from __future__ import annotations
 

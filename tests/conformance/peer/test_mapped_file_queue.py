@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from services.writer.recover import cut_behind
 from services.writer.segments import Segments
 from tests.unit.store.recording_storage import RecordingStorage
+from tidemark.format.dispatch_request import DISPATCH_REQUEST
+from tidemark.index.build import ConsumeQueueBuilder
+from tidemark.index.expire import expire_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue, file_name
 from tidemark.store.storage import DiskStorage
 
@@ -66,6 +70,26 @@ def test_mfq4_a_flush_makes_one_file_durable(tmp_path: Path) -> None:
         files.flush(start)
     assert storage.steps == ["fdatasync"] * 16
     files.close()
+
+
+def test_mfq5_files_whose_units_all_point_below_an_offset_expire(tmp_path: Path) -> None:
+    """2048 units in files of 5120 bytes: all but the last go, under a reader who keeps what it has open."""
+    requests = np.zeros(2048, DISPATCH_REQUEST)
+    requests["physical_offset"] = requests["queue_offset"] = requests["base_offset"] = np.arange(2048)
+    requests["message_size"] = requests["batch_size"] = 1
+    builder = ConsumeQueueBuilder(MappedFileQueue(tmp_path, 5120, DiskStorage()), mark=0)
+    builder.build(requests)
+    files = builder.files
+    reader = MappedFileQueue(tmp_path, 5120)
+    first = reader.read(0, 5120)
+    assert expire_queue(files, 0, batch=False) == []
+    assert expire_queue(files, 20_480, batch=False) == list(range(0, 35_840, 5120))
+    assert files.min_offset == 35_840
+    assert reader.read(0, 5120) == first, "it has the file open"
+    reader.refresh()
+    assert reader.starts == [35_840]
+    for one in (files, reader):
+        one.close()
 
 
 def test_mfq8_going_back_to_an_offset_drops_the_files_behind_it(tmp_path: Path) -> None:

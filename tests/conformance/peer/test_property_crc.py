@@ -58,3 +58,18 @@ def test_pc1_a_wrong_digit_counts_too() -> None:
             changed = bytearray(SINGLES)
             changed[at] = byte
             assert check(changed).fault is Fault.PROPERTY_CRC
+
+
+def test_md8_ten_digits_stand_last_one_first_filled_up_with_zeros() -> None:
+    """The spec's example of a record, and the first of ours whose CRC has fewer than ten digits."""
+    vector = bytes.fromhex(
+        "0000008fdaa320a777d18982000000010000000000000000000000070000000000000000000000000000018bcfe56800"
+        "7f0000010000d4310000018bcfe5687bc0a8074100002a9f0000000000000000000000000000000548656c6c6f09546f"
+        "706963546573740026544147530154616741024b455953014b31025f5f435243333223013237333434313238313102"
+    )
+    assert vector.endswith(b"__CRC32#\x012734412811\x02")
+    records = (row_of_records([{"body": b"%d" % n, "property_crc": True}]) for n in range(1000))
+    short = next(record for record in records if record[-2:] == b"0\x02")
+    for record in (vector, short):
+        assert check(record).outcome is Outcome.END
+        assert check(record[:-2] + b"1\x02" if record is short else record[:-2] + b"2\x02").fault is Fault.PROPERTY_CRC

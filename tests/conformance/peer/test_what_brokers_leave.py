@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,7 @@ from tests.integration.writer.harness import RunningWriter
 from tests.pipeline_runs import build, end_of, plan_of
 from tests.query_server import serve_query
 from tidemark.errors import CorruptStoreError, StoreContradictionError, StoreError
-from tidemark.index.build import ConsumeQueueBuilder
 from tidemark.read.store_reader import StoreReader
-from tidemark.store.mapped_file_queue import MappedFileQueue
-from tidemark.store.storage import DiskStorage
 
 LOG_FILE, QUEUE_FILE = 4096, 400
 LEFT_BEHIND = {
@@ -141,34 +136,3 @@ def test_own2_queues_in_a_database_are_refused(root: Path) -> None:
     (root / "consumequeue" / "CURRENT").write_bytes(b"MANIFEST-000001\n")
     with pytest.raises(StoreContradictionError, match="RocksDB"):
         bodies(root)
-
-
-def test_scq1_scq2_scq3_a_compacted_topic_is_served_from_the_log(
-    golden_store: Callable[[str], Path], tmp_path: Path
-) -> None:
-    """Its sparse queue and compaction log stay the broker's: neither read nor changed."""
-    root = Path(shutil.copytree(golden_store("extension/store"), tmp_path / "store"))
-    compaction = {path: path.read_bytes() for path in (root / "compaction").rglob("*") if path.is_file()}
-    assert len(compaction) == 3
-    build(plan_of(root, consume_queue_file_size_bytes=400, index_slots=100))
-    with serve_query(root, index_slots=100, index_entries=400) as client:
-        answer = client.get("/v1/topics/Compacted/queues/0/messages?offset=0").json()
-    assert [message["queue_offset"] for message in answer["messages"]] == list(range(15))
-    assert {path: path.read_bytes() for path in compaction} == compaction
-
-
-def test_cq7_a_queue_of_pre_blank_units_alone_is_gone_on_with(tmp_path: Path) -> None:
-    """One that was initialised at 100: opened again, the first message is number 100, and the least that is there."""
-    write_log(tmp_path / "commitlog", LOG_FILE, [{"queue_offset": 100, "topic": b"T", "queue_id": 0}])
-    folder = tmp_path / "consumequeue" / "T" / "0"
-    folder.mkdir(parents=True)
-    blank = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
-    (folder / f"{0:020d}").write_bytes((blank * 100).ljust(4000, b"\0"))
-    for batch in (tmp_path / "batchconsumequeue", tmp_path / "index"):
-        batch.mkdir()
-    builder = ConsumeQueueBuilder(MappedFileQueue(folder, 4000, DiskStorage()), mark=1)
-    assert builder._next == 100
-    build(plan_of(tmp_path, index_slots=10, consume_queue_file_size_bytes=4000))
-    reader = StoreReader(tmp_path)
-    assert reader.bounds(reader.queue("T", 0), reader.watermark())[:2] == (100, 101)
-    assert (folder / f"{0:020d}").read_bytes()[:2000] == blank * 100

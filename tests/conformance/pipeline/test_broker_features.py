@@ -16,12 +16,15 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.builders import wire_batch
+from tests.builders import wire_batch, write_log
 from tests.conftest import GOLDEN
 from tests.integration.writer.harness import RunningWriter
 from tests.pipeline_runs import build, plan_of, queue_files, without_derived
 from tests.query_server import serve_query
+from tidemark.index.build import ConsumeQueueBuilder
 from tidemark.index.ledger import read_ledger
+from tidemark.read.store_reader import StoreReader
+from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 
@@ -139,6 +142,35 @@ def test_the_writer_goes_on_where_the_broker_ended(golden_store: GoldenStore, tm
                 answer = writer.append(line["topic"], wire_batch((b"x", b"", 0)), queue_id=line["queueId"])
                 assert answer.queue_offset == line["max"], line
     assert log()[:kept] == before[:kept]
+
+
+def test_a_compacted_topic_is_served_from_the_log(golden_store: GoldenStore, tmp_path: Path) -> None:
+    """Its sparse queue and compaction log stay the broker's: neither read nor changed."""
+    root = Path(shutil.copytree(golden_store("extension/store"), tmp_path / "store"))
+    compaction = {path: path.read_bytes() for path in (root / "compaction").rglob("*") if path.is_file()}
+    assert len(compaction) == 3
+    build(plan_of(root, consume_queue_file_size_bytes=400, index_slots=100))
+    with serve_query(root, index_slots=100, index_entries=400) as client:
+        answer = client.get("/v1/topics/Compacted/queues/0/messages?offset=0").json()
+    assert [message["queue_offset"] for message in answer["messages"]] == list(range(15))
+    assert {path: path.read_bytes() for path in compaction} == compaction
+
+
+def test_a_queue_of_pre_blank_units_alone_is_gone_on_with(tmp_path: Path) -> None:
+    """One that was initialised at 100: opened again, the first message is number 100, and the least that is there."""
+    write_log(tmp_path / "commitlog", 4096, [{"queue_offset": 100, "topic": b"T", "queue_id": 0}])
+    folder = tmp_path / "consumequeue" / "T" / "0"
+    folder.mkdir(parents=True)
+    blank = bytes(8) + b"\x7f\xff\xff\xff" + bytes(8)
+    (folder / f"{0:020d}").write_bytes((blank * 100).ljust(4000, b"\0"))
+    for batch in (tmp_path / "batchconsumequeue", tmp_path / "index"):
+        batch.mkdir()
+    builder = ConsumeQueueBuilder(MappedFileQueue(folder, 4000, DiskStorage()), mark=1)
+    assert builder._next == 100
+    build(plan_of(tmp_path, index_slots=10, consume_queue_file_size_bytes=4000))
+    reader = StoreReader(tmp_path)
+    assert reader.bounds(reader.queue("T", 0), reader.watermark())[:2] == (100, 101)
+    assert (folder / f"{0:020d}").read_bytes()[:2000] == blank * 100
 
 
 @pytest.fixture(scope="module", params=sorted(SETTINGS))

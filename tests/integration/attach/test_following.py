@@ -166,6 +166,7 @@ def test_a_topic_made_anew_begins_at_zero(broker: BuiltStore, attached: Attached
         broker.append("orders", f"new{number}".encode())
     attached.wait_for_watermark(broker.end)
     assert attached.bodies("orders") == ["new0", "new1", "new2"]
+    assert attached.pull("orders")["max_offset"] == 3
 
 
 def test_it_goes_on_where_the_broker_is_after_a_pause(broker: BuiltStore, tmp_path: Path) -> None:

@@ -45,6 +45,23 @@ def test_the_brokers_index_is_used_as_it_is(broker: BuiltStore, attached: Attach
     assert own_files(attached) == []
 
 
+def test_a_broker_may_index_a_little_late(
+    broker: BuiltStore, attached: Attached, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does so after it has dispatched; nothing is built for that."""
+    monkeypatch.setattr(key_follower, "_GRACE_S", 3600.0)
+    with monkeypatch.context() as late:
+        late.setattr(broker, "index", lambda *_: None)
+        written = broker.append("orders", b"late", {"KEYS": "late"})
+    attached.wait_for_watermark(broker.end)
+    for _ in range(30):
+        attached.let_look()
+    assert find(attached, "late") == []
+    broker.index("orders", "late", written)
+    assert find(attached, "late") == ["late"]
+    assert own_files(attached) == []
+
+
 def test_a_store_without_an_index_gets_one(broker: BuiltStore, tmp_path: Path) -> None:
     """Over all of the log, in the state folder, and over a restart; keys of expired records go with the log."""
     shutil.rmtree(broker.root / "index")
@@ -83,6 +100,7 @@ def test_an_own_index_forgets_what_was_cut(broker: BuiltStore, attached: Attache
     broker.append("orders", b"lost", {"KEYS": "all"})
     wait_until(lambda: find(attached, "all") == ["kept", "lost"], "it is indexed")
     broker.end, broker.next = kept, numbers
-    broker.append("orders", b"new", {"KEYS": "all"}, queue_id=1)
+    broker.append("orders", b"new", {"KEYS": "fresh all"}, queue_id=1)
     broker.append("orders", b"more", {"KEYS": "all"})
     wait_until(lambda: find(attached, "all") == ["kept", "new", "more"], "the index follows")
+    assert find(attached, "fresh") == ["new"]

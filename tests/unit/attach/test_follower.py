@@ -13,6 +13,7 @@ from tests.built_store import BuiltStore
 from tests.integration.attach.attached import wait_until
 from tidemark.index.ledger import read_ledger
 from tidemark.read.file_run import FileRun
+from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 
@@ -83,6 +84,7 @@ def test_each_start_is_a_term_and_the_watermark_is_where_the_broker_is(broker: B
     """Also when the queues end lower than before: the broker has lost something, or builds them anew."""
     first = Follower(paths, DiskStorage())
     assert (first.term, first.position) == (1, broker.end)
+    assert Marks.open_read_only(paths.marks).alive_ms > 0
     first.close()
     end = broker.end
     broker.append("orders", b"second")

@@ -48,7 +48,7 @@ def test_a_behaviour_without_test_or_reason_is_told() -> None:
         "A2 has neither a test nor a reason",
     ]
     beside = [NamedTest("f::test_a1_a2_a4_x", ["A1", "A2", "A4"])]
-    assert faults_of(behaviours, beside) == ["A4 has a test, or two reasons, beside a reason"]
+    assert faults_of(behaviours, beside) == ["A4 has a test, and a reason why there is none"]
     with pytest.raises(ValueError, match="sure"):
         load_behaviours('[Class]\nA1 = { behaviour = "one", sure = true }\n')
 

@@ -55,8 +55,9 @@ class QueueChecks:
     def _tell_faults(self, run: QueueRun) -> None:
         faults = run.requests["fault"]
         for row in run.requests[faults != Fault.NONE] if faults.any() else ():
-            reason = Fault(int(row["fault"])).name
-            self._tell_record(run, row, reason, "the body is not what its CRC says")
+            fault = Fault(int(row["fault"]))
+            what = "the body is" if fault is Fault.BODY_CRC else "the properties are"
+            self._tell_record(run, row, fault.name, f"{what} not what the CRC says")
 
     def _tell_record(self, run: QueueRun, row: RequestArray, reason: str, text: str) -> None:
         self._report.find(

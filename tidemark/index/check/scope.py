@@ -36,7 +36,8 @@ def whole_store(paths: StorePaths) -> Scope:
         floor = max(floor, _dispatched_end(paths, log))
     log.close()
     is_clean = not is_living and not paths.abort.exists()
-    everything = _BEYOND_ALL if is_clean else 0
+    is_never_built = watermark is None and paths.writer.is_dir()  # only just written, or restored
+    everything = _BEYOND_ALL if is_clean and not is_never_built else 0
     return Scope(
         start=log.min_offset,
         end=committed,
