@@ -54,10 +54,6 @@ class Records(NamedTuple):
             for i in np.flatnonzero(~self.right)
         ]
 
-    def are_removed(self) -> bool:
-        """Whether the log file of any of them is gone."""
-        return bool((self.rows["fault"] == REMOVED_FAULT).any())
-
     def messages(self) -> MessageArray:
         """MESSAGE rows of what may be shown, inner batches unwrapped."""
         return message.unwrap_records(self.buffer, self.places, self.rows)
