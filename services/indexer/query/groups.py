@@ -141,7 +141,7 @@ class ConsumerOffsets:
     async def put(self, offset: ConsumerOffset) -> None:
         """Set one offset; durable when this returns.
 
-        raises StoreLockedError when another process owns them; DiskFullError or DiskFailedError: the one before it holds
+        raises StoreLockedError when another process owns them; DiskFullError, DiskFailedError: the old one holds
         """
         if not self.is_owner:
             await asyncio.to_thread(self._require_owner)
