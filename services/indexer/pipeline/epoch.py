@@ -96,8 +96,10 @@ class _Epoch:
             )
             try:
                 self._follow(durable)
-            finally:
-                durable.stop()
+            except BaseException:
+                durable.abandon()
+                raise
+            durable.stop()
         finally:
             self._finish()
 
