@@ -1,9 +1,10 @@
-"""The pipeline on a disk that fails at a drawn moment; then again on a good one: the same bytes as without the fault."""
+"""The pipeline on a disk that fails at a drawn moment; then on a good one: the same bytes as without the fault."""
 
 from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +92,15 @@ def test_what_a_fault_left_undone_is_built_again(store: Path, right: Path, fault
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
-def test_a_fault_at_many_more_moments(store: Path, right: Path, tmp_path: Path, fault: DiskFault) -> None:
+def test_a_fault_at_many_more_moments(
+    store: Path, right: Path, tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]
+) -> None:
     """The same, for more seeds."""
     happened = sum(
         fail_and_build_again(Path(shutil.copytree(store, tmp_path / str(seed))), right, fault, seed)
         for seed in ALL_SEEDS
     )
-    print(f"{fault.value}: {len(ALL_SEEDS)} seeds, {happened} runs with the fault")
+    tell(f"pipeline, {fault.value}: {len(ALL_SEEDS)} seeds, {happened} runs with the fault")
     assert happened > len(ALL_SEEDS) // 4
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +117,10 @@ def test_a_fault_costs_nothing_that_was_acknowledged(tmp_path: Path, fault: Disk
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
-def test_a_fault_at_many_more_moments(tmp_path: Path, fault: DiskFault) -> None:
+def test_a_fault_at_many_more_moments(tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]) -> None:
     """The same, for more seeds."""
     happened = sum(run(tmp_path / str(seed), fault, seed) for seed in ALL_SEEDS)
-    print(f"{fault.value}: {len(ALL_SEEDS)} seeds, {happened} runs with the fault")
+    tell(f"writer, {fault.value}: {len(ALL_SEEDS)} seeds, {happened} runs with the fault")
     assert happened > len(ALL_SEEDS) // 2
 
 
