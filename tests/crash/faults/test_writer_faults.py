@@ -87,7 +87,8 @@ def run(root: Path, fault: DiskFault, seed: int) -> bool:
     """One drawn run; whether the fault came to happen."""
     random_ = random.Random(seed)
     storage, load = SeededFaults(fault, random_), Load(random_)
-    with RunningWriter(root, storage, **SETTINGS) as writer:
+    mode = "async" if seed % 2 else "sync"
+    with RunningWriter(root, storage, flush_mode=mode, flush_interval_ms=5, **SETTINGS) as writer:
         load.send(writer, random_.randrange(30))
         storage.arm(random_.randrange(6))
         load.send(writer, 40)
