@@ -15,13 +15,14 @@ from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.record import BLANK, BLANK_SIZE, TRANSACTION_MASK, Magic, SysFlag
 from tidemark.index.end_of_log import durable_floor
 from tidemark.index.log_walk import Damage, LogWalk
+from tidemark.store.batch_journal import journaled_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
-from tidemark.store.tombstones import load_tombstones
+from tidemark.store.storage import Storage
+from tidemark.store.tombstones import load_tombstones, save_tombstones
 
 from .batch import QueueKey
 from .idempotence import TailKeys
-from .journal import first_torn, owner_of, read_journal
 from .queue_files import queue_ends
 from .queue_offsets import QueueOffsets, load_snapshot
 from .segments import Segments
@@ -45,8 +46,7 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     """Find the log's end, cut what is torn above it, and rebuild what the writer keeps in memory."""
     log = segments.log
     floor = durable_floor(paths, log)
-    torn = first_torn(log, read_journal(paths.writer / "batches", owner_of(paths.abort)), floor)
-    limit = log.capacity_end if torn is None else min(torn, log.capacity_end)
+    limit = journaled_end(paths, log, floor)
     snapshot = load_snapshot(paths.writer / "queue_offsets")
     scan: _Scan | None = None
     offsets, store_timestamp = QueueOffsets(), 0
@@ -146,6 +146,14 @@ def sync_files(segments: Segments, recovered: Recovered) -> None:
     for start in log.starts:
         if start >= log.file_start(recovered.scanned_from) and start < recovered.end:
             log.flush(start)
+
+
+def lower_tombstones(paths: StorePaths, end: int, storage: Storage) -> None:
+    """A topic may have been deleted behind records that are lost: what comes there now is alive."""
+    stones = load_tombstones(paths.tombstones)
+    if any(stone.physical_offset > end for stone in stones):
+        lowered = [stone._replace(physical_offset=min(stone.physical_offset, end)) for stone in stones]
+        save_tombstones(paths.tombstones, lowered, storage)
 
 
 def cut_behind(segments: Segments, end: int) -> None:

@@ -60,6 +60,7 @@ class WriterServer:
         self.port = 0
         self._commit_log: CommitLog
         self._service: CommitLogService
+        self._topic_service: TopicService
         self._reader: LogReader
 
     async def start(self) -> None:
@@ -112,7 +113,7 @@ class WriterServer:
             Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
             self._reader,
         )
-        topic_service = TopicService(
+        self._topic_service = TopicService(
             topics,
             store.recovered.offsets,
             self._commit_log,
@@ -123,7 +124,7 @@ class WriterServer:
             self._service, self._server
         )
         topics_pb2_grpc.add_TopicServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-            topic_service, self._server
+            self._topic_service, self._server
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME), self._server)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import structlog
 
 from tidemark.errors import CorruptStoreError, DiskFullError, StoreContradictionError
+from tidemark.store.batch_journal import encode_abort, new_token
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
 from tidemark.store.lock import StoreLock
@@ -23,9 +24,9 @@ from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import Term, begin_term
 
 from .config import FlushMode, WriterSettings
-from .journal import BatchJournal, owner_of
+from .journal import BatchJournal
 from .queue_offsets import Snapshot, save_snapshot
-from .recover import Recovered, recover, sync_files
+from .recover import Recovered, lower_tombstones, recover, sync_files
 from .segments import Segments
 
 log = structlog.get_logger()
@@ -88,16 +89,17 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         segments = Segments(MappedFileQueue(paths.commit_log, segment_size(settings, paths), storage))
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
         sync_files(segments, recovered)
+        lower_tombstones(paths, recovered.end, storage)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
         checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
         checkpoint.flush()
+        term = begin_term(paths.terms, recovered.end, storage)  # from here on marks of what was cut do not count
         commits_ahead = settings.flush_mode is FlushMode.ASYNC
         flushed = Flushed.open_to_write(
             paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
         )
-        term = begin_term(paths.terms, recovered.end, storage)
-        _mark_running(paths, storage)
-        journal = BatchJournal(paths.writer / "batches", storage, owner_of(paths.abort))
+        token = _mark_running(paths, storage)
+        journal = BatchJournal(paths.writer / "batches", storage, token=token, start=recovered.end)
     except BaseException:
         lock.release()
         raise
@@ -140,15 +142,18 @@ def _take_clean_flag(paths: StorePaths, storage: Storage) -> bool:
     return was_clean
 
 
-def _mark_running(paths: StorePaths, storage: Storage) -> None:
-    """RocketMQ's `abort`: our process id, as a broker writes it."""
+def _mark_running(paths: StorePaths, storage: Storage) -> bytes:
+    """RocketMQ's `abort`, durably; the token of this run, which is in it."""
+    token = new_token()
     if paths.abort.exists():
         storage.unlink(paths.abort)
     descriptor = storage.create(paths.abort, 0)
     try:
-        storage.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        storage.pwrite(descriptor, encode_abort(token), 0)
+        storage.fdatasync(descriptor)
     finally:
         os.close(descriptor)
+    return token
 
 
 def _is_built_to(paths: StorePaths, end: int) -> bool:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
-from tidemark.index.end_of_log import durable_floor, find_end_of_log
+from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.storage import DiskStorage
 
 from .config import PipelineSettings
@@ -91,7 +91,7 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         if alone:
             plan = make_plan(settings)
             files = plan.open_log()
-            limit = find_end_of_log(files, durable_floor(plan.paths, files))
+            limit = find_end_of_log(plan.paths, files)
             files.close()
         plan = make_plan(settings, limit=limit)
         prepare(plan, storage)

@@ -137,7 +137,7 @@ class _Epoch:
                 with durable.lock:
                     self._adopt_term()
                 continue
-            if self._position >= committed:
+            if self._position >= committed and self._plan.epoch_ms:
                 timeout = 0.001 if ending else min(self._hand_over.seconds_left, 0.25)
                 self._committed.wait(committed, timeout)
 
