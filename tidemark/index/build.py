@@ -46,7 +46,15 @@ class ConsumeQueueBuilder:
     def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
         self.files = files
         self.touched: set[int] = set()
-        self._next: int | None = find_simple_end(files, mark) // UNIT_SIZE if files.starts else None
+        self._next: int | None = self._find_next(mark)
+
+    def _find_next(self, mark: int) -> int | None:
+        """None while the queue has no unit: its first file may be there, made by a builder that was killed then."""
+        if not self.files.starts:
+            return None
+        end = find_simple_end(self.files, mark)
+        is_fresh = end == self.files.min_offset and len(self.files.starts) == 1
+        return None if is_fresh else end // UNIT_SIZE
 
     def build(self, requests: RequestArray) -> list[Oddity]:
         offsets = requests["queue_offset"]
@@ -86,7 +94,11 @@ class ConsumeQueueBuilder:
     def _begin(self, first: int) -> None:
         """The queue's very first unit: its head up to *first* is pre-blank within that file (spec 1.4)."""
         start = self.files.file_start(first * UNIT_SIZE)
-        self.files.create_file(start)
+        if self.files.starts and self.files.starts != [start]:
+            self._next = self.files.min_offset // UNIT_SIZE
+            return
+        if not self.files.starts:
+            self.files.create_file(start)
         self._fill(start // UNIT_SIZE, first)
         self._next = first
 

@@ -160,17 +160,20 @@ class KeyIndex:
         if self._last is not None:
             self._last.repair()
 
-    def discard_last(self) -> int | None:
-        """After a power cut: drop the newest file. Physical offset to build again from; None when there was none."""
+    def discard_last(self) -> None:
+        """Drop the newest file, after a power cut. See `last_begins_at` first: its keys are gone then."""
         if self._last is None:
-            return None
-        header = self._last.header
+            return
         path = self._last.path
         self._last.close()
         self._last = None
         self._storage.unlink(path)
         self._open_last()
-        return header.begin_physical_offset if header.index_count > 1 else None
+
+    def last_begins_at(self) -> int | None:
+        """Physical offset of the newest file's first key; None where there is no file, or nothing in it."""
+        header = None if self._last is None else self._last.header
+        return header.begin_physical_offset if header is not None and header.index_count > 1 else None
 
     def discard_all(self) -> None:
         """Drop all files: the index is built anew."""
@@ -180,15 +183,34 @@ class KeyIndex:
         for path in index_files(self._folder):
             self._storage.unlink(path)
 
-    def truncate(self, physical_end: int) -> int:
-        """Forget records at or above *physical_end*: drop files that know such. Physical offset to build again from."""
+    def resume_at(self, physical_end: int) -> int:
+        """Physical offset to build again from when records at or above *physical_end* are to be forgotten."""
         resume = physical_end
-        while self._last is not None and self._last.header.index_count > 1:
-            if self._last.header.end_physical_offset < physical_end:
-                break
-            resume = min(resume, self._last.header.begin_physical_offset)
-            self.discard_last()
+        for path in reversed(index_files(self._folder)):
+            header = self._header(path)
+            if header.index_count > 1:
+                if header.end_physical_offset < physical_end:
+                    break
+                resume = min(resume, header.begin_physical_offset)
         return resume
+
+    def truncate(self, physical_end: int) -> None:
+        """Forget records at or above *physical_end*: drop files that know such, and empty ones behind them.
+
+        Build again from what `resume_at` says; say so durably before, or a crash in between loses keys.
+        """
+        while self._last is not None:
+            header = self._last.header
+            if header.index_count > 1 and header.end_physical_offset < physical_end:
+                return
+            self.discard_last()
+
+    def _header(self, path: Path) -> Header:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return index_file.decode_header(os.pread(descriptor, HEADER_SIZE, 0))
+        finally:
+            os.close(descriptor)
 
     def append(self, buffer: U8Array, requests: RequestArray) -> int:
         """Index every key of *requests* (spec 6.3); returns how many there were."""

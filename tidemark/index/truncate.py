@@ -7,6 +7,7 @@ from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _BEYOND_ALL = (1 << 63) - 1
+_PIECE_SIZE = 64 << 10
 
 
 def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> bool:
@@ -18,21 +19,32 @@ def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> b
 def truncate_queue(files: MappedFileQueue, physical_end: int, *, batch: bool) -> int:
     """Drop units of records that start at or above *physical_end*; returns how many.
 
-    Bytes become zero and whole files behind the cut go, so what is left equals a rebuild. Durable when this returns.
+    Bytes become zero and whole files behind the cut go, so what is left equals a rebuild. Behind the cut nothing is
+    taken for granted: after a power cut there may be units behind pages that never reached the disk. Durable when this
+    returns.
     """
     if not files.starts:
         return 0
     find = find_batch_end if batch else find_simple_end
     unit_size = batch_consume_queue.UNIT_SIZE if batch else consume_queue.UNIT_SIZE
     keep = find(files, physical_end)
-    end = find(files, _BEYOND_ALL)
-    if keep >= end:
-        return 0
-    dropped = (end - keep) // unit_size
+    dropped = (find(files, _BEYOND_ALL) - keep) // unit_size
     for start in reversed(list(files.starts)):
         if start >= keep:
             files.delete_file(start)
     if files.starts and keep < files.capacity_end:
-        files.zero(keep, min(end, files.capacity_end))
-        files.flush(files.file_start(keep))
-    return dropped
+        _wipe(files, keep)
+    return max(dropped, 0)
+
+
+def _wipe(files: MappedFileQueue, offset: int) -> None:
+    """Make the last file zero from *offset* on."""
+    start, is_dirty = files.starts[-1], False
+    while offset < files.capacity_end:
+        piece = files.read(offset, _PIECE_SIZE)
+        if piece.count(0) < len(piece):
+            files.zero(offset, offset + len(piece))
+            is_dirty = True
+        offset += len(piece)
+    if is_dirty:
+        files.flush(start)

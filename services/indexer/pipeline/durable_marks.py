@@ -20,8 +20,11 @@ class Shard(Protocol):
     def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
 
-    def truncate(self, physical_end: int) -> int:
-        """Drop everything at or above *physical_end*; where to build from."""
+    def resume_at(self, physical_end: int) -> int:
+        """Where to build from once everything at or above *physical_end* is dropped."""
+
+    def truncate(self, physical_end: int) -> None:
+        """Drop it."""
 
     def apply(self, part: Any) -> int:
         """Build a part."""

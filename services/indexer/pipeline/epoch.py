@@ -78,7 +78,8 @@ class _Epoch:
         self._progress = progress
         self._marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=progress.term)
         self._committed = CommittedOffset(plan)
-        self._shard: Shard = IndexShard(plan, storage) if shard == plan.shards else QueueShard(plan, shard, storage)
+        self._is_index = shard == plan.shards
+        self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, shard, storage)
         self._position = 0
         self._walk: LogWalk | None = None
         self._wake_address = self._marks.count_word_address()
@@ -95,6 +96,8 @@ class _Epoch:
                 self._follow(durable)
             finally:
                 durable.stop()
+            if self._is_index:
+                self._marks.say_index_synced(True)
         finally:
             self._finish()
 
@@ -112,9 +115,12 @@ class _Epoch:
         if term.number <= known:
             return
         end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
-        resume = self._shard.truncate(end if known else term.recovered_end)
-        self._marks.adopt_term(self._number, term.number, end_offset=min(end, resume))
-        self._position = self._shard.begin(self._marks.visible(self._number), intended=min(end, resume))
+        cut = end if known else term.recovered_end
+        resume = min(end, self._shard.resume_at(cut))
+        self._marks.lower(self._number, resume)  # before anything is dropped: a crash in between would lose it
+        self._shard.truncate(cut)
+        self._marks.adopt_term(self._number, term.number, end_offset=resume)
+        self._position = self._shard.begin(self._marks.visible(self._number), intended=resume)
 
     def _follow(self, durable: DurableMarks) -> None:
         ending = False
@@ -156,6 +162,8 @@ class _Epoch:
             durable.raise_failure()
 
     def _publish(self, part: LogPart) -> None:
+        if self._is_index:
+            self._marks.say_index_synced(False)
         self._marks.intend(self._number, part.end_offset)
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1

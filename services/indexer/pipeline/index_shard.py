@@ -29,9 +29,13 @@ class IndexShard:
         self._index.begin(mark)
         return mark
 
-    def truncate(self, physical_end: int) -> int:
-        """Forget records at or above *physical_end*; where to build from."""
-        return self._index.truncate(physical_end)
+    def resume_at(self, physical_end: int) -> int:
+        """Where to build from once records at or above *physical_end* are forgotten: whole files go."""
+        return self._index.resume_at(physical_end)
+
+    def truncate(self, physical_end: int) -> None:
+        """Forget them."""
+        self._index.truncate(physical_end)
 
     def apply(self, part: LogPart) -> int:
         """Index every key of *part*; returns how many keys."""

@@ -47,15 +47,17 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         lock.acquire()
     try:
         plan.stop_flag.unlink(missing_ok=True)
-        is_new = not plan.paths.marks.exists()
+        if not _has_marks(plan):
+            _open_index(plan, storage).discard_all()  # not ours to go on with
         marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
         marks.say_gone()
-        _match_folders(plan, marks, storage, is_new=is_new)
-        sync_failed = plan.failed_flag.exists()
-        if sync_failed:
+        _match_folders(plan, marks, storage)
+        if plan.failed_flag.exists():
             marks.forget_visible()
-        if sync_failed or marks.machine_was_restarted:
+        if plan.failed_flag.exists() or marks.machine_was_restarted:
             _distrust_last_index_file(plan, marks, storage)
+        if marks.machine_was_restarted:
+            marks.claim_boot()
         marks.close()
         storage.unlink(plan.failed_flag)
     finally:
@@ -63,14 +65,24 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
             lock.release()
 
 
-def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: bool) -> None:
-    """Folders that were deleted are built again from the log's start; an index that is not ours is not gone on with."""
+def _has_marks(plan: EpochPlan) -> bool:
+    """Whether a pipeline of ours has been here: not when one was killed while it made the file."""
+    try:
+        Marks.open_read_only(plan.paths.marks).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _open_index(plan: EpochPlan, storage: Storage) -> KeyIndex:
+    return KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+
+
+def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
+    """Folders that were deleted are built again from the log's start."""
     paths = plan.paths
     queues_gone = not (paths.consume_queue.is_dir() and paths.batch_consume_queue.is_dir())
     index_gone = not paths.index.is_dir()
-    if is_new and not index_gone:
-        index = KeyIndex(paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
-        index.discard_all()
     for shard in range(plan.tasks):
         if index_gone if shard == plan.shards else queues_gone:
             marks.set_back(shard, 0)
@@ -79,28 +91,28 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: b
 
 
 def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+    """Marks first, durably: what is dropped behind them is built again from there."""
     marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+    index = _open_index(plan, storage)
     for shard in range(plan.tasks):
-        if max(marks.visible(shard), marks.durable(shard)) > physical_end:
-            resume = physical_end
-            if shard == plan.shards:
-                index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
-                resume = index.truncate(physical_end)
-                index.close()
+        resume = index.resume_at(physical_end) if shard == plan.shards else physical_end
+        if max(marks.visible(shard), marks.durable(shard)) > resume:
             marks.set_back(shard, resume)
+    index.truncate(physical_end)
+    index.close()
     marks.close()
 
 
 def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """After a power cut or a failed sync the newest index file may hold any mix of pages, unless synced to its end."""
-    shard = plan.shards
-    if marks.intended(shard) == marks.durable(shard):
+    """After a power cut or a failed sync the newest index file may hold any mix of pages, unless all was synced."""
+    if marks.is_index_synced:
         return
-    index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
-    resume = index.discard_last()
-    index.close()
+    index = _open_index(plan, storage)
+    resume = index.last_begins_at()
     if resume is not None:
-        marks.set_back(shard, min(resume, marks.durable(shard)))
+        marks.lower(plan.shards, resume)
+    index.discard_last()
+    index.close()
 
 
 def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:

@@ -48,13 +48,16 @@ class QueueShard:
         self._builders.clear()
         return mark
 
-    def truncate(self, physical_end: int) -> int:
-        """Drop this shard's units at or above *physical_end*; where to build from."""
+    def resume_at(self, physical_end: int) -> int:
+        """Where to build from once units at or above *physical_end* are dropped."""
+        return physical_end
+
+    def truncate(self, physical_end: int) -> None:
+        """Drop them."""
         self._builders.clear()
         for files, batch in self._all_queues():
             truncate_queue(files, physical_end, batch=batch)
             files.close()
-        return physical_end
 
     def _all_queues(self) -> Iterator[tuple[MappedFileQueue, bool]]:
         paths = self._plan.paths

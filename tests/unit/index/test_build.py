@@ -50,6 +50,13 @@ def test_a_queue_that_begins_above_zero_has_a_pre_blank_head_in_its_first_file(t
     assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13) + unit(5100, 14)).ljust(200, b"\0")}
 
 
+def test_a_first_file_that_a_killed_builder_left_empty_is_begun_again(tmp_path: Path) -> None:
+    """Killed between making the file and its pre-blank head: the queue begins above zero all the same."""
+    MappedFileQueue(tmp_path, 200, DiskStorage()).create_file(200)
+    assert simple(tmp_path).build(requests((5000, 13))) == []
+    assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13)).ljust(200, b"\0")}
+
+
 def test_a_hole_gets_pre_blank_units_and_is_told(tmp_path: Path) -> None:
     """Records 1 and 2 are damaged: their units are blank, numbering holds."""
     builder = simple(tmp_path)
