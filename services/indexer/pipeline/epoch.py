@@ -185,6 +185,7 @@ class _Epoch:
         if self._walk is not None:
             self._walk.close()
         self._committed.close()
+        self._marks.close()
 
 
 def run_epochs(plan: EpochPlan, *, follower: int, values: Iterator[int]) -> Iterator[Progress]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import shutil
@@ -70,8 +71,8 @@ class Checker:
 
     def _look(self) -> tuple[int, dict[str, list[Seen]]]:
         """What readers see before anything is recovered."""
-        readers = Readers(self.root)
-        return readers.watermark.physical_offset, {topic: readers.pulled(topic)[0] for topic in readers.topics}
+        with contextlib.closing(Readers(self.root)) as readers:
+            return readers.watermark.physical_offset, {topic: readers.pulled(topic)[0] for topic in readers.topics}
 
     def _check_early(
         self,
@@ -160,7 +161,10 @@ class Checker:
 
     def _check_indexed(self, messages: list[Message]) -> None:
         """Everything committed is visible, and what was built step by step is what a rebuild builds."""
-        readers = Readers(self.root)
+        with contextlib.closing(Readers(self.root)) as readers:
+            self._check_readers(readers, messages)
+
+    def _check_readers(self, readers: Readers, messages: list[Message]) -> None:
         mark = readers.watermark
         assert mark.physical_offset == mark.committed_offset, "not all that is committed is visible"
         assert read_ledger(self.paths.indexer) == [], "a crash is no damage"

@@ -89,6 +89,9 @@ class Promises:
             assert isinstance(about, Sent)
             self.sent[about.number] = about
             self.before[about.number] = frozenset(self.acknowledged)
+            if about.topic in self.deleted:  # it is made again with its next message
+                self.deleted.discard(about.topic)
+                self.deleting.add(about.topic)
         elif note.what == ACKNOWLEDGED:
             assert isinstance(about, tuple)
             self.acknowledged[about[0]] = Place(*about[1:])

@@ -43,6 +43,11 @@ class Readers:
         return _seen(find_by_key(self._store, self._index, self.watermark, KeyQuery(topic, key, limit=_ALL)).parts)
 
 
+    def close(self) -> None:
+        """Unmap; the rest goes by itself."""
+        self._store.watermarks.close()
+
+
 def _seen(parts: list[PulledPart]) -> list[Seen]:
     return [
         Seen(
