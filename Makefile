@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs format lint types test integration crash conformance check up down demo bench compose-test clean
+.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,8 @@ proto: $(SYNCED)  ## write tidemark/v1 again from proto/
 
 docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.settings_table
+	$(BIN)/python -m scripts.conformance_table
+	$(BIN)/python -m scripts.known_failures_table
 
 format: $(SYNCED)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
@@ -51,9 +53,15 @@ test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, confo
 # -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)
 	$(BIN)/pytest -m "" tests/$@
+conformance: peer
+peer:
+	scripts/peer.sh
 integration:  ## real gRPC, Spark and HTTP
 crash:  ## kill, cut and fail between any two steps: exhaustively
 conformance:  ## bytes and vectors that other code made, and a real broker on the same directory
+
+soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
+	$(BIN)/python -m tests.soak
 
 check: lint types test  ## what CI runs
 

@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
+from services.indexer.attach.config import AttachSettings
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.query.config import QuerySettings
 from services.writer.config import WriterSettings
@@ -18,6 +20,7 @@ _CLASSES: dict[str, type[BaseSettings]] = {
     "writer": WriterSettings,
     "pipeline": PipelineSettings,
     "query": QuerySettings,
+    "attach": AttachSettings,
 }
 
 
@@ -35,13 +38,13 @@ def table() -> str:
 
 
 def _default(value: Any) -> str:
-    return "–" if value is None or value == "" else f"`{getattr(value, 'value', value)}`"
+    return "–" if value in (None, "", PydanticUndefined) else f"`{getattr(value, 'value', value)}`"
 
 
 def with_table(page: str) -> str:
     """The page with what stands behind its last heading replaced."""
     head, heading, _ = page.partition(HEADING)
-    source = "From the environment. The pipeline and the query service take theirs as options, too (`--help`)."
+    source = "From the environment. All but the writer take theirs as options, too (`--help`)."
     return f"{head}{heading}\n{source}\n\n{table()}"
 
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from services.writer.encode import warm_up as writing
+from tidemark.format import index_file
 from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.pack import Column, MessageColumns, pack_batches
 from tidemark.index.warm_up import warm_up as indexing
 from tidemark.read.warm_up import warm_up as reading
+
+
+def checking() -> None:
+    """An index file's slots and entries, as mapped."""
+    slots, entries = np.zeros(8, np.uint8), np.zeros(60, np.uint8)
+    slots.flags.writeable = entries.flags.writeable = False
+    index_file.find_broken_chain(slots, entries, index_file.Header())
 
 
 def packing() -> None:
@@ -22,3 +30,4 @@ if __name__ == "__main__":
     writing(bytes(IPV4_HOST_SIZE))
     indexing()
     reading()
+    checking()

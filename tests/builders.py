@@ -43,8 +43,12 @@ def record_bytes(
     prepared_transaction_offset: int = 0,
     body_crc: int | None = None,
     magic: int = MAGIC_V1,
+    property_crc: bool = False,
 ) -> bytes:
-    """One record (spec 2.1); the host bits of sys_flag follow the hosts, body_crc None is computed."""
+    """One record (spec 2.1); the host bits of sys_flag follow the hosts, body_crc None is computed.
+
+    property_crc: the properties end with the whole record's CRC (spec 2.7)
+    """
     sys_flag |= (0x10 if len(born_host) == 20 else 0) | (0x20 if len(store_host) == 20 else 0)
     crc = zlib.crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
     rest = b"".join(
@@ -59,11 +63,18 @@ def record_bytes(
             body,
             struct.pack(">h" if magic == MAGIC_V2 else ">B", len(topic)),
             topic,
-            struct.pack(">h", len(properties)),
+            struct.pack(">h", len(properties) + 20 * property_crc),
             properties,
         )
     )
-    return struct.pack(">i", 4 + len(rest)) + rest
+    record = struct.pack(">i", 4 + len(rest) + 20 * property_crc) + rest
+    return record + property_crc_bytes(record) if property_crc else record
+
+
+def property_crc_bytes(data: bytes) -> bytes:
+    """The 20 bytes that end the properties of a record which so far has these bytes (spec 2.7)."""
+    digits = f"{zlib.crc32(data) & 0x7FFFFFFF:010d}"
+    return b"__CRC32#\x01" + digits[::-1].encode() + b"\x02"
 
 
 def blank_bytes(bytes_left: int) -> bytes:

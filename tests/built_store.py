@@ -37,10 +37,20 @@ class Written(NamedTuple):
 
 
 class BuiltStore:
-    """Appends records and their units; nothing is visible before `publish`."""
+    """Appends records and their units; nothing is visible before `publish`.
+
+    marked  False: as a broker's, without anything of Tidemark's
+    """
 
     def __init__(
-        self, root: Path, *, log_file_size: int = 65_536, units_a_file: int = 50, slots: int = 16, entries: int = 64
+        self,
+        root: Path,
+        *,
+        log_file_size: int = 65_536,
+        units_a_file: int = 50,
+        slots: int = 16,
+        entries: int = 64,
+        marked: bool = True,
     ) -> None:
         self.root = root
         self.log_file_size = log_file_size
@@ -54,7 +64,8 @@ class BuiltStore:
         self.index_name = 20260101000000000
         self.index_count = entries  # full: the first key begins a file
         (root / "commitlog").mkdir(parents=True)
-        self.marks = Marks.open_to_write(root / "tidemark" / "indexer" / "marks", DiskStorage(), shards=1, term=0)
+        marks = root / "tidemark" / "indexer" / "marks"
+        self._marks = Marks.open_to_write(marks, DiskStorage(), shards=1, term=0) if marked else None
 
     # -- topics ---------------------------------------------------------------------------------------------------
 
@@ -209,6 +220,12 @@ class BuiltStore:
             file.write(data)
 
     # -- visibility -----------------------------------------------------------------------------------------------
+
+    @property
+    def marks(self) -> Marks:
+        """Tidemark's own."""
+        assert self._marks is not None
+        return self._marks
 
     def publish(self, physical_offset: int | None = None) -> None:
         """Everything, or what lies below *physical_offset*, is indexed."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).parent / "conformance" / "data"
@@ -15,6 +16,13 @@ settings.register_profile(  # the first call of a compiled loop compiles it
     "tidemark", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tidemark")
+
+
+@pytest.fixture(autouse=True)
+def _no_log_outlives_its_test() -> Iterator[None]:
+    """A service's door that is called in a test sets up logging to a stream that ends with the test."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -44,12 +44,12 @@ DERIVED = ("consumequeue", "batchconsumequeue", "index")
 
 def plan_of(root: Path, **settings: Any) -> EpochPlan:
     """A draining plan for a store that nobody writes; its end is found as recovery finds it."""
-    return make_plan(PipelineSettings(store_root=root, once=True, **settings), limit=end_of(root))
+    return make_plan(PipelineSettings(store_root=root, once=True, **settings), limit=end_of(root, **settings))
 
 
-def end_of(root: Path) -> int:
+def end_of(root: Path, **settings: Any) -> int:
     """Where the log of a store that nobody writes ends."""
-    plan = make_plan(PipelineSettings(store_root=root, once=True))
+    plan = make_plan(PipelineSettings(store_root=root, once=True, **settings))
     log = plan.open_log()
     end = find_end_of_log(plan.paths, log)
     log.close()

@@ -18,7 +18,8 @@
     └── UnavailableError             not now
         ├── StoreClosedError           ├── StoreLockedError        ├── StoreContradictionError
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
-        ├── DiskFailedError            ├── WriterUnreachableError  └── DeadlineExceededError
+        ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
+        └── StoreTooNewError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
 `tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
@@ -190,3 +191,7 @@ class WriterUnreachableError(UnavailableError):
 
 class DeadlineExceededError(UnavailableError):
     """The answer did not come in time; the outcome is unknown."""
+
+
+class StoreTooNewError(UnavailableError):
+    """A newer major version has written the store. Facts: path, format, known."""

@@ -59,6 +59,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.DiskFailedError: Status("DISK_FAILED", "UNAVAILABLE", 503, "UNKNOWN_ERROR"),
     errors.WriterUnreachableError: Status("WRITER_UNREACHABLE", "UNAVAILABLE", 503, ""),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, ""),
+    errors.StoreTooNewError: Status("STORE_TOO_NEW", "FAILED_PRECONDITION", 503, ""),
 }
 
 UNKNOWN = Status("INTERNAL", "INTERNAL", 500, "UNKNOWN_ERROR")

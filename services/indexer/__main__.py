@@ -1,14 +1,14 @@
-"""`python -m services.indexer pipeline [--once] | query`: imports only the half it starts."""
+"""`python -m services.indexer pipeline [--once] | query | attach`: imports only the part it starts."""
 
 from __future__ import annotations
 
 import sys
 
-_USAGE = "usage: python -m services.indexer (pipeline [--once] | query) [--setting value …]; --help behind either"
+_USAGE = "usage: python -m services.indexer (pipeline [--once] | query | attach) [--setting value …] [--help]"
 
 
 def main(arguments: list[str]) -> int:
-    """Start one half; its exit status."""
+    """Start one part; its exit status."""
     match arguments:
         case ["pipeline", *rest]:
             from .pipeline.__main__ import main as pipeline
@@ -18,6 +18,10 @@ def main(arguments: list[str]) -> int:
             from .query.__main__ import main as query
 
             return query(rest)
+        case ["attach", *rest]:
+            from .attach.__main__ import main as attach
+
+            return attach(rest)
         case _:
             sys.stderr.write(_USAGE + "\n")
             return 2

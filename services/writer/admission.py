@@ -29,6 +29,7 @@ from tidemark.format.properties import (
     INNER_BASE,
     INNER_MULTI_DISPATCH,
     INNER_NUM,
+    PROPERTY_CRC,
     TIMER_NAMES,
     UNIQ_KEY,
     encode_properties,
@@ -124,6 +125,8 @@ class Admission:
             raise BatchDelayError("a message of the batch asks for a delayed delivery", at=facts.delay_at)
         if facts.inner_at is not None:
             raise InnerBatchIllegalError("a message of the batch says that it is a batch", at=facts.inner_at)
+        if facts.crc_at is not None:  # where it is wrong, the record would count as damaged
+            raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", at=facts.crc_at)
         if config.is_batch and facts.count > MAX_INNER_BATCH_COUNT:
             raise InnerBatchIllegalError(
                 "too many messages for an inner batch", count=facts.count, limit=MAX_INNER_BATCH_COUNT
@@ -184,6 +187,8 @@ def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
     if request.reconsume_times < 0:
         raise ArgumentIllegalError("reconsume_times is negative", argument="reconsume_times")
     require_writable(properties)
+    if PROPERTY_CRC in properties:
+        raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write")
     request_id = {UNIQ_KEY: request.request_id} if request.request_id else {}
     require_writable(request_id)
     if len(request.request_id) > _MAX_REQUEST_ID_LENGTH:

@@ -153,6 +153,14 @@ class CommitLog:
         self._flusher.close()
         self._keeper.close()
 
+    def fail(self, error: StoreError) -> None:
+        """A chore beside the appends has failed in a way that ends everything. From any thread."""
+        self._fail(error)
+
+    def ask_for_snapshot(self) -> None:
+        """Let the queue offsets be saved as of now, soon. From any thread."""
+        self._inbox.put(lambda: self._keeper.rolled(self.snapshot()))
+
     def snapshot(self) -> Snapshot:
         """The queue offsets as of the log's end. For the appender's thread, or after `close`."""
         return Snapshot(self._tail.position, self._tail.store_timestamp, self._tail.offsets.copy())

@@ -11,6 +11,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.store.log_folders import LogFolders
+
+from .retention_policy import RetentionPolicy
 
 DEFAULT_SEGMENT_SIZE_BYTES = 1 << 30
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - recognised here, not bound
@@ -44,6 +47,12 @@ class WriterSettings(BaseSettings):
     sync_flush_timeout_ms: int = Field(5_000, ge=1, description="then an append is answered FLUSH_DISK_TIMEOUT")
     confirm_interval_ms: int = Field(100, ge=1, le=100, description="the committed offset is durable this often")
 
+    commit_log_paths: str = Field(
+        "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
+    )
+    commit_log_read_only_paths: str = Field(
+        "", description="further folders of the CommitLog, in which no new file is made"
+    )
     commit_log_segment_size_bytes: int = Field(
         DEFAULT_SEGMENT_SIZE_BYTES, ge=4096, le=(1 << 31) - 1, description="size of a CommitLog file"
     )
@@ -57,11 +66,19 @@ class WriterSettings(BaseSettings):
     idempotence_window_batches: int = Field(65_536, ge=0, description="batches whose repeats are recognised")
     idempotence_rebuild_bytes: int = Field(256 << 20, ge=0, description="log read for that window at a start")
     min_free_disk_bytes: int = Field(32 << 20, ge=0, description="appends are refused when less is free")
+    retention_hours: float = Field(
+        0, ge=0, le=1e6, description="log files whose newest record is older are deleted; 0: kept for ever"
+    )
+    retention_interval_ms: int = Field(10_000, ge=10, le=3_600_000, description="how often that is looked at")
+    retention_disk_percent: int = Field(
+        0, ge=0, le=95, description="on a fuller disk the oldest files go at any age (85 in RocketMQ); 0: off"
+    )
     shutdown_grace_ms: int = Field(10_000, ge=0, description="for requests in flight at a stop")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
+        self.log_folders(self.store_root)
         if self.advertised_address is not None:
             parse_host(self.advertised_address)
         if self.max_in_flight_bytes < self.max_message_size_bytes:
@@ -75,6 +92,15 @@ class WriterSettings(BaseSettings):
         host = parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
         address = "127.0.0.1" if host.address in _WILDCARDS else host.address
         return Host(address, bound_port)
+
+    def log_folders(self, root: Path) -> LogFolders:
+        """Where the CommitLog of the store at *root* lies."""
+        return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
+
+    @property
+    def retention(self) -> RetentionPolicy:
+        """Which files of the log may be deleted."""
+        return RetentionPolicy(round(self.retention_hours * 3_600_000), self.retention_disk_percent)
 
     @property
     def receive_limit_bytes(self) -> int:

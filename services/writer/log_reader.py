@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,11 +19,6 @@ class LogReader:
         self._log = open_log()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-reader")
 
-    @property
-    def min_offset(self) -> int:
-        """Where the log begins, as this reader last saw it."""
-        return self._log.min_offset
-
     async def read(self, physical_offset: int, end: int) -> bytes:
         """Bytes from *physical_offset*, at most to *end*, to the file's end or MAX_SLICE_SIZE; never none."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, physical_offset, end)
@@ -31,6 +27,11 @@ class LogReader:
         if not self._log.covers(physical_offset):
             self._log.refresh()
         return self._log.read(physical_offset, min(MAX_SLICE_SIZE, end - physical_offset))
+
+    def let_go(self) -> None:
+        """Files were deleted: close them, or the disk does not get their place back."""
+        with contextlib.suppress(RuntimeError):  # the reader is closed
+            self._thread.submit(self._log.refresh)
 
     def close(self) -> None:
         """End the thread."""

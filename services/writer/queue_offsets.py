@@ -6,18 +6,14 @@ scanned), not after a topic was deleted (its numbers stay in the table and in to
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import orjson
-
-from tidemark.store.storage import Storage, replace_file
+from tidemark.store.next_offsets import NextOffsets, load_next_offsets, save_next_offsets
+from tidemark.store.storage import Storage
 
 from .batch import QueueKey
-
-_VERSION = 1
 
 
 class QueueOffsets:
@@ -71,31 +67,15 @@ class Snapshot(NamedTuple):
 
 def save_snapshot(path: Path, snapshot: Snapshot, storage: Storage) -> None:
     """Durable when this returns; the previous one stays as `.bak`."""
-    table: dict[str, dict[str, int]] = {}
-    for key, offset in snapshot.offsets:
-        table.setdefault(key.topic, {})[str(key.queue_id)] = offset
-    content = {
-        "version": _VERSION,
-        "position": snapshot.position,
-        "storeTimestamp": snapshot.store_timestamp,
-        "offsetTable": table,
-    }
-    replace_file(storage, path, orjson.dumps(content, option=orjson.OPT_SORT_KEYS))
+    save_next_offsets(path, NextOffsets(snapshot.position, snapshot.store_timestamp, dict(snapshot.offsets)), storage)
 
 
 def load_snapshot(path: Path) -> Snapshot | None:
     """The last whole snapshot; None without one that can be read: then the log tells."""
-    for candidate in (path, path.with_name(path.name + ".bak")):
-        with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-            return _decode_snapshot(orjson.loads(candidate.read_bytes()))
-    return None
-
-
-def _decode_snapshot(content: dict[str, Any]) -> Snapshot:
-    if content["version"] != _VERSION:
-        raise ValueError("a version of another program")
+    saved = load_next_offsets(path)
+    if saved is None:
+        return None
     offsets = QueueOffsets()
-    for topic, queues in content["offsetTable"].items():
-        for queue_id, offset in queues.items():
-            offsets.set(QueueKey(topic, int(queue_id)), int(offset))
-    return Snapshot(int(content["position"]), int(content["storeTimestamp"]), offsets)
+    for (topic, queue_id), offset in saved.table.items():
+        offsets.set(QueueKey(topic, queue_id), offset)
+    return Snapshot(saved.position, saved.store_timestamp, offsets)

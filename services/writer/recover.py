@@ -15,6 +15,7 @@ from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.record import BLANK, BLANK_SIZE, TRANSACTION_MASK, Magic, SysFlag
 from tidemark.index.end_of_log import durable_floor
 from tidemark.index.log_walk import Damage, LogWalk
+from tidemark.index.queue_ends import queue_ends
 from tidemark.store.batch_journal import journaled_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
@@ -23,7 +24,6 @@ from tidemark.store.tombstones import load_tombstones, save_tombstones
 
 from .batch import QueueKey
 from .idempotence import TailKeys
-from .queue_files import queue_ends
 from .queue_offsets import QueueOffsets, load_snapshot
 from .segments import Segments
 
@@ -50,19 +50,19 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     snapshot = load_snapshot(paths.writer / "queue_offsets")
     scan: _Scan | None = None
     offsets, store_timestamp = QueueOffsets(), 0
-    if snapshot is not None and log.min_offset <= snapshot.position <= log.capacity_end:
+    if snapshot is not None and snapshot.position <= log.capacity_end:
         offsets, store_timestamp = snapshot.offsets.copy(), snapshot.store_timestamp
         tail = max(snapshot.position, floor) - rebuild_bytes
         start = max(log.min_offset, log.file_start(max(0, min(snapshot.position, tail, limit))))
         scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
         if scan.end < snapshot.position:  # it knows more than the log: numbers that were lost with it
             scan, offsets, store_timestamp = None, QueueOffsets(), 0
-    adopted = scan is None
+    adopted = scan is None or (snapshot is not None and snapshot.position < log.min_offset)
     if scan is None:
         scan = _Scan(log, offsets, log.min_offset, floor, limit, rebuild_bytes)
     if adopted or scan.damages:
         for key, end in queue_ends(paths, below=scan.end):
-            offsets.raise_to(key, end)
+            offsets.raise_to(QueueKey(*key), end)
     for tombstone in load_tombstones(paths.tombstones):
         for queue_id, next_offset in tombstone.next_offsets.items():
             offsets.raise_to(QueueKey(tombstone.topic, queue_id), next_offset)

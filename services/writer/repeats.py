@@ -32,6 +32,8 @@ def find_original(log: MappedFileQueue, batch: Batch, candidates: Iterable[Earli
         if record is None or not _has_key(record, batch):
             continue
         appended = _compare(log, batch, record) if messages in (None, batch.count) else None
+        if appended is None and not log.covers(physical_offset):  # expired while it was compared
+            continue
         if appended is None:
             raise RequestConflictError(
                 "this request id or UNIQ_KEY was used for another content", physical_offset=physical_offset

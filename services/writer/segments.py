@@ -82,7 +82,8 @@ class Segments:
         """First byte at or behind *offset*, in its file, that may be other than zero; the file's end when none is."""
         start = self.log.file_start(offset)
         try:
-            return start + os.lseek(self.log.descriptor(start), offset - start, os.SEEK_DATA)
+            file = self.log.opened(start)
+            return start + os.lseek(file.descriptor, offset - start, os.SEEK_DATA)
         except OSError as error:
             if error.errno == errno.ENXIO:  # only a hole from here on
                 return start + self.log.file_size

@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 from tidemark.errors import StoreError
 from tidemark.format.host import encode_host
 from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.multi_path_mapped_file_queue import open_log
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 from .admission import Admission, Limits
@@ -26,6 +27,7 @@ from .idempotence import Window
 from .interceptor import ErrorInterceptor
 from .keeper import Keeper
 from .log_reader import LogReader
+from .retention import Retention
 from .service import CommitLogService, Identity
 from .store import OpenStore, close_store, release_store
 from .topic_table import TopicTable
@@ -62,6 +64,7 @@ class WriterServer:
         self._service: CommitLogService
         self._topic_service: TopicService
         self._reader: LogReader
+        self._retention: Retention
 
     async def start(self) -> None:
         """Bind, then serve. RuntimeError when the address cannot be bound."""
@@ -69,6 +72,7 @@ class WriterServer:
         self._put_together()
         await self._set_health(_SERVING)
         self._commit_log.start()
+        self._retention.start()
         await self._server.start()
         host = self._settings.writer_listen.rpartition(":")[0]
         log.info("writer_started", address=f"{host}:{self.port}", port=self.port, term=self._store.term.number)
@@ -84,7 +88,7 @@ class WriterServer:
             Encoder(store_host),
             store.recovered.offsets,
             window,
-            DiskGuard(store.paths.root, settings.min_free_disk_bytes),
+            DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
             store.journal,
             position=store.recovered.end,
             store_timestamp=store.recovered.store_timestamp,
@@ -104,7 +108,8 @@ class WriterServer:
         topics = TopicTable(
             store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
         )
-        self._reader = LogReader(lambda: MappedFileQueue(store.paths.commit_log, store.segments.size))
+        self._reader = LogReader(self._open_log)
+        self._retention = self._make_retention()
         self._service = CommitLogService(
             settings,
             Identity(store.term, store_host, str(advertised)),
@@ -141,6 +146,25 @@ class WriterServer:
             on_failure=on_failure,
         )
 
+    def _open_log(self) -> MappedFileQueue:
+        """The log's files once more, to read."""
+        return open_log(self._store.paths.log_folders, self._store.segments.size)
+
+    def _make_retention(self) -> Retention:
+        store = self._store
+        return Retention(
+            self._settings.retention,
+            store.segments.log,
+            store.paths,
+            store.snapshot_path,
+            term=store.term.number,
+            interval_s=self._settings.retention_interval_ms / 1000,
+            open_log=self._open_log,
+            ask_for_snapshot=self._commit_log.ask_for_snapshot,
+            on_deleted=self._reader.let_go,
+            on_failure=self._commit_log.fail,
+        )
+
     def ask_to_stop(self) -> None:
         """What a signal does."""
         self._stopping.set()
@@ -151,6 +175,7 @@ class WriterServer:
         await self._set_health(_NOT_SERVING)
         failure = self._commit_log.failure
         log.info("writer_stopping", clean=failure is None)
+        await asyncio.to_thread(self._retention.close)
         closing = asyncio.create_task(self._commit_log.close())
         await asyncio.sleep(0)
         if failure is None:

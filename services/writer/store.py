@@ -6,26 +6,26 @@ Open: lock, recovery, new term, `abort`. Close, when clean: queue offsets, confi
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
-from tidemark.errors import CorruptStoreError, DiskFullError, StoreContradictionError
-from tidemark.store.batch_journal import encode_abort, new_token
+from tidemark.errors import DiskFullError, StoreContradictionError
+from tidemark.index.broker_trust import give_trust, mark_running, withdraw_trust
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
+from tidemark.store.format_file import require_known_format, write_format
 from tidemark.store.lock import StoreLock
-from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
-from tidemark.store.marks import Marks
+from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import Term, begin_term
 
 from .config import FlushMode, WriterSettings
+from .disk_guard import free_bytes
 from .journal import BatchJournal
-from .queue_offsets import Snapshot, save_snapshot
+from .queue_offsets import Snapshot, load_snapshot, save_snapshot
 from .recover import Recovered, lower_tombstones, recover, sync_files
 from .segments import Segments
 
@@ -54,6 +54,11 @@ class OpenStore(NamedTuple):
         if self.commits_ahead:
             self.flushed.flush()
 
+    def free_bytes(self, root: Path) -> int:
+        """The least that is free on the disks that an append needs: *root*'s, and those of the newest log files."""
+        log = self.segments.log
+        return min(map(free_bytes, {root, *(log.folder_of(start) for start in log.starts[-2:])}))
+
     @property
     def snapshot_path(self) -> Path:
         """Where the queue offsets are kept."""
@@ -63,13 +68,13 @@ class OpenStore(NamedTuple):
 def segment_size(settings: WriterSettings, paths: StorePaths) -> int:
     """Existing files decide; StoreContradictionError when the setting was given and says otherwise."""
     setting = settings.commit_log_segment_size_bytes
-    existing = size_on_disk(paths.commit_log)
+    existing = log_size_on_disk(paths.log_folders)
     if existing is None:
         return setting
     if "commit_log_segment_size_bytes" in settings.model_fields_set and existing != setting:
         raise StoreContradictionError(
             f"the CommitLog's files have {existing} bytes, commit_log_segment_size_bytes says {setting}",
-            path=str(paths.commit_log),
+            path=str(paths.log_folders.all[0]),
             setting="commit_log_segment_size_bytes",
         )
     return existing
@@ -78,18 +83,23 @@ def segment_size(settings: WriterSettings, paths: StorePaths) -> int:
 def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     """Lock, recover and begin a term.
 
-    raises StoreLockedError, StoreContradictionError, CorruptStoreError (a foreign file), FlushFailedError
+    raises StoreLockedError, StoreContradictionError (also when the log is not where it should be), StoreTooNewError,
+           CorruptStoreError (a foreign file), FlushFailedError
     """
-    paths = StorePaths(settings.store_root.resolve())
-    for folder in (paths.writer, paths.commit_log):
+    root = settings.store_root.resolve()
+    paths = StorePaths(root, settings.log_folders(root))
+    require_known_format(paths)
+    for folder in (paths.writer, *paths.log_folders.writable):
         storage.make_folder(folder)
     lock = StoreLock(paths.lock)
     try:
+        write_format(paths, storage)
+        segments = _open_segments(settings, paths, storage)
         was_clean = _take_clean_flag(paths, storage)
-        segments = Segments(MappedFileQueue(paths.commit_log, segment_size(settings, paths), storage))
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
         sync_files(segments, recovered)
         lower_tombstones(paths, recovered.end, storage)
+        withdraw_trust(paths, storage)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
         checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
         checkpoint.flush()
@@ -98,13 +108,31 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         flushed = Flushed.open_to_write(
             paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
         )
-        token = _mark_running(paths, storage)
+        token = mark_running(paths, storage)
         journal = BatchJournal(paths.writer / "batches", storage, token=token, start=recovered.end)
     except BaseException:
         lock.release()
         raise
     _tell(recovered, term, was_clean=was_clean)
     return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
+
+
+def _open_segments(settings: WriterSettings, paths: StorePaths, storage: Storage) -> Segments:
+    size = segment_size(settings, paths)
+
+    def is_full(folder: Path) -> bool:
+        return free_bytes(folder) < settings.min_free_disk_bytes + size
+
+    log = open_log(paths.log_folders, size, storage, is_full=is_full)
+    snapshot = load_snapshot(paths.writer / "queue_offsets")
+    if not log.starts and snapshot is not None and snapshot.position > 0:
+        folders = ", ".join(map(str, paths.log_folders.all))
+        raise StoreContradictionError(  # else numbering would begin anew
+            f"this store's CommitLog is not in {folders}; where it is, commit_log_paths says",
+            path=folders,
+            setting="commit_log_paths",
+        )
+    return Segments(log)
 
 
 def close_store(store: OpenStore, snapshot: Snapshot) -> None:
@@ -117,8 +145,7 @@ def close_store(store: OpenStore, snapshot: Snapshot) -> None:
         store.checkpoint.flush()
         store.flushed.flush()
         save_snapshot(store.snapshot_path, snapshot, store.storage)
-        if _is_built_to(store.paths, snapshot.position):
-            store.storage.unlink(store.paths.abort)
+        give_trust(store.paths, snapshot.position, store_timestamp=snapshot.store_timestamp, storage=store.storage)
         replace_file(store.storage, store.paths.writer / "clean", b"%d\n" % snapshot.position, keep_previous=False)
     except DiskFullError as error:
         log.warning("stop_not_clean", error=error.message)
@@ -140,32 +167,6 @@ def _take_clean_flag(paths: StorePaths, storage: Storage) -> bool:
     was_clean = flag.exists()
     storage.unlink(flag)
     return was_clean
-
-
-def _mark_running(paths: StorePaths, storage: Storage) -> bytes:
-    """RocketMQ's `abort`, durably; the token of this run, which is in it."""
-    token = new_token()
-    if paths.abort.exists():
-        storage.unlink(paths.abort)
-    descriptor = storage.create(paths.abort, 0)
-    try:
-        storage.pwrite(descriptor, encode_abort(token), 0)
-        storage.fdatasync(descriptor)
-    finally:
-        os.close(descriptor)
-    return token
-
-
-def _is_built_to(paths: StorePaths, end: int) -> bool:
-    """Whether every shard of the pipeline, the key index too, has durably built all of the log."""
-    try:
-        marks = Marks.open_read_only(paths.marks)
-    except (FileNotFoundError, CorruptStoreError):
-        return False
-    try:
-        return marks.durable_floor() == end == marks.greatest_durable()
-    finally:
-        marks.close()
 
 
 def _tell(recovered: Recovered, term: Term, *, was_clean: bool) -> None:

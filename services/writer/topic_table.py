@@ -50,6 +50,10 @@ FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send
         "OFFSET_MOVED_EVENT",
     }
 )
+BROKERS_TOPICS = frozenset(
+    {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
+)  # a broker makes them for itself, spec 1.7
+BROKERS_PREFIX = "rmq_sys_"
 
 
 class Topic(NamedTuple):
@@ -165,13 +169,15 @@ class TopicTable:
 
 
 def require_topic_name(name: str) -> None:
-    """TopicIllegalError or TopicForbiddenError when clients may not use this name."""
+    """TopicIllegalError or TopicForbiddenError when clients may not make a topic of this name."""
     if not is_topic_name(name):
         raise TopicIllegalError("a topic's name has letters, digits and %|-_ only, and is not empty", topic=name[:255])
     if len(name) > MAX_TOPIC_SIZE_BYTES:
         raise TopicIllegalError("a topic's name is too long", length=len(name), limit=MAX_TOPIC_SIZE_BYTES)
     if name in FORBIDDEN_TOPICS:
         raise TopicForbiddenError("this topic takes no messages from clients", topic=name)
+    if name in BROKERS_TOPICS or name.startswith(BROKERS_PREFIX):
+        raise TopicForbiddenError("a broker makes this topic for itself", topic=name)
 
 
 def _require_same(config: TopicConfig, queues: int, attributes: Mapping[str, str]) -> None:

@@ -27,8 +27,14 @@ TOPICS = st.sampled_from(
     [b"TopicTest", b"SCHEDULE_TOPIC_XXXX", b"", b"BT", "主题".encode(), b"\xff\xfe", b"%RETRY%" + 100 * b"g"]
 )
 
+MULTI = ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
 PROPERTY_ENTRIES = st.one_of(
-    st.tuples(st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "INNER_MULTI_DISPATCH", "TAG", "TAGSX", ""]), TEXTS),
+    st.tuples(
+        st.sampled_from(
+            ["TAGS", "KEYS", "UNIQ_KEY", *MULTI, "TAG", "TAGSX", "INNER_MULTI_QUEUE_OFFSETX", "__CRC32#", ""]
+        ),
+        TEXTS,
+    ),
     st.tuples(st.sampled_from(["INNER_NUM", "INNER_BASE", "DELAY"]), NUMBERS),
     st.tuples(
         st.sampled_from(["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_DELTA", "TIMER_DELAY_SECX"]),
@@ -76,7 +82,8 @@ def record_fields(draw: st.DrawFn) -> dict[str, Any]:
 @st.composite
 def logs(draw: st.DrawFn, base_offset: int = 0, max_size: int = 5) -> bytes:
     """Right records, one behind the other."""
-    return builders.row_of_records(draw(st.lists(record_fields(), max_size=max_size)), base_offset=base_offset)
+    records = draw(st.lists(st.tuples(record_fields(), st.booleans()), max_size=max_size))
+    return builders.row_of_records(({**one, "property_crc": crc} for one, crc in records), base_offset=base_offset)
 
 
 @st.composite

@@ -39,17 +39,27 @@ FILE_ENDS = st.one_of(st.none(), st.integers(-10, 1000))
     file_end=FILE_ENDS,
     crc=st.sampled_from(Crc),
     shards=st.integers(1, 3),
+    light=st.booleans(),
     max_rows=st.one_of(st.just(65_536), st.integers(1, 3)),
 )
-def test_walk_equals_plain_twin(data: bytes, file_end: int | None, crc: Crc, shards: int, max_rows: int) -> None:
+def test_walk_equals_plain_twin(
+    data: bytes, file_end: int | None, crc: Crc, shards: int, light: bool, max_rows: int
+) -> None:
     """Rows, outcome, fault and place of the compiled walk are those of the plain one."""
     file_end = None if file_end is None else max(len(data) + file_end, 0)
     for shard in range(shards):
-        checker = Checker(crc=crc, shard=shard, shards=shards, max_rows=max_rows)
+        checker = Checker(crc=crc, shard=shard, shards=shards, light=light, max_rows=max_rows)
         result = as_plain(checker.check(u8(data), base_offset=BASE, file_end=file_end))
         room = min(max_rows, len(data) // 91 + 1)
         twin = plain_check.walk(
-            data, base_offset=BASE, file_end=file_end, crc=crc.name, shard=shard, shards=shards, max_rows=room
+            data,
+            base_offset=BASE,
+            file_end=file_end,
+            crc=crc.name,
+            shard=shard,
+            shards=shards,
+            light=light,
+            max_rows=room,
         )
         assert result == twin
 

@@ -64,6 +64,7 @@ def test_scan_accepts_what_the_plain_decoder_accepts(wire: bytes) -> None:
     assert facts.parts_size == sum(parts)
     assert facts.max_element_parts == max(parts, default=0)
     assert facts.empty_body_at == first([not element.body for element in elements])
+    assert facts.crc_at == first(["__CRC32#" in one for one in properties])
     assert facts.inner_at == first(["INNER_NUM" in one or "INNER_MULTI_DISPATCH" in one for one in properties])
     assert facts.delay_at == first([is_delayed(one) for one in properties])
     assert facts.first_properties == (elements[0].properties if elements else b"")

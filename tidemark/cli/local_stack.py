@@ -20,10 +20,12 @@ from pathlib import Path
 
 from tidemark.cli.service import Service, service_module
 from tidemark.errors import StoreClosedError, StoreContradictionError, UnavailableError
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
 
-WRITER, PIPELINE, QUERY = "writer", "pipeline", "query"
+WRITER, PIPELINE, QUERY, ATTACH = "writer", "pipeline", "query", "attach"
 START_ORDER = (WRITER, PIPELINE, QUERY)
+ATTACHED_ORDER = (ATTACH, QUERY)
 START_TIMEOUT_S = 120.0  # Spark's first start on a slow machine
 STOP_TIMEOUT_S = 30.0  # each
 _POLL_S = 0.05
@@ -33,7 +35,12 @@ _CHECK_POLL_S = 0.5  # a check that is a process of its own
 NEW_LOG_SIZES = {"TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(64 << 20)}
 NEW_INDEX_SIZES = {"TIDEMARK_INDEX_SLOTS": str(50_000), "TIDEMARK_INDEX_ENTRIES": str(200_000)}
 PIPELINE_HEALTHCHECK = "indexer.healthcheck"
-_MODULES = {WRITER: ("writer",), PIPELINE: ("indexer", "pipeline"), QUERY: ("indexer", "query")}
+_MODULES = {
+    WRITER: ("writer",),
+    PIPELINE: ("indexer", "pipeline"),
+    QUERY: ("indexer", "query"),
+    ATTACH: ("indexer", "attach"),
+}
 
 
 class ServiceDiedError(UnavailableError):
@@ -74,6 +81,7 @@ class LocalStack:
     """The services of one store on this machine.
 
     data         the store's root; logs go to data/logs/<service>.log, begun anew at each start
+    state        attach: data is a broker's store, of which nothing is written; our own files and logs lie in state
     writer_port  None: a free one; the same for query_port
     environment  further TIDEMARK_ settings, over those of a new store
     services     which to start, of START_ORDER
@@ -84,17 +92,19 @@ class LocalStack:
         self,
         data: Path,
         *,
+        state: Path | None = None,
         writer_port: int | None = None,
         query_port: int | None = None,
         environment: Mapping[str, str] | None = None,
-        services: tuple[str, ...] = START_ORDER,
+        services: tuple[str, ...] | None = None,
     ) -> None:
         self.data = data
+        self.state = state
         self.writer_port = writer_port or free_port()
         self.query_port = query_port or free_port()
         self.services: dict[str, Service] = {}
         self.stopping = threading.Event()
-        self._wanted = services
+        self._wanted = services or (START_ORDER if state is None else ATTACHED_ORDER)
         self._environment = dict(environment or {})
 
     @property
@@ -110,7 +120,7 @@ class LocalStack:
     @property
     def logs(self) -> Path:
         """Folder of the services' logs."""
-        return self.data / "logs"
+        return (self.state or self.data) / "logs"
 
     def start(self, *, on_step: Callable[[str], None] = lambda _: None) -> None:
         """Start all services and wait until each is healthy; *on_step* is told its name before.
@@ -144,21 +154,36 @@ class LocalStack:
         if name == WRITER:
             self._wait_for(WRITER, lambda: _listens(self.writer_port))
         elif name == QUERY:
-            self._wait_for(QUERY, lambda: _answers(f"{self.query_url}/healthz"))
+            path = "readyz" if ATTACH in self._wanted else "healthz"
+            self._wait_for(QUERY, lambda: _answers(f"{self.query_url}/{path}"))
         return service
 
     def _settings(self) -> dict[str, str]:
+        if self.state is not None:
+            return {
+                **self._environment,
+                "TIDEMARK_STORE_ROOT": str(self.data.absolute()),
+                "TIDEMARK_STATE_ROOT": str(self.state.absolute()),
+                **self._query_settings(),
+            }
         paths = StorePaths(self.data)
+        log_folders = LogFolders.parse(
+            self.data,
+            self._environment.get("TIDEMARK_COMMIT_LOG_PATHS", ""),
+            self._environment.get("TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS", ""),
+        )
         return {
-            **({} if _has_files(paths.commit_log) else NEW_LOG_SIZES),
+            **({} if any(map(_has_files, log_folders.all)) else NEW_LOG_SIZES),
             **({} if _has_files(paths.index) else NEW_INDEX_SIZES),
             **self._environment,
             "TIDEMARK_STORE_ROOT": str(self.data.absolute()),
             "TIDEMARK_WRITER_LISTEN": self.writer_address,
             "TIDEMARK_WRITER_ADDRESS": self.writer_address,
-            "TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{self.query_port}",
-            "TIDEMARK_QUERY_URL": self.query_url,
+            **self._query_settings(),
         }
+
+    def _query_settings(self) -> dict[str, str]:
+        return {"TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{self.query_port}", "TIDEMARK_QUERY_URL": self.query_url}
 
     def _wait_for(self, name: str, is_healthy: Callable[[], bool], *, poll_s: float = _POLL_S) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -178,7 +203,7 @@ class LocalStack:
 
     def stop(self) -> dict[str, int]:
         """Stop query, pipeline and writer, one after the other; exit statuses by name."""
-        names = [name for name in reversed(START_ORDER) if name in self.services]
+        names = [name for name in reversed((*START_ORDER[:-1], *ATTACHED_ORDER)) if name in self.services]
         return {name: self.services.pop(name).stop(STOP_TIMEOUT_S) for name in names}
 
     def __enter__(self) -> LocalStack:

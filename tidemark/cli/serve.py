@@ -10,13 +10,30 @@ from rich.panel import Panel
 
 from tidemark.cli.local_stack import LocalStack, ServiceDiedError
 from tidemark.errors import StoreClosedError, StoreError
+from tidemark.store.paths import require_outside
 
 _CHECK_S = 0.5
 
 
 def serve(data: Path, *, writer_port: int, query_port: int, console: Console) -> int:
     """Run until SIGINT or SIGTERM (exit status 0), or until a service ends by itself or does not start (1)."""
-    stack = LocalStack(data, writer_port=writer_port, query_port=query_port)
+    return _run_until_signal(LocalStack(data, writer_port=writer_port, query_port=query_port), console)
+
+
+def attach(data: Path, state: Path, *, query_port: int, console: Console) -> int:
+    """As `serve`, but read a broker's store at *data* and keep our own files in *state*."""
+    try:
+        require_outside(state, data)
+    except ValueError as error:
+        console.print(str(error), style="bold red", markup=False)
+        return 1
+    if not data.is_dir():  # a wrong path would look like an empty store
+        console.print(f"there is no directory {data}", style="bold red", markup=False)
+        return 1
+    return _run_until_signal(LocalStack(data, state=state, query_port=query_port), console)
+
+
+def _run_until_signal(stack: LocalStack, console: Console) -> int:
     previous = [
         (number, signal.signal(number, lambda *_: stack.stopping.set())) for number in (signal.SIGINT, signal.SIGTERM)
     ]
@@ -60,10 +77,11 @@ def _tell(error: StoreError, console: Console) -> None:
 
 
 def _show_screen(stack: LocalStack, console: Console) -> None:
+    append = "off: attached, read-only" if stack.state else f"gRPC  [cyan]{stack.writer_address}[/]"
     console.print(
         Panel(
             f"""\
-[bold]append[/]  gRPC  [cyan]{stack.writer_address}[/]
+[bold]append[/]  {append}
 [bold]query[/]   REST  [cyan]{stack.query_url}[/]
 [bold]docs[/]          [cyan]{stack.query_url}/docs[/]
 [bold]store[/]         {stack.data}
@@ -72,6 +90,10 @@ def _show_screen(stack: LocalStack, console: Console) -> None:
             expand=False,
         )
     )
+    if stack.state is not None:
+        console.print(f"curl {stack.query_url}/v1/topics", style="green", markup=False, soft_wrap=True)
+        console.print("Ctrl-C stops everything.")
+        return
     topic = f"{stack.query_url}/v1/topics/orders"
     for line in (  # not in the panel: to be copied
         f"curl -X POST {topic}/messages -H 'content-type: application/json' \\",

@@ -105,14 +105,18 @@ class PendingBatches:
         return self._unanswered.get(correlation_id)
 
     def stream_broke(self, error: StoreError) -> None:
-        """Everything that was sent without an answer is to be sent again, in its old order, before what was not."""
-        waiting = {correlation_id for _, correlation_id in self._delayed}
+        """Everything unanswered is to be sent on the next stream, in its old order.
+
+        Also what was refused and waits: a writer that shuts down refuses, and the next one must not get later sends
+        before. Finding another stream is delay enough.
+        """
         for pending in self._unanswered.values():
             if pending.sent:
                 pending.maybe_stored = True
                 pending.sent = False
                 pending.last_error = error
-        self._ready = deque(p for p in self._unanswered.values() if p.correlation_id not in waiting)
+        self._ready = deque(self._unanswered.values())
+        self._delayed.clear()
 
     def wake_delayed(self, now: float) -> bool:
         """Make ready what is due at *now*; whether there was any."""

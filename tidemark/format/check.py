@@ -21,17 +21,17 @@ _MAX_BUFFER_SIZE = (1 << 31) - 1  # places in rows are i4
 
 
 class Crc(enum.IntEnum):
-    """What a walk does about body CRCs."""
+    """What a walk does about CRCs: the body's, and the whole record's where it carries one (spec 2.7)."""
 
     OFF = kernel.CRC_OFF
-    STOPS = kernel.CRC_STOPS  # a wrong body ends the walk: recovery
-    MARKS = kernel.CRC_MARKS  # a wrong body gets a row with Fault.BODY_CRC: the indexer, which goes on
+    STOPS = kernel.CRC_STOPS  # a wrong one ends the walk: recovery
+    MARKS = kernel.CRC_MARKS  # a wrong one gets a row with a fault: the indexer, which goes on
 
 
 class CheckResult(NamedTuple):
     """What a walk saw."""
 
-    requests: RequestArray  # in physical order; only queues of the asked shard
+    requests: RequestArray  # in physical order; of the asked shard, or (owned = 0) for its light queues alone
     outcome: Outcome
     fault: Fault
     end_at: int  # where it stopped, in the buffer's count: first byte not accepted
@@ -41,13 +41,17 @@ class CheckResult(NamedTuple):
 class Checker:
     """Walks buffers; keeps its row buffer between walks, so the rows of a result are valid until the next walk.
 
-    shard, shards  rows only for the queues of this shard, and only their bodies are verified
+    shard, shards  rows only for the queues of this shard, and only these are verified
+    light          rows also for all other records that name light queues (spec 3.7)
     """
 
-    def __init__(self, *, crc: Crc = Crc.STOPS, shard: int = 0, shards: int = 1, max_rows: int = 65_536) -> None:
+    def __init__(
+        self, *, crc: Crc = Crc.STOPS, shard: int = 0, shards: int = 1, light: bool = False, max_rows: int = 65_536
+    ) -> None:
         self._crc = crc
         self._shard = shard
         self._shards = shards
+        self._light = light
         self._max_rows = max_rows
         self._rows = np.empty(0, DISPATCH_REQUEST)
         self._found = np.empty((N_NAMES, 2), np.int64)
@@ -78,6 +82,7 @@ class Checker:
             int(self._crc),
             self._shard,
             self._shards,
+            self._light,
             self._rows[:wanted],
             self._found,
             self._scratch,
@@ -98,7 +103,7 @@ def find_next_record(
 ) -> int | None:
     """Where the next whole and right record (or the file's blank record) starts in buffer[start:end]; None if nowhere.
 
-    Safe by magic, position, lengths and CRC together. A record cut off by the buffer's end is not found. ValueError as
+    Safe by magic, position, lengths and CRCs together. A record cut off by the buffer's end is not found. ValueError as
     `Checker.check`.
     """
     stop = buffer.size if end is None else end

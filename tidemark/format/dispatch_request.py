@@ -20,6 +20,7 @@ class Fault(enum.IntEnum):
     POSITION = 3  # the record says it lies elsewhere: stale or misplaced bytes
     BODY_CRC = 4  # lengths are right, the body is not
     NUMBER = 5  # a property that must be a number is none
+    PROPERTY_CRC = 6  # the record is not what the CRC at the end of its properties says
 
 
 class Outcome(enum.IntEnum):
@@ -55,8 +56,12 @@ REQUEST_FIELDS = (
     ("keys_length", np.int32),
     ("unique_key_at", np.int32),
     ("unique_key_length", np.int32),
-    ("multi_dispatch_length", np.int32),  # INNER_MULTI_DISPATCH, in bytes: > 0 for light queues
-    ("fault", np.int32),  # Fault.NONE, or Fault.BODY_CRC where the walk was told to go on
+    ("multi_dispatch_at", np.int32),  # INNER_MULTI_DISPATCH: names of light queues
+    ("multi_dispatch_length", np.int32),
+    ("multi_offsets_at", np.int32),  # INNER_MULTI_QUEUE_OFFSET: a queue offset for each of them
+    ("multi_offsets_length", np.int32),
+    ("owned", np.int32),  # 0: another shard's record, here for its light queues alone
+    ("fault", np.int32),  # Fault.NONE, or a wrong CRC where the walk was told to go on
 )
 DISPATCH_REQUEST = np.dtype(list(REQUEST_FIELDS), align=True)
 

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.kernels import chains as chains_kernel
 from tidemark.format.kernels import index as kernel
 from tidemark.format.primitives import java_abs, java_hash
 
 DEFAULT_SLOTS = 5_000_000
 DEFAULT_ENTRIES = 20_000_000
+ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
 HEADER = np.dtype(
     [  # RocketMQ: IndexHeader
@@ -56,6 +58,12 @@ class Header(NamedTuple):
 def file_size(slots: int, entries: int) -> int:
     """Bytes of an index file."""
     return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * entries
+
+
+def slots_of_size(size: int) -> int | None:
+    """Slots of an index file of *size* bytes, if it has RocketMQ's proportion of entries to slots; else None."""
+    slots, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)
+    return slots if rest == 0 and slots > 0 else None
 
 
 def entry_at(slots: int, number: int) -> int:
@@ -160,3 +168,13 @@ def find_entries(
         slots, entries, key_hash, header.index_count, header.begin_timestamp, begin_ms, end_ms, out
     )
     return [int(physical_offset) for physical_offset in out[:found]]
+
+
+def find_broken_chain(slots: U8Array, entries: U8Array, header: Header) -> tuple[int | None, int | None]:
+    """(number of the first entry, number of the first slot) that does not stand in its chain as spec 6.2 makes it.
+
+    slots, entries: uint8, the two tables; None where all do.
+    """
+    last = np.zeros(slots.size // SLOT_SIZE, np.int32)
+    entry, slot = chains_kernel.check_chains(slots, entries, header.index_count, last)
+    return (int(entry) or None), (None if slot < 0 else int(slot))

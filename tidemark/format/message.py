@@ -53,6 +53,7 @@ MESSAGE = np.dtype(
 MessageArray = NDArray[np.void]
 
 _SCRATCH_SIZE = 32_767 + 4
+OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # beside Fault's: a whole record, but of another topic or queue
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
 
 

@@ -81,6 +81,7 @@ class Fact(enum.IntEnum):
     KEYS_AT = kernel.KEYS_AT
     KEYS_LENGTH = kernel.KEYS_LENGTH
     FIRST_PROPERTIES_LENGTH = kernel.FIRST_PROPERTIES_LENGTH
+    CRC_AT = kernel.CRC_AT
 
 
 class BatchFacts(NamedTuple):
@@ -92,6 +93,7 @@ class BatchFacts(NamedTuple):
     empty_body_at: int | None
     delay_at: int | None
     inner_at: int | None
+    crc_at: int | None
     unique_key: bytes  # of the first element; b"" when it has none
     keys: bytes
     first_properties: bytes
@@ -126,6 +128,7 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
         empty_body_at=number(Fact.EMPTY_BODY_AT),
         delay_at=number(Fact.DELAY_AT),
         inner_at=number(Fact.INNER_AT),
+        crc_at=number(Fact.CRC_AT),
         unique_key=text(Fact.UNIQUE_KEY_AT, Fact.UNIQUE_KEY_LENGTH),
         keys=text(Fact.KEYS_AT, Fact.KEYS_LENGTH),
         first_properties=first_properties,

@@ -13,11 +13,13 @@ import numpy as np
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.format.dispatch_request import RequestArray
 from tidemark.format.record import MIN_RECORD_SIZE
+from tidemark.index.consume_queue_ext import ConsumeQueueExt, last_address
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 UNIT_SIZE = consume_queue.UNIT_SIZE
 _BLANKS_A_WRITE = 50_000
+_GREATEST_PLACE = (1 << 63) - 1
 
 
 class Oddity(NamedTuple):
@@ -35,26 +37,27 @@ class QueueBuilder(Protocol):
 
     files: MappedFileQueue
     touched: set[int]  # starts of files written since the owner cleared it
+    ext: ConsumeQueueExt | None
 
     def build(self, requests: RequestArray) -> list[Oddity]:
         """Write the units of *requests*, which follow everything built before in physical order."""
 
 
 class ConsumeQueueBuilder:
-    """Builds a ConsumeQueue: unit n at byte 20 n."""
+    """Builds a ConsumeQueue: unit n at byte 20 n. ext: the extension that gets the tag codes, where one is wanted."""
 
-    def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
+    def __init__(self, files: MappedFileQueue, *, mark: int, ext: ConsumeQueueExt | None = None) -> None:
         self.files = files
         self.touched: set[int] = set()
-        self._next: int | None = self._find_next(mark)
+        self.ext = ext
+        end = find_simple_end(files, mark)
+        self._next: int | None = None if self._is_fresh(end) else end // UNIT_SIZE
+        if ext is not None:
+            ext.go_on_behind(last_address(files, end))
 
-    def _find_next(self, mark: int) -> int | None:
-        """None while the queue has no unit: its first file may be there, made by a builder that was killed then."""
-        if not self.files.starts:
-            return None
-        end = find_simple_end(self.files, mark)
-        is_fresh = end == self.files.min_offset and len(self.files.starts) == 1
-        return None if is_fresh else end // UNIT_SIZE
+    def _is_fresh(self, end: int) -> bool:
+        """Whether the queue has no unit: its first file may be there, made by a builder that was killed then."""
+        return not self.files.starts or (end == self.files.min_offset and len(self.files.starts) == 1)
 
     def build(self, requests: RequestArray) -> list[Oddity]:
         offsets = requests["queue_offset"]
@@ -69,14 +72,17 @@ class ConsumeQueueBuilder:
     def _build_run(self, run: RequestArray) -> list[Oddity]:
         """One dense run: append it, after a hole or at a restart too; or leave out what is there already."""
         first = int(run["queue_offset"][0])
+        odd = run[0]
+        place = (int(odd["physical_offset"]), int(odd["message_size"]))
         if self._next is None:
+            if not 0 <= first <= (_GREATEST_PLACE - self.files.file_size) // UNIT_SIZE:  # no file can hold it
+                rest = run[run["queue_offset"] >= 0] if first < 0 else run[:0]
+                return [Oddity(*place, "QUEUE_OFFSET", first), *(self._build_run(rest) if len(rest) else [])]
             self._begin(first)
         assert self._next is not None
         if first == self._next:
             self._append(run)
             return []
-        odd = run[0]
-        place = (int(odd["physical_offset"]), int(odd["message_size"]))
         if first > self._next:
             if not self._is_plausible_hole(first, int(odd["physical_offset"])):
                 return [Oddity(*place, "QUEUE_OFFSET", first)]
@@ -117,10 +123,11 @@ class ConsumeQueueBuilder:
 
     def _append(self, requests: RequestArray) -> None:
         assert self._next is not None
+        tags_codes = requests["tags_code"]
+        if self.ext is not None:
+            tags_codes = self.ext.append(tags_codes=tags_codes, store_timestamps=requests["store_timestamp"])
         units = consume_queue.encode_units(
-            physical_offset=requests["physical_offset"],
-            message_size=requests["message_size"],
-            tags_code=requests["tags_code"],
+            physical_offset=requests["physical_offset"], message_size=requests["message_size"], tags_code=tags_codes
         )
         self._write(self._next, units)
         self._next += len(requests)
@@ -135,6 +142,7 @@ class BatchConsumeQueueBuilder:
     def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
         self.files = files
         self.touched: set[int] = set()
+        self.ext: ConsumeQueueExt | None = None
         self._end = find_batch_end(files, mark)
 
     def build(self, requests: RequestArray) -> list[Oddity]:

@@ -51,12 +51,13 @@ def _greatest_mark(paths: StorePaths) -> int:
         marks.close()
 
 
-def find_end_of_log(paths: StorePaths, log: MappedFileQueue) -> int:
+def find_end_of_log(paths: StorePaths, log: MappedFileQueue, floor: int | None = None) -> int:
     """Exclusive end of a log that nobody writes: of its last record in an unbroken row behind the durable floor.
 
-    As a writer's recovery will find it: where a journal tells of batches, no part of a torn one counts.
+    As a writer's recovery will find it: where a journal tells of batches, no part of a torn one counts. floor: a
+    record's edge; None for the durable floor
     """
-    floor = durable_floor(paths, log)
+    floor = durable_floor(paths, log) if floor is None else floor
     walk = LogWalk(log, max(floor, log.min_offset), Checker(crc=Crc.STOPS))
     for _ in walk.parts(limit=journaled_end(paths, log, floor), floor=floor):
         pass

@@ -30,9 +30,14 @@ _GAP_PAGES = 16  # untouched pages between two touched ones that are written alo
 def index_files(folder: Path) -> list[Path]:
     """The index files of *folder*, oldest first; names that are no number are skipped as the peer does."""
     try:
-        return sorted(path for path in folder.iterdir() if path.name.isdigit() and path.is_file())
+        return sorted(path for path in folder.iterdir() if is_index_name(path.name) and path.is_file())
     except FileNotFoundError:
         return []
+
+
+def is_index_name(name: str) -> bool:
+    """Whether a file of this name is an index file: a number."""
+    return name.isascii() and name.isdigit()
 
 
 class OpenIndexFile:
@@ -114,6 +119,11 @@ class OpenIndexFile:
         os.close(self._descriptor)
 
 
+def _read_header(path: Path) -> Header:
+    with path.open("rb") as file:
+        return index_file.decode_header(file.read(HEADER_SIZE))
+
+
 class KeyIndex:
     """Appends the keys of walked records; the newest file is open, the others are full and never change."""
 
@@ -155,20 +165,24 @@ class KeyIndex:
         if paths:
             self._last = OpenIndexFile(paths[-1], self._slots, self._storage, self._storage.open(paths[-1]))
 
+    @property
+    def newest_file(self) -> int:
+        """Its name as a number; 0 for none."""
+        return 0 if self._last is None else int(self._last.path.name)
+
     def repair(self) -> None:
         """After a process that was killed: see OpenIndexFile.repair."""
         if self._last is not None:
             self._last.repair()
 
     def discard_last(self) -> None:
-        """Drop the newest file, after a power cut. See `last_begins_at` first: its keys are gone then."""
-        if self._last is None:
-            return
-        path = self._last.path
-        self._last.close()
-        self._last = None
-        self._storage.unlink(path)
-        self._open_last()
+        """Drop the newest file, after a power cut. Say durably before what `last_begins_at`: its keys are gone then."""
+        if self._last is not None:
+            path = self._last.path
+            self._last.close()
+            self._last = None
+            self._storage.unlink(path)
+            self._open_last()
 
     def last_begins_at(self) -> int | None:
         """Physical offset of the newest file's first key; None where there is no file, or nothing in it."""
@@ -187,30 +201,35 @@ class KeyIndex:
         """Physical offset to build again from when records at or above *physical_end* are to be forgotten."""
         resume = physical_end
         for path in reversed(index_files(self._folder)):
-            header = self._header(path)
+            header = _read_header(path)
             if header.index_count > 1:
                 if header.end_physical_offset < physical_end:
                     break
                 resume = min(resume, header.begin_physical_offset)
         return resume
 
-    def truncate(self, physical_end: int) -> None:
+    def truncate(self, physical_end: int) -> int:
         """Forget records at or above *physical_end*: drop files that know such, and empty ones behind them.
 
-        Build again from what `resume_at` says; say so durably before, or a crash in between loses keys.
+        returns what `resume_at` says. Say it durably before: a crash in between would lose keys
         """
+        resume = self.resume_at(physical_end)
         while self._last is not None:
             header = self._last.header
             if header.index_count > 1 and header.end_physical_offset < physical_end:
-                return
+                break
             self.discard_last()
+        return resume
 
-    def _header(self, path: Path) -> Header:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            return index_file.decode_header(os.pread(descriptor, HEADER_SIZE, 0))
-        finally:
-            os.close(descriptor)
+    def expire(self, log_min: int) -> int:
+        """Drop the oldest files that know no record at or above *log_min*, never the newest one; how many."""
+        dropped = 0
+        for path in index_files(self._folder)[:-1]:
+            if _read_header(path).end_physical_offset >= log_min:
+                break
+            self._storage.unlink(path)
+            dropped += 1
+        return dropped
 
     def append(self, buffer: U8Array, requests: RequestArray) -> int:
         """Index every key of *requests* (spec 6.3); returns how many there were."""

@@ -68,20 +68,26 @@ class LogWalk:
 
     def _next_part(self, limit: int, floor: int) -> LogPart | None:
         start = self.position
-        if start < self._log.min_offset:  # expired meanwhile
-            self.position = start = self._log.min_offset
         file_start = self._log.file_start(start)
         file_end = file_start + self._log.file_size
-        if not self._log.covers(start):
-            self._log.refresh()
-            if not self._log.covers(start):
-                return self._missing_file(start, min(file_end, limit), floor)
         end = min(limit, file_end)
-        buffer = self._read(start, end)
+        buffer = self._read(start, end) if self._log.covers(start) else self._small[:0]
         if buffer.size == 0:
-            return None
+            self._log.refresh()
+            if start < self._log.min_offset:
+                return self._expired(start, limit)
+            if not self._log.covers(start):
+                return self._missing_file(start, end, floor)
+            buffer = self._read(start, end)
+            if buffer.size == 0:
+                return None
         result = self._checker.check(buffer, base_offset=start, file_end=file_end - start)
         return self._take(buffer, start, result, end, file_end, floor)
+
+    def _expired(self, start: int, limit: int) -> LogPart:
+        """Retention has taken the files up to the log's minimum: a stretch without records."""
+        self.position = end = min(self._log.min_offset, limit)
+        return LogPart(self._buffer[:0], start, _NO_ROWS, [], end)
 
     def _missing_file(self, start: int, end: int, floor: int) -> LogPart | None:
         if start >= floor:
@@ -93,7 +99,7 @@ class LogWalk:
         wanted = min(end - start, self._buffer.size)
         target = self._small if wanted <= self._small.size else self._buffer
         got = self._log.read_into(start, memoryview(target)[:wanted])  # type: ignore[arg-type]
-        if got != wanted and self._log.covers(start):
+        if 0 < got < wanted:
             raise CorruptStoreError(f"the log file at {start} is shorter than its size", path=str(self._log.folder))
         return target[:got]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.index.consume_queue_ext import ConsumeQueueExt, last_address
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
@@ -16,8 +17,10 @@ def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> b
     return find(files, physical_end) == find(files, _BEYOND_ALL)
 
 
-def truncate_queue(files: MappedFileQueue, physical_end: int, *, batch: bool) -> int:
-    """Drop units of records that start at or above *physical_end*; returns how many.
+def truncate_queue(
+    files: MappedFileQueue, physical_end: int, *, batch: bool, ext: MappedFileQueue | None = None
+) -> int:
+    """Drop units of records that start at or above *physical_end*, and what they have in *ext*; returns how many.
 
     Bytes become zero and whole files behind the cut go, so what is left equals a rebuild. Behind the cut nothing is
     taken for granted: after a power cut there may be units behind pages that never reached the disk. Durable when this
@@ -29,11 +32,14 @@ def truncate_queue(files: MappedFileQueue, physical_end: int, *, batch: bool) ->
     unit_size = batch_consume_queue.UNIT_SIZE if batch else consume_queue.UNIT_SIZE
     keep = find(files, physical_end)
     dropped = (find(files, _BEYOND_ALL) - keep) // unit_size
+    address = last_address(files, keep) if ext is not None else None
     for start in reversed(list(files.starts)):
         if start >= keep:
             files.delete_file(start)
     if files.starts and keep < files.capacity_end:
         _wipe(files, keep)
+    if ext is not None:
+        ConsumeQueueExt(ext).truncate_by_max_address(address)
     return max(dropped, 0)
 
 

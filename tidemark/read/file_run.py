@@ -6,99 +6,102 @@ long as somebody reads from it, and a look at the folder happens only when a fil
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.store.mapped_file_queue import NAME_LENGTH, file_name
-
-
-class _OpenFile:
-    """A descriptor that closes when the last reader has let go of it."""
-
-    def __init__(self, path: Path) -> None:
-        self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # bound: `os` may be gone at exit
-        if hasattr(self, "descriptor"):
-            close(self.descriptor)
+from tidemark.store.open_file import OpenFile
 
 
 class Listing(NamedTuple):
-    """What the folder held when it was looked at. Starts ascend; file_size is 0 without files."""
+    """What the folders held when they were looked at. Starts ascend; file_size is 0 without files."""
 
     starts: tuple[int, ...] = ()
     file_size: int = 0
 
+    @property
+    def end(self) -> int:
+        """Where the last file ends; 0 without files."""
+        return self.starts[-1] + self.file_size if self.starts else 0
+
 
 class FileRun:
-    """The files of one folder, read only. Safe for several threads."""
+    """The files of one folder, or of several as one address space (spec 1.6), read only. Safe for several threads."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, *folders: Path) -> None:
+        self.folders = folders
+        self._places: dict[int, Path] = {}  # start → path
         self._listing = Listing()
-        self._open: dict[int, _OpenFile] = {}
+        self._open: dict[int, OpenFile] = {}
         self.refresh()
 
     # -- the files ------------------------------------------------------------------------------------------------
 
     def refresh(self) -> Listing:
-        """Look at the folder.
+        """Look at the folders.
 
         raises StoreContradictionError when files differ in size, CorruptStoreError when they do not fit together
         """
-        found: list[tuple[int, int]] = []
-        try:
-            with os.scandir(self.folder) as entries:
-                found += [
-                    (int(entry.name), entry.stat().st_size)
-                    for entry in entries
-                    if entry.name.isdigit() and len(entry.name) == NAME_LENGTH
-                ]
-        except FileNotFoundError:
-            pass
-        found.sort()
+        found = sorted(entry for folder in self.folders for entry in _files_of(folder))
         if found and found[-1][1] == 0:  # being made
             found.pop()
-        self._listing = Listing(tuple(start for start, _ in found), found[0][1] if found else 0)
-        for start, size in found:
-            self._require_fit(start, size)
+        self._places = {start: path for start, _, path in found}
+        self._listing = Listing(tuple(start for start, *_ in found), found[0][1] if found else 0)
+        for start, size, path in found:
+            self._require_fit(start, size, path)
         for gone in self._open.keys() - set(self._listing.starts):
             self._open.pop(gone, None)
         return self._listing
 
-    def _require_fit(self, start: int, size: int) -> None:
-        path = self.folder / file_name(start)
+    def _require_fit(self, start: int, size: int, path: Path) -> None:
         if size != self._listing.file_size:
             raise StoreContradictionError(
                 f"{path} has {size} bytes, its neighbours {self._listing.file_size}", path=str(path), size=size
             )
         if start % size:
             raise CorruptStoreError(f"{path} does not start at a multiple of its size", path=str(path))
+        if path != self._places[start]:
+            raise CorruptStoreError(f"{path} lies in another folder, too", path=str(path))
 
     def listing(self) -> Listing:
-        """The files that are there now. Costs two `stat` calls as long as nothing has changed at either end."""
+        """The files that are there now. Costs a few `stat` calls as long as nothing has changed at either end."""
         listing = self._listing
         if not listing.starts:
             return self.refresh()
-        following = self.folder / file_name(listing.starts[-1] + listing.file_size)
-        if not (self.folder / file_name(listing.starts[0])).exists() or following.exists():
+        following = self._path(listing.starts[-1] + listing.file_size)
+        if not self._path(listing.starts[0]).exists() or following.exists():
             return self.refresh()
         return listing
+
+    def let_go_of_deleted(self) -> None:
+        """Close files that have been deleted: until then the disk does not get their place back."""
+        if self._open:
+            self.listing()
 
     @property
     def known(self) -> Listing:
         """The files as last seen."""
         return self._listing
 
-    def _opened(self, start: int) -> _OpenFile:
+    def _path(self, start: int) -> Path:
+        """Where a file was seen, else where it is now, or would be."""
+        seen = self._places.get(start)
+        if seen is not None:
+            return seen
+        *others, last = (folder / file_name(start) for folder in self.folders)
+        return next((path for path in others if path.exists()), last)
+
+    def _opened(self, start: int) -> OpenFile:
         """FileNotFoundError when it is gone."""
         found = self._open.get(start)
-        if found is None:
-            found = self._open[start] = _OpenFile(self.folder / file_name(start))
+        if found is None or found.is_deleted:
+            self._open.pop(start, None)
+            found = self._open[start] = OpenFile(os.open(self._path(start), os.O_RDONLY | os.O_CLOEXEC))
         return found
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -132,3 +135,18 @@ class FileRun:
                 return False
             done += got
         return True
+
+
+def _files_of(folder: Path) -> Iterator[tuple[int, int, Path]]:
+    """(start, size, path) of each file that is named as one of a run, in any order.
+
+    One that goes meanwhile is left out, and only that one.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.isdigit() and len(entry.name) == NAME_LENGTH:
+                    with contextlib.suppress(FileNotFoundError):
+                        yield int(entry.name), entry.stat().st_size, Path(entry.path)
+    except FileNotFoundError:
+        return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -43,14 +44,17 @@ class IndexTable:
 class IndexReader:
     """All index files of a store, oldest first. Safe for several threads.
 
+    more            a second folder, of an attached store: keys that its broker does not index
     slots, entries  of a file; None: as they follow from its size when a file has four entries a slot, as by default
     """
 
-    def __init__(self, folder: Path, *, slots: int | None = None, entries: int | None = None) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, *, more: Path | None = None, slots: int | None = None, entries: int | None = None
+    ) -> None:
+        self._folders = [folder] if more is None else [folder, more]
         self._slots = slots
         self._entries = entries
-        self._tables: dict[tuple[str, int], IndexTable] = {}
+        self._tables: dict[tuple[str, int, str], IndexTable] = {}  # name, inode, path
         self._lock = threading.Lock()
 
     def tables(self) -> list[IndexTable]:
@@ -58,23 +62,28 @@ class IndexReader:
 
         raises StoreContradictionError for a size that the numbers of slots and entries do not make
         """
-        found: dict[tuple[str, int], int] = {}
-        try:
-            with os.scandir(self._folder) as entries:
-                for entry in entries:
-                    if entry.name.isdigit() and entry.is_file():
-                        status = entry.stat()
-                        found[entry.name, status.st_ino] = status.st_size
-        except FileNotFoundError:
-            return []
+        found = self._files()
         with self._lock:
             for gone in self._tables.keys() - found.keys():
                 del self._tables[gone]
             for key in sorted(found):
                 if key not in self._tables and found[key] > 0:
-                    path = self._folder / key[0]
-                    self._tables[key] = IndexTable(path, self._slots_of(path, found[key]))
+                    path = Path(key[2])
+                    with contextlib.suppress(FileNotFoundError):  # expired meanwhile
+                        self._tables[key] = IndexTable(path, self._slots_of(path, found[key]))
             return [self._tables[key] for key in sorted(self._tables)]
+
+    def _files(self) -> dict[tuple[str, int, str], int]:
+        """(name, inode, path) → size. A file that goes meanwhile is left out, and only that one."""
+        found: dict[tuple[str, int, str], int] = {}
+        for folder in self._folders:
+            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        if entry.name.isdigit() and entry.is_file():
+                            status = entry.stat()
+                            found[entry.name, status.st_ino, entry.path] = status.st_size
+        return found
 
     def _slots_of(self, path: Path, size: int) -> int:
         slots = self._slots or (size - HEADER_SIZE) // (SLOT_SIZE + ENTRY_SIZE * _ENTRIES_A_SLOT)

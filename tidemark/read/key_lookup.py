@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.format.dispatch_request import Fault
 from tidemark.format.index_file import find_entries, key_hash
 from tidemark.format.key_chain import oldest_entries
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
 from tidemark.read.index_reader import IndexReader
+from tidemark.read.lookup import has_unit
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records, Skipped, read_records
 from tidemark.read.store_reader import StoreReader
@@ -26,6 +28,7 @@ from tidemark.read.watermark import Watermark
 _BROKER_LIMIT, _BROKER_ROUNDS = 64, 3
 _FOR_EVER_MS = (1 << 63) - 1
 _SIZE_FIELD = 4
+_DAMAGE = (Fault.BODY_CRC.name, Fault.PROPERTY_CRC.name)  # other faults: no record of this index entry stands there
 
 
 @dataclass(frozen=True)
@@ -110,11 +113,13 @@ def _load(
 ) -> PulledPart:
     """Those messages of the records at *hits* that really are what is asked for."""
     records = read_sized(store, watermark, hits)
-    answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason == "BODY_CRC"]
+    answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
     messages = records.messages()
     keep = np.zeros(len(messages), np.bool_)
     for i in range(len(messages)):
-        keep[i] = _is_wanted(records, messages, i, query)
+        keep[i] = _is_wanted(records, messages, i, query) and (
+            not store.paths.is_attached or has_unit(store, watermark, records, int(messages["record"][i]))
+        )
     kept = messages[keep]
     return PulledPart(records, kept, records.right)
 

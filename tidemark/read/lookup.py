@@ -11,6 +11,7 @@ from tidemark.errors import (
     CorruptMessageError,
     MessageNotFoundError,
     MessageNotYetVisibleError,
+    OffsetTooSmallError,
     QueueIllegalError,
     TopicNotFoundError,
 )
@@ -22,6 +23,7 @@ from tidemark.read.pull import PulledPart
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.records import Records, read_records
 from tidemark.read.store_reader import StoreReader
+from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 
 _SIZE_FIELD = 4
@@ -30,8 +32,8 @@ _SIZE_FIELD = 4
 def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -> PulledPart:
     """The messages of the record that starts at *physical_offset*: several for an inner batch.
 
-    raises MessageNotYetVisibleError above the watermark, MessageNotFoundError where no record starts, and
-           CorruptMessageError for a record whose body is damaged
+    raises MessageNotYetVisibleError above the watermark, OffsetTooSmallError below the log's minimum,
+           MessageNotFoundError where no record starts, and CorruptMessageError for a record whose body is damaged
     """
     log_min = store.log_min
     facts = {
@@ -44,17 +46,21 @@ def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -
         if physical_offset < max(_capacity_end(store), watermark.committed_offset):
             raise MessageNotYetVisibleError(f"nothing is visible at {physical_offset} yet", **facts)
         raise MessageNotFoundError(f"the log does not reach {physical_offset}", **facts)
-    not_found = MessageNotFoundError(f"no message starts at {physical_offset}", **facts)
     if physical_offset < log_min:
-        raise not_found
+        raise OffsetTooSmallError(f"the log begins at {log_min}: what was below has been deleted", **facts)
+    not_found = MessageNotFoundError(f"no message starts at {physical_offset}", **facts)
     head = store.log.read(physical_offset, MIN_RECORD_SIZE)
     size = int.from_bytes(head[:_SIZE_FIELD], "big", signed=True)
+    if not head and physical_offset < store.log_min:
+        raise UnitsGoneError("its file has expired", **facts)
     if len(head) < MIN_RECORD_SIZE or size < MIN_RECORD_SIZE or physical_offset + size > watermark.physical_offset:
         raise not_found
     records = read_records(store.log, np.array([physical_offset], np.int64), np.array([size], np.int64))
     row = records.rows[0]
+    if records.are_removed() and physical_offset < store.log_min:
+        raise UnitsGoneError("its file has expired", **facts)
     is_damaged = row["fault"] != 0
-    if (is_damaged and row["topic_length"] == 0) or not _has_unit(store, watermark, records):
+    if (is_damaged and row["topic_length"] == 0) or not has_unit(store, watermark, records):
         raise not_found
     if is_damaged:
         raise CorruptMessageError(
@@ -85,22 +91,26 @@ def _capacity_end(store: StoreReader) -> int:
     return listing.starts[-1] + listing.file_size if listing.starts else 0
 
 
-def _has_unit(store: StoreReader, watermark: Watermark, records: Records) -> bool:
-    """Whether the unit of the queue that the record names points at it."""
-    row = records.rows[0]
+def has_unit(store: StoreReader, watermark: Watermark, records: Records, i: int = 0) -> bool:
+    """Whether a unit of the queue that record *i* names points at it; in an attached store: the unit of its number."""
+    row = records.rows[i]
     at = int(row["topic_at"])
     topic = records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
     try:
         queue = store.queue(topic, int(row["queue_id"]))
     except (TopicNotFoundError, QueueIllegalError, ValueError):
         return False
-    return find_unit(store, queue, watermark, int(row["physical_offset"])) is not None
+    number = find_unit(store, queue, watermark, int(row["physical_offset"]))
+    if number is None:
+        return False
+    numbers = queue.numbers_to_check(queue.first_offsets(number, queue.run.read(number, 1)))
+    return numbers is None or int(numbers[0]) == int(row["queue_offset"])
 
 
 def find_unit(store: StoreReader, queue: QueueReader, watermark: Watermark, physical_offset: int) -> int | None:
     """Number of the visible unit that points at *physical_offset*; None when there is none."""
     first, end = store.bounds(queue, watermark).units
     number = queue.run.first_at_or_above(physical_offset, first, end)
-    if number < end and int(queue.run.read(number, 1)["physical_offset"][0]) == physical_offset:
+    if number < end and int(queue.run.unit(number)["physical_offset"]) == physical_offset:
         return number
     return None

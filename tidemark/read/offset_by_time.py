@@ -54,6 +54,10 @@ class _Times:
             return -1
         return store_time(self._log, int(unit["physical_offset"][0]))
 
+    def behind(self, number: int, end: int) -> int:
+        """The next unit, over a gap in the queue's files at once."""
+        return min(self._queue.run.at_or_after(number + 1, end)[0], end)
+
 
 def offset_by_time(
     queue: QueueReader, log: FileRun, bounds: QueueBounds, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
@@ -65,16 +69,13 @@ def offset_by_time(
         number = _first_unit(times, first, end, timestamp_ms)
         if number == end:
             return TimeAnswer(bounds.max_offset, None)
-        unit = queue.run.read(number, 1)
-        return TimeAnswer(int(queue.first_offsets(number, unit)[0]), times(number))
+        return TimeAnswer(queue.offsets_of(number)[0], times(number))
     number = _first_unit(times, first, end, timestamp_ms + 1) - 1
     while number >= first and times(number) < 0:
         number -= 1
     if number < first:
         return TimeAnswer(bounds.min_offset, None)
-    unit = queue.run.read(number, 1)
-    last = queue.first_offsets(number, unit)[0] + queue.message_counts(unit)[0] - 1
-    return TimeAnswer(int(last), times(number))
+    return TimeAnswer(queue.offsets_of(number)[-1], times(number))
 
 
 def first_unit_at(queue: QueueReader, log: FileRun, low: int, high: int, timestamp_ms: int) -> int:
@@ -87,14 +88,14 @@ def _first_unit(times: _Times, low: int, high: int, timestamp_ms: int) -> int:
     end = high
     while low < high:
         number = middle = (low + high) // 2
-        while number < end and (time := times(number)) < 0:  # pre-blank, or damaged
-            number += 1
+        while number < end and (time := times(number)) < 0:  # pre-blank, damaged, or gone
+            number = times.behind(number, end)
         if number == end or time >= timestamp_ms:
             high = middle
         else:
             low = number + 1
     while low < end and times(low) < 0:
-        low += 1
+        low = times.behind(low, end)
     return low
 
 
@@ -120,7 +121,7 @@ def _batch_by_time(
     left, right = start, min(start + queue.run.units_a_file, bounds.units.end) - 1
 
     def base(number: int) -> int:
-        return int(queue.run.read(number, 1)["base_offset"][0])
+        return int(queue.run.unit(number)["base_offset"])
 
     if timestamp_ms >= times(right):
         return base(right)

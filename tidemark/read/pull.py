@@ -84,7 +84,10 @@ def refuse(bounds: QueueBounds, offset: int) -> PullResult | None:
 
 
 def pull(queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullRequest) -> PullResult:
-    """Messages of *queue* from request.offset on, trimmed to what was asked."""
+    """Messages of *queue* from request.offset on, trimmed to what was asked.
+
+    raises UnitsGoneError when files have expired since *bounds* were looked up
+    """
     refused = refuse(bounds, request.offset)
     if refused is not None:
         return refused
@@ -124,9 +127,8 @@ class _Pull:
     def _take(self, number: int, count: int) -> int:
         """Examine *count* units from *number* on; the number of the first one not examined."""
         units = self._queue.run.read(number, count)
-        if not len(units):  # the file is gone: expired meanwhile
-            self._is_full = True
-            return number
+        if not len(units):
+            return self._step_over(number)
         firsts = self._queue.first_offsets(number, units)
         counts = self._queue.message_counts(units)
         wanted = counts if self._request.whole_records else np.clip(firsts + counts - self._request.offset, 0, counts)
@@ -140,11 +142,19 @@ class _Pull:
             self._is_full = True
         return number + examined
 
+    def _step_over(self, number: int) -> int:
+        """A file in the queue's row is missing: on to the next one. UnitsGoneError where it has expired instead."""
+        following = min(self._queue.run.next_there(number), self.result.bounds.units.end)
+        self.result.status = PullStatus.OFFSET_FOUND_NULL
+        if following < self.result.bounds.units.end:
+            self.result.next_offset = self._queue.offsets_of(following)[0]
+        return following
+
     def _candidates(self, units: UnitArray) -> NDArray[np.int64]:
         """Which units are to be read: by tag where the unit's code tells it."""
         wanted = units["message_size"] != consume_queue.PRE_BLANK_SIZE
         if self._request.tags is not None and not self._queue.is_batch:
-            wanted &= self._request.tags.matches_code(units["tags_code"].astype(np.int64))
+            wanted &= self._request.tags.matches_code(self._queue.tags_codes(units))
         return np.flatnonzero(wanted)
 
     def _within_limits(
@@ -184,20 +194,22 @@ class _Pull:
             units["message_size"].astype(np.int64),
             topic=self._queue.record_topic,
             queue_id=self._queue.queue_id,
+            queue_offsets=self._queue.numbers_to_check(firsts),
             with_fields=not as_stored,
         )
         self.result.skipped += records.skipped(firsts)
         if as_stored:
             self._add_whole(records, self._queue.message_counts(units))
         else:
-            self._add_messages(records)
+            self._add_messages(records, firsts)
 
     def _add_whole(self, records: Records, counts: NDArray[np.int64]) -> None:
         self.result.message_count += int(counts[records.right].sum())
         self.result.parts.append(PulledPart(records, _NO_MESSAGES, records.right))
 
-    def _add_messages(self, records: Records) -> None:
+    def _add_messages(self, records: Records, firsts: NDArray[np.int64]) -> None:
         messages = records.messages()
+        self._queue.number_messages(messages, firsts)
         if self._queue.is_batch:
             messages = messages[messages["queue_offset"] >= self._request.offset]
         if self._request.tags is not None:

@@ -62,7 +62,7 @@ def _first_unit(queue: QueueReader, bounds: QueueBounds, offset: int) -> int | N
     """The unit from which the broker iterates (spec 4.7, 5.6): of a batch queue the last one with base ≤ offset."""
     number = queue.locate(offset, bounds.units)
     if queue.is_batch and number < bounds.units.end:
-        base = int(queue.run.read(number, 1)["base_offset"][0])
+        base = int(queue.run.unit(number)["base_offset"])
         if base > offset:
             number -= 1
     return number if bounds.units.first <= number < bounds.units.end else None
@@ -85,7 +85,7 @@ def _choose(
     units = queue.run.read(number, end - number)
     passes = np.ones(len(units), np.bool_)
     if request.tags is not None:
-        passes = request.tags.matches_code(units["tags_code"].astype(np.int64))
+        passes = request.tags.matches_code(queue.tags_codes(units))
     rows = zip(
         units["physical_offset"].tolist(),
         units["message_size"].tolist(),
@@ -131,7 +131,12 @@ def _load(queue: QueueReader, log: FileRun, result: PullResult, request: PullReq
     """Read what was chosen; keep the messages a client would keep."""
     places = np.array(chosen, np.int64)
     records = read_records(
-        log, places[:, 0].copy(), places[:, 1].copy(), topic=queue.record_topic, queue_id=queue.queue_id
+        log,
+        places[:, 0].copy(),
+        places[:, 1].copy(),
+        topic=queue.record_topic,
+        queue_id=queue.queue_id,
+        queue_offsets=queue.numbers_to_check(places[:, 2]),
     )
     result.skipped = records.skipped(places[:, 2])
     messages = records.messages()

@@ -12,6 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.format.message import MessageArray
+from tidemark.read.ext_reader import ExtReader
+from tidemark.read.file_run import FileRun
+from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, read_records
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 
@@ -27,27 +31,64 @@ class QueueBounds(NamedTuple):
 
 
 class QueueReader:
-    """Reads one queue."""
+    """Reads one queue.
 
-    def __init__(self, folder: Path, *, topic: str, queue_id: int, batch: bool) -> None:
+    ext           folder of its extension
+    attached_log  the log of an attached store: its records must say the queue offset that their unit's place says
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        topic: str,
+        queue_id: int,
+        batch: bool,
+        ext: Path | None = None,
+        attached_log: FileRun | None = None,
+    ) -> None:
         self.topic = topic
         self.queue_id = queue_id
         self.is_batch = batch
-        self.run = UnitRun(folder, batch=batch)
-        self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()  # what its records must say
+        self._ext = ExtReader(ext) if ext is not None else None
+        # what its records must say: b"" for anything
+        self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
+        self._attached_log = attached_log
+        self.run = UnitRun(folder, batch=batch, is_stale=None if attached_log is None else self._is_stale)
+
+    def _is_stale(self, number: int, unit: UnitArray) -> bool:
+        """Whether the log holds something else where the unit points."""
+        assert self._attached_log is not None
+        records = read_records(
+            self._attached_log,
+            unit["physical_offset"].astype(np.int64),
+            unit["message_size"].astype(np.int64),
+            topic=self.record_topic,
+            queue_id=self.queue_id,
+            queue_offsets=self.numbers_to_check(self.first_offsets(number, unit)),
+            with_fields=False,
+        )
+        fault = int(records.rows["fault"][0])
+        if fault == REMOVED_FAULT:  # expired, unless there never was so much of a log
+            return int(unit["physical_offset"][0]) >= self._attached_log.known.end
+        return fault in ABSENT_FAULTS
+
+    def numbers_to_check(self, queue_offsets: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """The queue offsets that records must say; None where that is not asked for, or they count in another queue."""
+        return queue_offsets if self._attached_log is not None and self.record_topic else None
 
     def bounds(self, watermark: Watermark, *, log_min: int) -> QueueBounds:
-        """The queue below *watermark*. Empty: 0 and 0."""
+        """The queue below *watermark*. Empty: 0 and 0. UnitsGoneError when a file expires at this moment."""
         units = self.run.visible(watermark, log_min=log_min)
         if not self.is_batch:
             return QueueBounds(units.first, units.end, units)
         if units.end == 0:
             return QueueBounds(0, 0, units)
-        last = self.run.read(units.end - 1, 1)[0]
+        last = self.run.unit(units.end - 1)
         max_offset = int(last["base_offset"]) + int(last["batch_size"])
         if units.first == units.end:
             return QueueBounds(max_offset, max_offset, units)
-        return QueueBounds(int(self.run.read(units.first, 1)["base_offset"][0]), max_offset, units)
+        return QueueBounds(int(self.run.unit(units.first)["base_offset"]), max_offset, units)
 
     def locate(self, queue_offset: int, units: VisibleUnits) -> int:
         """Number of the unit that holds *queue_offset*, or of the first one behind it where there is a gap."""
@@ -56,11 +97,11 @@ class QueueReader:
         low, high = units
         while low < high:  # the first unit that ends above queue_offset
             middle = (low + high) // 2
-            unit = self.run.read(middle, 1)[0]
-            if int(unit["base_offset"]) + int(unit["batch_size"]) > queue_offset:
+            number, found = self.run.at_or_after(middle, high)
+            if found is None or int(found["base_offset"][0]) + int(found["batch_size"][0]) > queue_offset:
                 high = middle
             else:
-                low = middle + 1
+                low = number + 1
         return low
 
     def first_offsets(self, number: int, units: UnitArray) -> NDArray[np.int64]:
@@ -68,6 +109,24 @@ class QueueReader:
         if self.is_batch:
             return units["base_offset"].astype(np.int64)
         return np.arange(number, number + len(units), dtype=np.int64)
+
+    def number_messages(self, messages: MessageArray, firsts: NDArray[np.int64]) -> None:
+        """Let messages of a light queue have its own queue offsets; *firsts*: of each record they were read from."""
+        if not self.record_topic:
+            messages["queue_offset"] = firsts[messages["record"]]
+
+    def offsets_of(self, number: int) -> range:
+        """Queue offsets of the messages of unit *number*; UnitsGoneError when it has gone."""
+        if not self.is_batch:
+            return range(number, number + 1)
+        unit = self.run.unit(number)
+        base = int(unit["base_offset"])
+        return range(base, base + int(unit["batch_size"]))
+
+    def tags_codes(self, units: UnitArray) -> NDArray[np.int64]:
+        """Tag code of each of *units*; an address where the extension has none for it."""
+        codes = units["tags_code"].astype(np.int64)
+        return codes if self._ext is None else self._ext.resolve(codes)
 
     def message_counts(self, units: UnitArray) -> NDArray[np.int64]:
         """Messages of each of *units*."""

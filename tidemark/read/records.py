@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.message import MessageArray
+from tidemark.format.record import HEAD
 from tidemark.read.file_run import FileRun
 
 GAP_BYTES = 16_384  # between two records: reading over it is cheaper than another read
 REMOVED = "REMOVED"  # a reason beside the faults: retention has taken the log file meanwhile
+OTHER_NUMBER = "QUEUE_OFFSET"  # another one: the record says another queue offset than its unit's place
 
 _SCRATCH_BYTES = 512 << 10  # stays in a core's cache
 _thread = threading.local()
@@ -25,7 +27,7 @@ IntArray = NDArray[np.int64]
 
 
 class Skipped(NamedTuple):
-    """A record that could not be shown. reason: a Fault's name, OTHER_QUEUE, or REMOVED."""
+    """A record that could not be shown. reason: a Fault's name, OTHER_QUEUE, QUEUE_OFFSET, or REMOVED."""
 
     physical_offset: int
     queue_offset: int
@@ -52,6 +54,10 @@ class Records(NamedTuple):
             for i in np.flatnonzero(~self.right)
         ]
 
+    def are_removed(self) -> bool:
+        """Whether the log file of any of them is gone."""
+        return bool((self.rows["fault"] == REMOVED_FAULT).any())
+
     def messages(self) -> MessageArray:
         """MESSAGE rows of what may be shown, inner batches unwrapped."""
         return message.unwrap_records(self.buffer, self.places, self.rows)
@@ -65,11 +71,16 @@ class Records(NamedTuple):
         return message.gather(self.buffer, self.places[keep], sizes)[1].data
 
 
-_REMOVED_FAULT = -1
+REMOVED_FAULT, _OTHER_NUMBER_FAULT = -1, -2
+_OWN_REASONS = {REMOVED_FAULT: REMOVED, _OTHER_NUMBER_FAULT: OTHER_NUMBER}
+_QUEUE_OFFSET_AT = HEAD.fields["queue_offset"][1]  # type: ignore[index]
+ABSENT_FAULTS = frozenset(  # something else lies there than the unit says; a damaged body is the record's all the same
+    {int(Fault.MAGIC), int(Fault.LENGTH), int(Fault.POSITION), message.OTHER_QUEUE_FAULT, _OTHER_NUMBER_FAULT}
+)
 
 
 def _reason(fault: int) -> str:
-    return REMOVED if fault == _REMOVED_FAULT else message.fault_reason(fault)
+    return _OWN_REASONS.get(fault) or message.fault_reason(fault)
 
 
 def read_records(
@@ -79,18 +90,21 @@ def read_records(
     *,
     topic: bytes = b"",
     queue_id: int = 0,
+    queue_offsets: IntArray | None = None,
     with_fields: bool = True,
 ) -> Records:
     """Read and check the records that begin at *physical_offsets* (ascending) and have *sizes*.
 
     topic, queue_id  the queue they must belong to; b"" for any
+    queue_offsets    what they must say about their place in it; None for anything
     with_fields      False: nobody will ask for messages, only for the records as stored
     raises           nothing for bad or missing records: their rows carry a fault
     """
     physical_offsets, sizes = np.ascontiguousarray(physical_offsets), np.ascontiguousarray(sizes)
     readable = _is_possible(physical_offsets, sizes, log.known.file_size)
     if not readable.all():
-        return _read_around(log, physical_offsets, sizes, readable, topic, queue_id)
+        numbers = None if queue_offsets is None else queue_offsets[readable]
+        return _read_around(log, physical_offsets, sizes, readable, topic, queue_id, numbers)
     places = np.cumsum(sizes) - sizes
     buffer = np.empty(int(sizes.sum()), np.uint8)
     missing: list[slice] = []
@@ -108,9 +122,19 @@ def read_records(
         queue_id=queue_id,
         with_fields=with_fields,
     )
+    if queue_offsets is not None:
+        _check_numbers(buffer, places, rows, queue_offsets)
     for run in missing:
-        rows["fault"][run] = _REMOVED_FAULT
+        rows["fault"][run] = REMOVED_FAULT
     return Records(buffer, places, rows)
+
+
+def _check_numbers(buffer: U8Array, places: IntArray, rows: RequestArray, queue_offsets: IntArray) -> None:
+    """Give a fault to right records that say another queue offset."""
+    right = rows["fault"] == 0
+    at = places[right][:, np.newaxis] + np.arange(_QUEUE_OFFSET_AT, _QUEUE_OFFSET_AT + 8)
+    said = buffer[at].view(">i8")[:, 0]
+    rows["fault"][np.flatnonzero(right)[said != queue_offsets[right]]] = _OTHER_NUMBER_FAULT
 
 
 def _runs(offsets: IntArray, sizes: IntArray, file_size: int) -> Iterator[slice]:
@@ -161,10 +185,18 @@ def _is_possible(physical_offsets: IntArray, sizes: IntArray, file_size: int) ->
 
 
 def _read_around(
-    log: FileRun, offsets: IntArray, sizes: IntArray, readable: NDArray[np.bool_], topic: bytes, queue_id: int
+    log: FileRun,
+    offsets: IntArray,
+    sizes: IntArray,
+    readable: NDArray[np.bool_],
+    topic: bytes,
+    queue_id: int,
+    queue_offsets: IntArray | None,
 ) -> Records:
     """Leave out units that cannot be true, and give them a fault."""
-    inner = read_records(log, offsets[readable], sizes[readable], topic=topic, queue_id=queue_id)
+    inner = read_records(
+        log, offsets[readable], sizes[readable], topic=topic, queue_id=queue_id, queue_offsets=queue_offsets
+    )
     rows = np.zeros(len(sizes), inner.rows.dtype)
     rows["physical_offset"] = offsets
     rows["fault"] = int(Fault.LENGTH)

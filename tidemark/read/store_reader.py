@@ -10,18 +10,32 @@ from pathlib import Path
 from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
-from tidemark.read.watermark import Watermark, WatermarkReader
+from tidemark.read.watermark import AttachedWatermarkReader, Watermark, WatermarkReader
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths, is_topic_name
 from tidemark.store.topics import TopicConfig, TopicsFile
 
 
 class StoreReader:
-    """Opens a store for reading. Writes nothing. Safe for several threads."""
+    """Opens a store for reading. Writes nothing. Safe for several threads.
 
-    def __init__(self, root: Path, *, refresh_s: float = 0.25) -> None:
-        self.paths = StorePaths(root)
-        self.log = FileRun(self.paths.commit_log)
-        self.watermarks = WatermarkReader(self.paths)
+    state        of an attached store: where our own files about it lie (`StorePaths`)
+    log_folders  where its CommitLog lies, if not in `commitlog`
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        state: Path | None = None,
+        log_folders: LogFolders | None = None,
+        refresh_s: float = 0.25,
+    ) -> None:
+        self.paths = StorePaths(root, log_folders, state)
+        self.log = FileRun(*self.paths.log_folders.all)
+        self.watermarks = (
+            AttachedWatermarkReader(self.paths, self.log) if self.paths.is_attached else WatermarkReader(self.paths)
+        )
         self._topics = TopicsFile(self.paths.topics)
         self._queues: dict[tuple[str, int, bool], QueueReader] = {}
         self._refresh_s = refresh_s
@@ -45,13 +59,19 @@ class StoreReader:
         starts = self.log.listing().starts
         return starts[0] if starts else 0
 
+    def let_go_of_deleted(self) -> None:
+        """Close files that retention has deleted; for readers that nobody asks anything meanwhile."""
+        self.log.let_go_of_deleted()
+        for queue in list(self._queues.values()):
+            queue.run.let_go_of_deleted()
+
     # -- topics ---------------------------------------------------------------------------------------------------
 
     def topics(self) -> dict[str, TopicConfig]:
         """All topics by name: those of topics.json, and those that only have queue folders."""
         topics = dict(self._topics.topics())
         for name in _folders(self.paths.consume_queue):
-            if name not in topics and is_topic_name(name):
+            if name not in topics and is_topic_name(name) and self._has_queue_folder(name):
                 topics[name] = self._topic_of_folders(name)
         return topics
 
@@ -60,9 +80,12 @@ class StoreReader:
         found = self._topics.topics().get(name)
         if found is not None and is_topic_name(name):
             return found
-        if is_topic_name(name) and (self.paths.consume_queue / name).is_dir():
+        if is_topic_name(name) and self._has_queue_folder(name):
             return self._topic_of_folders(name)
         raise TopicNotFoundError(f"there is no topic {name}", topic=name)
+
+    def _has_queue_folder(self, name: str) -> bool:
+        return any(folder.isdecimal() for folder in _folders(self.paths.consume_queue / name))
 
     def _topic_of_folders(self, name: str) -> TopicConfig:
         """A topic that topics.json does not know counts as SimpleCQ (spec 1.7)."""
@@ -87,7 +110,14 @@ class StoreReader:
                 raise QueueIllegalError(
                     f"topic {topic_name} has no queue {queue_id}", topic=topic_name, queue_id=queue_id
                 )
-            found = QueueReader(folder, topic=topic_name, queue_id=queue_id, batch=topic.is_batch)
+            found = QueueReader(
+                folder,
+                topic=topic_name,
+                queue_id=queue_id,
+                batch=topic.is_batch,
+                ext=None if topic.is_batch else self.paths.queue_ext(topic_name, queue_id),
+                attached_log=self.log if self.paths.is_attached else None,
+            )
             self._queues[key] = found
         return found
 

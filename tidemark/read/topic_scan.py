@@ -51,13 +51,15 @@ class TopicAnswer:
 def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> TopicAnswer:
     """Visible messages of a topic within the times asked for."""
     answer = TopicAnswer([], [], None)
-    offsets, sizes, firsts, complete = _next_units(store, watermark, query)
+    queues = store.queues(query.topic)
+    offsets, sizes, firsts, complete = _next_units(store, queues, watermark, query)
     if not len(offsets):
         return answer
     fits = np.cumsum(sizes) <= query.max_bytes
     n = max(int(fits.sum()), 1)
     complete = complete and n == len(offsets)
-    records = read_records(store.log, offsets[:n], sizes[:n])
+    numbers = queues[0].numbers_to_check(firsts[:n])
+    records = read_records(store.log, offsets[:n], sizes[:n], queue_offsets=numbers)
     answer.skipped = records.skipped(firsts[:n])
     messages = records.messages()
     elements = _element_numbers(messages["record"])
@@ -87,16 +89,19 @@ def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _next_units(
-    store: StoreReader, watermark: Watermark, query: TopicQuery
+    store: StoreReader, queues: list[QueueReader], watermark: Watermark, query: TopicQuery
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
     """(physical offsets, sizes, first queue offsets) of the next records of all queues; whether that is all."""
     count = min(query.limit + 1, _RECORDS_AT_ONCE)
     columns: list[NDArray[np.int64]] = []
     complete = True
     horizon = watermark.physical_offset  # below it every queue's units are known
-    for queue in store.queues(query.topic):
+    for queue in queues:
         first, end = _range(store, queue, watermark, query)
         units = queue.run.read(first, min(count, end - first)) if first < end else queue.run.read(0, 0)
+        if first < end and not len(units):  # a file of the queue's row is missing, or has expired meanwhile
+            first = min(queue.run.next_there(first), end)
+            units = queue.run.read(first, min(count, end - first))
         offsets = units["physical_offset"].astype(np.int64)
         sizes = units["message_size"].astype(np.int64)
         live = queue.run.is_live(units)

@@ -2,18 +2,20 @@
 
 Unit n lies at byte n · unit size of the queue's files. Units ascend by physical offset; pre-blank units, which fill a
 queue's head and its holes, are stepped over. Behind the visible end anything may lie: zero bytes, units that are not
-published yet.
+published yet, and in an attached store units of records that were cut off the log's end.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
@@ -21,7 +23,14 @@ from tidemark.read.watermark import Watermark
 _FIRST_LOOK = 128  # units read at once to see how far a queue has grown; doubles while all of them are visible
 _MOST_UNITS = 65_536
 
+_NO_LIMIT = (1 << 63) - 1
+
 UnitArray = NDArray[np.void]
+IsStale = Callable[[int, UnitArray], bool]  # (number, unit): whether its record is in the log, but not there
+
+
+class UnitsGoneError(OffsetTooSmallError):
+    """Units within the bounds that the caller looked up have expired meanwhile: look again, and there are others."""
 
 
 class VisibleUnits(NamedTuple):
@@ -32,15 +41,20 @@ class VisibleUnits(NamedTuple):
 
 
 class UnitRun:
-    """Units of one queue's files. Safe for several threads."""
+    """Units of one queue's files. Safe for several threads.
 
-    def __init__(self, folder: Path, *, batch: bool) -> None:
+    is_stale  asked about the last visible unit, for files of others: they leave units behind the end as they were
+    """
+
+    def __init__(self, folder: Path, *, batch: bool, is_stale: IsStale | None = None) -> None:
+        self._is_stale = is_stale
         self._files = FileRun(folder)
         self._unit = batch_consume_queue.UNIT if batch else consume_queue.UNIT
         self._is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
         self._lock = threading.Lock()
         self._seen: tuple[int, int] = (-1, -1)  # term and watermark for which _end holds
         self._end = 0
+        self._last_start = -1  # where the record of unit _end - 1 starts
         self._log_min = -1  # for which _first holds
         self._first = 0
 
@@ -74,9 +88,37 @@ class UnitRun:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         return np.frombuffer(data, self._unit, count=len(data) // self.unit_size)
 
+    def unit(self, number: int) -> np.void:
+        """One unit that is known to be there; UnitsGoneError when it has gone."""
+        units = self.read(number, 1)
+        if not len(units):
+            raise UnitsGoneError("the queue's file has expired", unit=number)
+        unit: np.void = units[0]
+        return unit
+
+    def next_there(self, number: int) -> int:
+        """The first unit at or after *number* that lies in a file: behind a gap in the row of files.
+
+        raises UnitsGoneError when the files begin behind *number*, or end before it
+        """
+        self._files.refresh()
+        starts = self.file_starts()
+        holding = [start for start in starts if start + self.units_a_file > number]
+        if not holding or number < starts[0]:
+            raise UnitsGoneError("the queue's file has expired", unit=number)
+        return max(number, holding[0])
+
+    def _next_file(self, number: int) -> int | None:
+        """Where the first file begins that begins behind unit *number*; None behind the last one."""
+        return next((start for start in self.file_starts() if start > number), None)
+
     def is_live(self, units: UnitArray) -> NDArray[np.bool_]:
         """Which units point at a record."""
         return self._is_live(units)
+
+    def let_go_of_deleted(self) -> None:
+        """As FileRun's."""
+        self._files.let_go_of_deleted()
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 
@@ -96,10 +138,36 @@ class UnitRun:
 
     def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
         limit = watermark.physical_offset
-        if seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts:
+        is_new = seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts
+        if is_new or self._start_of(self._end - 1) != self._last_start:  # else: the files were made anew
             self._end = self._find_end(limit, starts)
-        self._end = self._grow(self._end, limit) if starts else 0
+        self._end = self._without_stale(self._grow(self._end, limit)) if starts else 0
+        self._last_start = self._start_of(self._end - 1)
         self._seen = seen
+
+    def look(self) -> None:
+        """Notice the first file of a queue that had none."""
+        self._files.listing()
+
+    def last_solid(self) -> tuple[int, UnitArray] | None:
+        """The last unit that points at a record, and its number, however far the log is visible; None without one."""
+        starts = self._files.listing().starts
+        end = self._without_stale(self._find_end(_NO_LIMIT, starts))
+        unit = self.read(end - 1, 1) if end > 0 else self.read(0, 0)
+        return (end - 1, unit) if len(unit) and self.is_live(unit)[0] else None
+
+    def end_below(self, physical_offset: int) -> int:
+        """Number behind the last unit whose record ends at or below *physical_offset*."""
+        return self._find_end(physical_offset, self._files.listing().starts)
+
+    def _without_stale(self, end: int) -> int:
+        """Step back over units whose records are not in the log (any more)."""
+        while self._is_stale is not None and end > 0:
+            unit = self.read(end - 1, 1)
+            if not len(unit) or (self.is_live(unit)[0] and not self._is_stale(end - 1, unit)):
+                break
+            end -= 1
+        return end
 
     def _is_visible(self, units: UnitArray, limit: int) -> NDArray[np.bool_]:
         ends = units["physical_offset"] + units["message_size"].astype(np.int64)
@@ -113,7 +181,7 @@ class UnitRun:
             low, high = first, first + self.units_a_file
             while low < high:
                 middle = (low + high) // 2
-                number, unit = self._at_or_after(middle, high)
+                number, unit = self.at_or_after(middle, high)
                 if unit is not None and self._is_visible(unit, limit)[0]:
                     low = number + 1
                 else:
@@ -122,13 +190,20 @@ class UnitRun:
                 return low
         return starts[0] // self.unit_size if starts else 0
 
-    def _at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
-        """The first unit at or after *number* that is not pre-blank, and its number; None when none is below *end*."""
+    def at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
+        """The first unit at or after *number* that is there and not pre-blank, and its number.
+
+        None when none is below *end*.
+        """
         count = 1
         while number < end:
             units = self.read(number, min(count, end - number))
             if not len(units):
-                return number, None
+                behind = self._next_file(number)
+                if behind is None:
+                    return number, None
+                number = behind
+                continue
             solid = np.flatnonzero(units["message_size"] != consume_queue.PRE_BLANK_SIZE)
             if len(solid):
                 at = int(solid[0])
@@ -175,10 +250,10 @@ class UnitRun:
         end = high
         while low < high:
             middle = (low + high) // 2
-            number, unit = self._at_or_after(middle, end)
+            number, unit = self.at_or_after(middle, end)
             if unit is None or unit["physical_offset"][0] >= physical_offset:
                 high = middle
             else:
                 low = number + 1
-        number, _ = self._at_or_after(low, end)
+        number, _ = self.at_or_after(low, end)
         return min(number, end)

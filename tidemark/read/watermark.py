@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+import numpy as np
+
 from tidemark.errors import CorruptStoreError
+from tidemark.format.record import HEAD, Magic
+from tidemark.read.file_run import FileRun
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
@@ -73,17 +77,20 @@ class WatermarkReader:
     def read(self) -> Watermark:
         """What holds now. The committed offset is looked at first, so that lag 0 means: all of it is visible."""
         current = self._terms.current()
-        committed = 0
-        if self._checkpoint is not None and self._is_of_this_boot(current):
-            committed = self._checkpoint.committed_offset
+        committed = self._committed(current)
         if self._marks is None:
             return Watermark(current.number, 0, 0, committed)
         marks_term = self._marks.term  # before the marks: a shard lowers its mark, then takes the new term
         physical_offset = self._marks.watermark()
         physical_offset = self._terms.clamp(physical_offset, of_term=marks_term)
-        return Watermark(
-            self._terms.current().number, physical_offset, self._marks.published_ms, max(committed, physical_offset)
-        )
+        committed = max(committed, physical_offset)
+        return Watermark(self._terms.current().number, physical_offset, self._marks.published_ms, committed)
+
+    def _committed(self, term: Term) -> int:
+        """What the writer of *term* says; 0 when it says nothing."""
+        if self._checkpoint is not None and self._is_of_this_boot(term):
+            return self._checkpoint.committed_offset
+        return 0
 
     def close(self) -> None:
         """Unmap."""
@@ -94,6 +101,34 @@ class WatermarkReader:
 
     def _is_of_this_boot(self, term: Term) -> bool:
         return term.number > 0 and term.boot_id == self._boot_id
+
+
+class AttachedWatermarkReader(WatermarkReader):
+    """Of an attached store: what its broker has dispatched; committed is what can be seen in the log behind that.
+
+    A broker's checkpoint does not tell it: real ones hold 0, or the start of the last record.
+    """
+
+    def __init__(self, paths: StorePaths, log: FileRun) -> None:
+        super().__init__(paths)
+        self._log = log
+
+    def read(self) -> Watermark:
+        """As of any store. While a record stands behind the watermark, the committed offset is at least its end."""
+        seen = super().read()
+        return seen._replace(committed_offset=max(seen.committed_offset, self._end_behind(seen.physical_offset)))
+
+    def _committed(self, term: Term) -> int:
+        """How far the follower has seen records."""
+        return 0 if self._marks is None else self._marks.intended(0)
+
+    def _end_behind(self, physical_offset: int) -> int:
+        head = self._log.read(physical_offset, HEAD.itemsize)
+        if len(head) < HEAD.itemsize:
+            return 0
+        record = np.frombuffer(head, HEAD)[0]
+        is_there = record["magic"] in (Magic.V1, Magic.V2) and record["physical_offset"] == physical_offset
+        return physical_offset + int(record["total_size"]) if is_there else 0
 
 
 def _inode(path: os.PathLike[str]) -> int | None:

@@ -18,8 +18,8 @@ class Field(enum.IntEnum):
     """Fields by number; field n lies at byte 8 n. In brackets: its owner."""
 
     PHYSIC_MESSAGE_TIMESTAMP = 0  # store time of the last log data known flushed [writer]
-    LOGICS_MESSAGE_TIMESTAMP = 1  # of the last queue unit flushed [pipeline; the writer at hand-back]
-    INDEX_MESSAGE_TIMESTAMP = 2  # end time of the last full and flushed index file [pipeline]
+    LOGICS_MESSAGE_TIMESTAMP = 1  # of the last queue unit flushed; 0 while we run [as the next]
+    INDEX_MESSAGE_TIMESTAMP = 2  # of the newest index file; 0 while we run [who holds `lock`]
     MASTER_FLUSHED_OFFSET = 3  # [nobody: replication]
     CONFIRM_PHYSICAL_OFFSET = 4  # committed_offset [writer]
 

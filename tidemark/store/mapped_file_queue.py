@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 
 from tidemark.errors import CorruptStoreError, StoreContradictionError
+from tidemark.store.open_file import OpenFile
 from tidemark.store.storage import Storage
 
 NAME_LENGTH = 20
@@ -25,7 +27,8 @@ def file_name(start_offset: int) -> str:
 class MappedFileQueue:
     """The files of one folder. With a `storage` it may write; without one it only reads.
 
-    Not for several threads, except that reads may go on beside one writer.
+    Not for several threads, except that reads go on beside one writer, and that files may be made and deleted by other
+    threads meanwhile.
     """
 
     def __init__(self, folder: Path, file_size: int, storage: Storage | None = None) -> None:
@@ -33,7 +36,8 @@ class MappedFileQueue:
         self.file_size = file_size
         self._storage = storage
         self._starts: list[int] = []
-        self._descriptors: dict[int, int] = {}
+        self._changing = threading.Lock()  # of `_starts`, whose list is replaced, never changed
+        self._open: dict[int, OpenFile] = {}
         self.refresh()
 
     # -- the files ------------------------------------------------------------------------------------------------
@@ -46,11 +50,11 @@ class MappedFileQueue:
         """
         starts: list[int] = []
         sizes: list[int] = []
-        for entry in _entries(self.folder):
+        for entry in self._entries():
             if entry.is_dir():
                 continue
-            if not _is_file_name(entry.name):
-                raise CorruptStoreError(f"a foreign file lies in {self.folder}: {entry.name}", path=entry.path)
+            if not is_file_name(entry.name):
+                raise CorruptStoreError(f"a foreign file lies in a data folder: {entry.path}", path=entry.path)
             try:
                 sizes.append(entry.stat().st_size)
             except FileNotFoundError:  # deleted since
@@ -72,8 +76,8 @@ class MappedFileQueue:
             if start % self.file_size:
                 path = self._path(start)
                 raise CorruptStoreError(f"{path} starts at no multiple of {self.file_size}", path=str(path))
-        for gone in self._descriptors.keys() - set(starts):
-            os.close(self._descriptors.pop(gone))
+        for gone in self._open.keys() - set(starts):
+            self._open.pop(gone, None)
         self._starts = starts
 
     @property
@@ -97,19 +101,38 @@ class MappedFileQueue:
 
     def covers(self, offset: int) -> bool:
         """Whether a file that is there holds the byte at *offset*."""
-        return self.file_start(offset) in self._descriptors or self.file_start(offset) in self._starts
+        return self.file_start(offset) in self._open or self.file_start(offset) in self._starts
+
+    def _entries(self) -> list[os.DirEntry[str]]:
+        """What lies there, by name."""
+        return list_folder(self.folder)
 
     def _path(self, start: int) -> Path:
         return self.folder / file_name(start)
 
-    def descriptor(self, start: int) -> int:
-        """Open descriptor of the file that starts at *start*; FileNotFoundError when it is gone."""
-        found = self._descriptors.get(start)
+    def _path_of_new_file(self, start: int) -> Path:
+        return self._path(start)
+
+    def folder_of(self, start: int) -> Path:
+        """Where the file that starts at *start* lies."""
+        return self._path(start).parent
+
+    def opened(self, start: int) -> OpenFile:
+        """The file that starts at *start*; FileNotFoundError when it is gone."""
+        found = self._open.get(start)
         if found is None:
             path = self._path(start)
-            found = os.open(path, os.O_RDONLY) if self._storage is None else self._storage.open(path)
-            self._descriptors[start] = found
+            found = OpenFile(os.open(path, os.O_RDONLY) if self._storage is None else self._storage.open(path))
+            self._open[start] = found
+            if not path.exists():  # deleted meanwhile: nobody would let go of it
+                self._open.pop(start, None)
         return found
+
+    def _opened_if_there(self, start: int) -> OpenFile | None:
+        try:
+            return self.opened(start)
+        except FileNotFoundError:
+            return None
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -117,19 +140,15 @@ class MappedFileQueue:
         """Bytes of one file from *offset*: at most *length*, ending at the file's end; b"" where there is no file."""
         start = self.file_start(offset)
         length = min(length, start + self.file_size - offset)
-        try:
-            return os.pread(self.descriptor(start), length, offset - start) if length > 0 else b""
-        except FileNotFoundError:
-            return b""
+        file = self._opened_if_there(start) if length > 0 else None
+        return b"" if file is None else os.pread(file.descriptor, length, offset - start)
 
     def read_into(self, offset: int, buffer: memoryview) -> int:
         """Fill *buffer* with bytes of one file from *offset*; returns how many, at most to the file's end."""
         start = self.file_start(offset)
         length = min(len(buffer), start + self.file_size - offset)
-        try:
-            return os.preadv(self.descriptor(start), [buffer[:length]], offset - start) if length > 0 else 0
-        except FileNotFoundError:
-            return 0
+        file = self._opened_if_there(start) if length > 0 else None
+        return 0 if file is None else os.preadv(file.descriptor, [buffer[:length]], offset - start)
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -137,9 +156,11 @@ class MappedFileQueue:
         """A new file of full size; its folder too. Only behind the last one, or the first of all."""
         assert self._storage is not None, "this queue of files only reads"
         assert start % self.file_size == 0, "a file starts at a multiple of the size"
-        self._storage.make_folder(self.folder)
-        self._descriptors[start] = self._storage.create(self._path(start), self.file_size)
-        self._starts = sorted({*self._starts, start})
+        path = self._path_of_new_file(start)
+        self._storage.make_folder(path.parent)
+        self._open[start] = OpenFile(self._storage.create(path, self.file_size))
+        with self._changing:
+            self._starts = sorted({*self._starts, start})
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Write *data* at *offset*, creating files and running over their edges as needed."""
@@ -150,14 +171,16 @@ class MappedFileQueue:
             if not self.covers(offset):
                 self.create_file(start)
             room = start + self.file_size - offset
-            self._storage.pwrite(self.descriptor(start), view[:room], offset - start)
+            file = self.opened(start)
+            self._storage.pwrite(file.descriptor, view[:room], offset - start)
             offset += len(view[:room])
             view = view[room:]
 
     def flush(self, start: int) -> None:
         """fdatasync of the file that starts at *start*."""
         assert self._storage is not None, "this queue of files only reads"
-        self._storage.fdatasync(self.descriptor(start))
+        file = self.opened(start)
+        self._storage.fdatasync(file.descriptor)
 
     def zero(self, offset: int, end: int) -> None:
         """Overwrite [offset, end) with zero bytes, in files that are there."""
@@ -167,17 +190,22 @@ class MappedFileQueue:
             offset += min(room, 1 << 20)
 
     def delete_file(self, start: int) -> None:
-        """Remove one file."""
+        """Remove one file. First nobody finds it any more; whoever reads it meanwhile still has it."""
         assert self._storage is not None, "this queue of files only reads"
-        if start in self._descriptors:
-            os.close(self._descriptors.pop(start))
-        self._storage.unlink(self._path(start))
-        self._starts = [kept for kept in self._starts if kept != start]
+        with self._changing:
+            known = start in self._starts
+            self._starts = [kept for kept in self._starts if kept != start]
+        try:
+            self._storage.unlink(self._path(start))
+        except OSError:  # it is still there
+            with self._changing:
+                self._starts = sorted({*self._starts, start} if known else self._starts)
+            raise
+        self._open.pop(start, None)
 
     def close(self) -> None:
         """Close all descriptors; they open again when needed."""
-        while self._descriptors:
-            os.close(self._descriptors.popitem()[1])
+        self._open.clear()
 
 
 def size_on_disk(folder: Path) -> int | None:
@@ -186,18 +214,20 @@ def size_on_disk(folder: Path) -> int | None:
     Existing files decide over settings.
     """
     with contextlib.suppress(FileNotFoundError):
-        for entry in _entries(folder):
-            if _is_file_name(entry.name) and entry.is_file() and entry.stat().st_size:
+        for entry in list_folder(folder):
+            if is_file_name(entry.name) and entry.is_file() and entry.stat().st_size:
                 return entry.stat().st_size
     return None
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def list_folder(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in *folder*, by name; nothing where there is none."""
     try:
         return sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
 
 
-def _is_file_name(name: str) -> bool:
+def is_file_name(name: str) -> bool:
+    """Whether a file of this name is a data file: 20 digits."""
     return len(name) == NAME_LENGTH and name.isascii() and name.isdigit()

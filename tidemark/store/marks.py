@@ -3,7 +3,8 @@
     word 0  magic and version       word 1  number of shards, the key index among them
     word 2  time of the last publication, epoch milliseconds          word 3  a number that each publication changes
     word 4  which boot of the machine the visible marks belong to     word 5  time a follower last said it is there
-    word 6  1 while all of the key index is synced
+    word 6  name, as a number, of the newest file of the key index; 0 for none
+    word 7  1 while all of the key index is synced
     from word 8, four a shard: visible, durable, term, intended
 
 *visible* moves after each chunk, *durable* after the fdatasync of what it covers. The watermark is the least visible
@@ -27,7 +28,7 @@ from tidemark.store.terms import machine_boot_id
 MARKS_SIZE = 4096
 MAX_SHARDS = 100
 _MAGIC = int.from_bytes(b"TIDEMRK1", sys.byteorder)
-_MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _COUNT_WORD, _BOOT_WORD, _ALIVE_WORD, _INDEX_WORD = range(7)
+_MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _COUNT_WORD, _BOOT_WORD, _ALIVE_WORD, _INDEX_FILE_WORD, _SYNCED_WORD = range(8)
 _FIRST_MARK = 8
 _VISIBLE, _DURABLE, _TERM, _INTENDED = range(4)
 _WORDS_A_SHARD = 4
@@ -170,12 +171,12 @@ class Marks:
     @property
     def is_index_synced(self) -> bool:
         """Whether everything in the key index's files is on the disk."""
-        return self._words.load(_INDEX_WORD) == 1
+        return self._words.load(_SYNCED_WORD) == 1
 
     def say_index_synced(self, is_synced: bool) -> None:
         """False before the first write to its files, durably; True when all of them are synced."""
         if self.is_index_synced != is_synced:
-            self._words.store(_INDEX_WORD, int(is_synced))
+            self._words.store(_SYNCED_WORD, int(is_synced))
             self.flush()
 
     @property
@@ -190,6 +191,17 @@ class Marks:
     def say_gone(self) -> None:
         """Tell that no follower is there yet."""
         self._words.store(_ALIVE_WORD, 0)
+
+    @property
+    def index_file(self) -> int:
+        """Name, as a number, of the newest index file that the pipeline knows: who finds it gone, or another's entries
+        behind the mark, knows that a broker has run meanwhile. 0: none.
+        """
+        return self._words.load(_INDEX_FILE_WORD)
+
+    def set_index_file(self, name: int) -> None:
+        """Note the newest index file."""
+        self._words.store(_INDEX_FILE_WORD, name)
 
     def set_back(self, shard: int, physical_offset: int) -> None:
         """Let a shard build again from *physical_offset* on, durably."""

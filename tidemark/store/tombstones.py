@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.storage import Storage, replace_file
-from tidemark.store.topics import load_config
+from tidemark.store.storage import Storage
+from tidemark.store.topics import load_config, save_config
 
 
 class Tombstone(NamedTuple):
@@ -43,6 +43,15 @@ def load_tombstones(path: Path) -> list[Tombstone]:
 
 def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -> None:
     """Durable when this returns."""
+    save_config(path, _content(tombstones), storage)
+
+
+def encode_tombstones(tombstones: list[Tombstone]) -> bytes:
+    """A file of them, for a copy of the store."""
+    return orjson.dumps(_content(tombstones), option=orjson.OPT_INDENT_2)
+
+
+def _content(tombstones: list[Tombstone]) -> dict[str, Any]:
     entries = [
         {
             "topic": topic,
@@ -51,7 +60,7 @@ def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -
         }
         for topic, physical_offset, next_offsets in tombstones
     ]
-    replace_file(storage, path, orjson.dumps({"tombstones": entries}, option=orjson.OPT_INDENT_2))
+    return {"tombstones": entries}
 
 
 class TombstonesFile:
@@ -61,6 +70,11 @@ class TombstonesFile:
         self._path = path
         self._signature: tuple[int, int] | None = None
         self._dead_ends: dict[str, int] = {}
+
+    @property
+    def topics(self) -> list[str]:
+        """Every topic that was deleted, also those that are there again."""
+        return list(self._dead_ends)
 
     def dead_end(self, topic: str) -> int:
         """Physical offset below which the topic's records are dead; 0 when it was never deleted."""

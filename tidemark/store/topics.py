@@ -85,6 +85,24 @@ def load_config(path: Path) -> Any:
     return None
 
 
+def save_config(path: Path, content: Any, storage: Storage) -> None:
+    """Write a config file, durable when this returns. The previous content stays as `.bak` if it could be read.
+
+    What a crash of another program has torn must not take the place of the copy that stands in for it.
+    """
+    storage.make_folder(path.parent)
+    data = orjson.dumps(content, option=orjson.OPT_INDENT_2)
+    replace_file(storage, path, data, keep_previous=is_config(path))
+
+
+def is_config(path: Path) -> bool:
+    """Whether there is a file that can be read as a config file."""
+    try:
+        return loads_lenient(path.read_bytes()) is not None
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return False
+
+
 def load_topics(path: Path) -> dict[str, TopicConfig]:
     """Topics by name; none when there is no file. CorruptStoreError when it holds something else."""
     content = load_config(path)
@@ -124,9 +142,7 @@ def save_topics(path: Path, topics: Mapping[str, TopicConfig], storage: Storage,
         for name, topic in sorted(topics.items())
     }
     version = {"counter": counter, "stateVersion": 0, "timestamp": time.time_ns() // 1_000_000}
-    storage.make_folder(path.parent)
-    content = {"dataVersion": version, "topicConfigTable": table}
-    replace_file(storage, path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    save_config(path, {"dataVersion": version, "topicConfigTable": table}, storage)
 
 
 def attributes_to_create(asked: Mapping[str, str]) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -17,12 +19,21 @@ from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
 from tidemark.index.end_of_log import find_end_of_log
+from tidemark.store.format_file import require_known_format
 from tidemark.store.storage import DiskStorage
 
 from .config import PipelineSettings
 from .hand_over import is_followed
 from .plan import EpochPlan, make_plan
-from .prepare import drop_what_is_behind, own_indexer, own_log_without_writer, prepare
+from .prepare import (
+    drop_what_is_behind,
+    give_trust_back,
+    own_indexer,
+    own_log_without_writer,
+    prepare,
+    withdraw_trust_without_writer,
+)
+from .room import is_disk_full, wait_for_room
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     storage = DiskStorage()
     plan = make_plan(settings)
     try:
+        require_known_format(plan.paths)
         with own_indexer(plan, storage):
             _run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
     except StoreError as error:
@@ -87,13 +99,9 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
     from . import job
 
     with own_log_without_writer(make_plan(settings)) as alone:
-        limit = None
-        if alone:
-            plan = make_plan(settings)
-            files = plan.open_log()
-            limit = find_end_of_log(plan.paths, files)
-            files.close()
+        limit = _end_of_log(make_plan(settings)) if alone else None
         plan = make_plan(settings, limit=limit)
+        was_trusted = alone and withdraw_trust_without_writer(plan, storage)
         prepare(plan, storage)
         if limit is not None:
             drop_what_is_behind(plan, limit, storage)
@@ -105,6 +113,8 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
             rows = job.drain(session, plan)
         finally:
             session.stop()
+        if was_trusted:
+            give_trust_back(plan, storage)
     log.info(
         "drain_finished",
         watermark=min(row["end_offset"] for row in rows),
@@ -116,10 +126,15 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
     )
 
 
-def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:
-    """Both followers until a signal or a failure ends them."""
-    from . import job
+def _end_of_log(plan: EpochPlan) -> int:
+    files = plan.open_log()
+    end = find_end_of_log(plan.paths, files)
+    files.close()
+    return end
 
+
+def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:
+    """Both followers until a signal or a failure ends them; over full disks."""
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -129,6 +144,31 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
         signal.signal(number, stop)
     prepare(plan, storage)
     session = _spark(settings, plan)
+    try:
+        while True:
+            try:
+                _run_followers(session, settings, plan, stopping)
+                break
+            except Exception as error:
+                if not is_disk_full(error):
+                    raise
+                log.error("pipeline_waits_for_room", message=_last_line(str(error)), store_root=str(plan.root))
+            if not wait_for_room(plan, storage, stopping):
+                break
+            shutil.rmtree(plan.paths.indexer / "spark", ignore_errors=True)  # a hint; half of it may be missing
+            prepare(plan, storage)
+            log.info("pipeline_goes_on")
+    finally:
+        session.stop()
+    log.info("pipeline_stopped")
+
+
+def _run_followers(
+    session: SparkSession, settings: PipelineSettings, plan: EpochPlan, stopping: threading.Event
+) -> None:
+    """Until *stopping*; raises what a query failed with. No task runs afterwards."""
+    from . import job
+
     queries: list[StreamingQuery] = []
     try:
         for follower in range(job.FOLLOWERS):
@@ -144,8 +184,6 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
             stopping.wait(0.5)
     finally:
         _stop(plan, queries)
-        session.stop()
-    log.info("pipeline_stopped")
 
 
 def _has_ended(queries: list[StreamingQuery]) -> bool:
@@ -172,7 +210,8 @@ def _wait_until_followed(plan: EpochPlan, query: StreamingQuery, stopping: threa
 
 def _stop(plan: EpochPlan, queries: list[StreamingQuery]) -> None:
     """Ask the tasks to end, wait for them, then end the queries: stopping a query in an epoch kills Spark's thread."""
-    plan.stop_flag.touch()
+    with contextlib.suppress(OSError):  # a full disk may not take it: then the queries are stopped as they are
+        plan.stop_flag.touch()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and any(is_followed(plan, shard) for shard in range(plan.tasks)):
         time.sleep(0.02)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.store import wake
 from tidemark.store.checkpoint import Checkpoint
-from tidemark.store.terms import NO_TERM, Term, TermsFile
+from tidemark.store.terms import Term, TermsFile
 
 from .plan import EpochPlan
 
@@ -25,8 +25,8 @@ class CommittedOffset:
         self._address: int | None = None
 
     def term(self) -> Term:
-        """The writer's current term."""
-        return NO_TERM if self._limit is not None else self._terms.current()
+        """The writer's current term; its last one while there is none: readers hold the marks to it all the same."""
+        return self._terms.current()
 
     def clamp(self, physical_offset: int, *, of_term: int) -> int:
         """What is left of an offset that was true in term *of_term*."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tidemark.store.log_folders import LogFolders
 
 
 class PipelineSettings(BaseSettings):
@@ -25,17 +28,32 @@ class PipelineSettings(BaseSettings):
     shards: int = Field(2, ge=1, le=64, description="tasks that share the queues; the key index is one more")
     spark_master: str = Field("", description="Spark master; empty: local[n,4] with a slot for every following task")
     spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the Spark driver, MiB")
+    commit_log_paths: str = Field(
+        "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
+    )
+    commit_log_read_only_paths: str = Field(
+        "", description="further folders of the CommitLog, in which no new file is made"
+    )
     commit_log_segment_size_bytes: int | None = Field(
         None, ge=4096, description="size of a CommitLog file; as it is, if unset"
     )
     consume_queue_file_size_bytes: int = Field(6_000_000, ge=20, description="size of a ConsumeQueue file")
     batch_consume_queue_file_size_bytes: int = Field(13_800_000, ge=46, description="size of a BatchConsumeQueue file")
+    enable_consume_queue_ext: bool = Field(
+        False, description="build consume queue extensions (a broker's enableConsumeQueueExt)"
+    )
+    consume_queue_ext_file_size_bytes: int = Field(
+        50_331_648, ge=24, description="size of a file of a consume queue extension"
+    )
     index_slots: int | None = Field(
         None,
         ge=1,
         description="slots of an index file; unset: 5000000, or as existing files have at 4 entries a slot",
     )
     index_entries: int | None = Field(None, ge=2, description="entries of an index file; unset: four times the slots")
+    enable_multi_dispatch: bool = Field(
+        False, description="build light queues (a broker's enableLmq and enableMultiDispatch)"
+    )
     chunk_size_bytes: int = Field(
         8 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes"
     )
@@ -44,6 +62,15 @@ class PipelineSettings(BaseSettings):
     )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
     log_level: str = Field("info", description="debug, info, warning or error")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self.log_folders(self.store_root)
+        return self
+
+    def log_folders(self, root: Path) -> LogFolders:
+        """Where the CommitLog of the store at *root* lies."""
+        return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
 
     @property
     def is_local(self) -> bool:

@@ -18,6 +18,7 @@ from tidemark.store.storage import DiskStorage, Storage
 
 from .committed import CommittedOffset
 from .durable_marks import DurableMarks, Shard
+from .expiry import Expiry
 from .hand_over import HandOver
 from .index_shard import IndexShard
 from .plan import EpochPlan
@@ -38,6 +39,7 @@ class Progress:
     chunks: int = 0
     damages: int = 0
     oddities: int = 0
+    expired_files: int = 0
     waited_s: float = 0.0
     held_s: float = 0.0
     term: int = 0
@@ -80,6 +82,7 @@ class _Epoch:
         self._committed = CommittedOffset(plan)
         self._is_index = shard == plan.shards
         self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, shard, storage)
+        self._expiry = Expiry(plan, shard, self._shard, storage)
         self._position = 0
         self._walk: LogWalk | None = None
         self._wake_address = self._marks.count_word_address()
@@ -103,6 +106,8 @@ class _Epoch:
 
     def _begin(self) -> None:
         intended, visible = self._marks.intended(self._number), self._marks.visible(self._number)
+        if self._marks.durable(self._number) != visible:  # a killed builder's writes: nobody has synced them
+            self._shard.sync_from(self._marks.durable(self._number))
         self._position = self._shard.begin(visible, intended=intended)
         self._adopt_term()
         self._progress.start_offset = self._position
@@ -119,6 +124,7 @@ class _Epoch:
         resume = min(end, self._shard.resume_at(cut))
         self._marks.lower(self._number, resume)  # before anything is dropped: a crash in between would lose it
         self._shard.truncate(cut)
+        self._note_index_file()
         self._marks.adopt_term(self._number, term.number, end_offset=resume)
         self._position = self._shard.begin(self._marks.visible(self._number), intended=resume)
 
@@ -127,6 +133,7 @@ class _Epoch:
         while True:
             durable.raise_failure()
             self._say_alive()
+            self._progress.expired_files += self._expiry.look(durable.lock)
             committed = self._committed.read()
             if self._position < committed:
                 self._build(committed, durable)
@@ -167,9 +174,14 @@ class _Epoch:
         self._marks.intend(self._number, part.end_offset)
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
+        self._note_index_file()
         self._marks.publish(self._number, part.end_offset)
         self._position = part.end_offset
         wake.wake(self._wake_address)
+
+    def _note_index_file(self) -> None:
+        if isinstance(self._shard, IndexShard):
+            self._marks.set_index_file(self._shard.newest_file)
 
     def _say_alive(self) -> None:
         now = time.monotonic()

@@ -29,6 +29,10 @@ class IndexShard:
         self._index.begin(mark)
         return mark
 
+    def sync_from(self, mark: int) -> None:
+        """Sync the newest file; the others were synced when they were full."""
+        self._index.flush()
+
     def resume_at(self, physical_end: int) -> int:
         """Where to build from once records at or above *physical_end* are forgotten: whole files go."""
         return self._index.resume_at(physical_end)
@@ -37,9 +41,18 @@ class IndexShard:
         """Forget them."""
         self._index.truncate(physical_end)
 
+    def expire(self, log_min: int) -> int:
+        """Drop files of keys whose records are all below *log_min*; how many."""
+        return self._index.expire(log_min)
+
     def apply(self, part: LogPart) -> int:
         """Index every key of *part*; returns how many keys."""
         return self._index.append(part.buffer, part.requests)
+
+    @property
+    def newest_file(self) -> int:
+        """Name, as a number, of the newest index file; 0 for none."""
+        return self._index.newest_file
 
     def take_touched(self) -> bool:
         """Whether anything was written since the last call; the caller flushes it."""

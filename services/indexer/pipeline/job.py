@@ -127,6 +127,7 @@ def record_progress(plan: EpochPlan) -> Callable[[DataFrame, int], None]:
             chunks=sum(row["chunks"] for row in rows),
             damages=sum(row["damages"] for row in rows),
             oddities=sum(row["oddities"] for row in rows),
+            expired_files=sum(row["expired_files"] for row in rows),
             waited_s=round(max(row["waited_s"] for row in rows), 4),
             held_s=round(max(row["held_s"] for row in rows), 4),
         )

@@ -6,15 +6,17 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, slots_of_size
 from tidemark.index.key_index import index_files
+from tidemark.store.log_folders import LogFolders
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
+from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
 
 from .config import PipelineSettings
 
 _DEFAULT_SEGMENT_SIZE = 1 << 30
-ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
 
 @dataclass(frozen=True)
@@ -22,22 +24,26 @@ class EpochPlan:
     """What all tasks of one run of the pipeline share. Sizes in bytes, times in milliseconds."""
 
     root: Path
+    log_folders: LogFolders
     shards: int  # queue shards; the key index is shard number `shards`
     epoch_ms: int  # 0: drain what is committed and stop
     limit: int | None  # end of the log where no writer tells it
     segment_size: int | None  # None: as the files are, once there are any
     consume_queue_size: int
     batch_consume_queue_size: int
+    consume_queue_ext_size: int
+    consume_queue_ext: bool  # build consume queue extensions
     index_slots: int
     index_entries: int
     chunk_size: int
     durable_interval_ms: int
+    multi_dispatch: bool  # build light queues
     driver_pid: int | None  # tasks end with it; None where they run on other hosts
 
     @property
     def paths(self) -> StorePaths:
         """Where the store's files lie."""
-        return StorePaths(self.root)
+        return StorePaths(self.root, self.log_folders)
 
     @property
     def tasks(self) -> int:
@@ -46,8 +52,17 @@ class EpochPlan:
 
     def open_log(self) -> MappedFileQueue:
         """The CommitLog, to read. StoreContradictionError when its files do not have the size that was set."""
-        size = self.segment_size or size_on_disk(self.paths.commit_log) or _DEFAULT_SEGMENT_SIZE
-        return MappedFileQueue(self.paths.commit_log, size)
+        size = self.segment_size or log_size_on_disk(self.log_folders) or _DEFAULT_SEGMENT_SIZE
+        return open_log(self.log_folders, size)
+
+    def open_ext(self, topic: str, queue_id: int, storage: Storage) -> MappedFileQueue:
+        """The extension of a ConsumeQueue, to write."""
+        return MappedFileQueue(self.paths.queue_ext(topic, queue_id), self.consume_queue_ext_size, storage)
+
+    def existing_ext(self, topic: str, queue_id: int, storage: Storage) -> MappedFileQueue | None:
+        """The same where the queue has one."""
+        has_one = self.paths.queue_ext(topic, queue_id).is_dir()
+        return self.open_ext(topic, queue_id, storage) if has_one else None
 
     @property
     def stop_flag(self) -> Path:
@@ -83,16 +98,20 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
     queue_size = size("consume_queue_file_size_bytes", paths.consume_queue)
     return EpochPlan(
         root=paths.root,
+        log_folders=settings.log_folders(paths.root),
         shards=settings.shards,
         epoch_ms=0 if settings.once else settings.epoch_ms,
         limit=limit,
         segment_size=settings.commit_log_segment_size_bytes,
         consume_queue_size=-(-queue_size // 20) * 20,
         batch_consume_queue_size=size("batch_consume_queue_file_size_bytes", paths.batch_consume_queue),
+        consume_queue_ext_size=size("consume_queue_ext_file_size_bytes", paths.consume_queue_ext),
+        consume_queue_ext=settings.enable_consume_queue_ext,
         index_slots=slots,
         index_entries=settings.index_entries or ENTRIES_A_SLOT * slots,
         chunk_size=settings.chunk_size_bytes,
         durable_interval_ms=settings.durable_interval_ms,
+        multi_dispatch=settings.enable_multi_dispatch,
         driver_pid=os.getpid() if settings.is_local else None,
     )
 
@@ -102,8 +121,7 @@ def _slots_on_disk(folder: Path) -> int | None:
     size = next((size for path in index_files(folder) if (size := path.stat().st_size)), None)
     if size is None:
         return None
-    slots, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)
-    return slots if rest == 0 else None
+    return slots_of_size(size)
 
 
 def _first_size(folder: Path) -> int | None:

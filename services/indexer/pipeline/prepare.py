@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tidemark.errors import StoreContradictionError
+from tidemark.index.broker_trust import give_trust, last_store_timestamp, mark_running, withdraw_trust
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.truncate import truncate_queue
 from tidemark.store.lock import FolderLock, StoreLock, lock_holder
@@ -40,8 +42,30 @@ def own_log_without_writer(plan: EpochPlan) -> Iterator[bool]:
         lock.release()
 
 
+def withdraw_trust_without_writer(plan: EpochPlan, storage: Storage) -> bool:
+    """Whoever holds RocketMQ's lock stands in for the writer: a broker must not believe what is built in part.
+
+    True: it would have believed this store until now, and may again when everything is built (`give_trust_back`).
+    """
+    was_trusted = not plan.paths.abort.exists()
+    withdraw_trust(plan.paths, storage)
+    if was_trusted:
+        mark_running(plan.paths, storage)
+    return was_trusted
+
+
+def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
+    """Everything is built: leave the store as it was found."""
+    assert plan.limit is not None, "the log's end is known to whoever holds its lock"
+    log = plan.open_log()
+    store_timestamp = last_store_timestamp(log, plan.limit)
+    log.close()
+    give_trust(plan.paths, plan.limit, store_timestamp=store_timestamp, storage=storage)
+
+
 def prepare(plan: EpochPlan, storage: Storage) -> None:
     """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
+    _require_queue_files(plan)
     held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.tasks)]
     for lock in held:
         lock.acquire()
@@ -52,12 +76,12 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
         marks.say_gone()
         _match_folders(plan, marks, storage)
-        if plan.failed_flag.exists():
+        sync_failed = plan.failed_flag.exists()
+        if sync_failed:
             marks.forget_visible()
-        if plan.failed_flag.exists() or marks.machine_was_restarted:
-            _distrust_last_index_file(plan, marks, storage)
+        _mend_index(plan, marks, storage, distrusted=sync_failed or marks.machine_was_restarted)
         if marks.machine_was_restarted:
-            marks.claim_boot()
+            marks.claim_boot()  # only now: a crash before leads here again
         marks.close()
         storage.unlink(plan.failed_flag)
     finally:
@@ -76,6 +100,13 @@ def _has_marks(plan: EpochPlan) -> bool:
 
 def _open_index(plan: EpochPlan, storage: Storage) -> KeyIndex:
     return KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+
+
+def _require_queue_files(plan: EpochPlan) -> None:
+    """StoreContradictionError when a broker keeps its queues in RocksDB: files among the database's help nobody."""
+    sign = plan.paths.consume_queue / "CURRENT"
+    if sign.exists():
+        raise StoreContradictionError("consumequeue/ is a RocksDB database (a broker's storeType)", path=str(sign))
 
 
 def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
@@ -103,15 +134,33 @@ def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage)
     marks.close()
 
 
-def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """After a power cut or a failed sync the newest index file may hold any mix of pages, unless all was synced."""
-    if marks.is_index_synced:
-        return
+def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: bool) -> None:
+    """Make the key index hold each key below its mark once, whatever a power cut or a broker has done to it.
+
+    After a kill a broker destroys files and does not put all of their keys into new ones: where our newest file is
+    gone, all is built anew. After a power cut or a failed sync (*distrusted*) the newest file may hold any mix of
+    pages, unless all was synced. Else, if nobody of ours was killed at work, what lies behind the mark is a broker's.
+
+    Marks go back first, durably: a crash before the files go is mended by the next start.
+    """
+    shard, mark = plan.shards, marks.visible(plan.shards)
     index = _open_index(plan, storage)
-    resume = index.last_begins_at()
-    if resume is not None:
-        marks.lower(plan.shards, resume)
-    index.discard_last()
+    newest = index.newest_file
+    if marks.index_file and not (plan.paths.index / f"{marks.index_file:017d}").exists():
+        marks.set_back(shard, 0)
+        index.discard_all()
+    elif distrusted and not marks.is_index_synced:
+        begin = index.last_begins_at()
+        marks.lower(shard, min(index.resume_at(mark), mark if begin is None else begin))
+        index.truncate(mark)
+        if index.newest_file == newest:
+            index.discard_last()
+    elif marks.intended(shard) == mark:
+        resume = index.resume_at(mark)
+        if resume < mark:
+            marks.set_back(shard, resume)
+        index.truncate(mark)
+    marks.set_index_file(index.newest_file)
     index.close()
 
 
@@ -126,5 +175,6 @@ def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) ->
         for queue in sorted(folder.glob("*/*")):
             if queue.is_dir() and queue.name.isdigit():
                 files = MappedFileQueue(queue, size, storage)
-                truncate_queue(files, physical_end, batch=batch)
+                ext = None if batch else plan.existing_ext(queue.parent.name, int(queue.name), storage)
+                truncate_queue(files, physical_end, batch=batch, ext=ext)
                 files.close()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc, shard_of
 from tidemark.format.dispatch_request import Fault, RequestArray
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, Oddity, QueueBuilder
+from tidemark.index.consume_queue_ext import ConsumeQueueExt, first_address
 from tidemark.index.dispatch import QueueRun, runs_by_queue
+from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
+from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
 from tidemark.index.log_walk import LogPart
+from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import is_topic_name
@@ -39,14 +44,27 @@ class QueueShard:
         self.oddities = 0
 
     def checker(self) -> Checker:
-        """The walk of this shard: its own rows only, their bodies verified, damaged ones marked."""
-        return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards)
+        """The walk of this shard: its own rows, and those that name light queues; verified, damaged ones marked."""
+        light = self._plan.multi_dispatch
+        return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards, light=light)
 
     def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
         self._mark = mark
         self._builders.clear()
+        if self._tombstones.refresh():
+            self._drop_dead_queues()
         return mark
+
+    def sync_from(self, mark: int) -> None:
+        """Sync the files that may hold units of records at or above *mark*."""
+        for topic, queue_id, batch in self._all_queues():
+            files = self._files(topic, queue_id, batch)
+            end = (find_batch_end if batch else find_simple_end)(files, mark)
+            for start in files.starts:
+                if start + files.file_size > end:
+                    files.flush(start)
+            files.close()
 
     def resume_at(self, physical_end: int) -> int:
         """Where to build from once units at or above *physical_end* are dropped."""
@@ -55,18 +73,50 @@ class QueueShard:
     def truncate(self, physical_end: int) -> None:
         """Drop them."""
         self._builders.clear()
-        for files, batch in self._all_queues():
-            truncate_queue(files, physical_end, batch=batch)
+        for topic, queue_id, batch in self._all_queues():
+            files = self._files(topic, queue_id, batch)
+            ext = None if batch else self._plan.existing_ext(topic, queue_id, self._storage)
+            truncate_queue(files, physical_end, batch=batch, ext=ext)
             files.close()
+            if ext is not None:
+                ext.close()
 
-    def _all_queues(self) -> Iterator[tuple[MappedFileQueue, bool]]:
+    def expire(self, log_min: int) -> int:
+        """Delete this shard's queue files whose records are all below *log_min*; how many."""
+        deleted = 0
+        for topic, queue_id, batch in self._all_queues():
+            builder = self._builders.get((topic, queue_id))
+            other = self._files(topic, queue_id, batch)
+            files = other if builder is None or builder.files.folder != other.folder else builder.files
+            gone = expire_queue(files, log_min, batch=batch)
+            if builder is not None:
+                builder.touched.difference_update(gone)
+            if gone and not batch:
+                self._expire_ext(topic, queue_id, files)
+            deleted += len(gone)
+            other.close()
+        return deleted
+
+    def _expire_ext(self, topic: str, queue_id: int, files: MappedFileQueue) -> None:
+        """Files of the extension that no unit of the queue points at any more."""
+        ext = self._plan.existing_ext(topic, queue_id, self._storage)
+        address = first_address(files)
+        if ext is not None and address is not None:
+            ConsumeQueueExt(ext).truncate_by_min_address(address)
+            ext.close()
+
+    def _all_queues(self) -> Iterator[tuple[str, int, bool]]:
+        """(topic, queue id, whether it is a BatchConsumeQueue) of each queue of this shard that has a folder."""
         paths = self._plan.paths
         for folder, batch in ((paths.consume_queue, False), (paths.batch_consume_queue, True)):
             for queue in sorted(folder.glob("*/*")):
                 if not (queue.is_dir() and queue.name.isdigit()):
                     continue
-                if shard_of(queue.parent.name.encode(), int(queue.name), self._plan.shards) == self._shard:
-                    yield self._files(queue.parent.name, int(queue.name), batch), batch
+                if self._owns(queue.parent.name, int(queue.name)):
+                    yield queue.parent.name, int(queue.name), batch
+
+    def _owns(self, topic: str, queue_id: int) -> bool:
+        return shard_of(topic.encode(), queue_id, self._plan.shards) == self._shard
 
     def _files(self, topic: str, queue_id: int, batch: bool) -> MappedFileQueue:
         size = self._plan.batch_consume_queue_size if batch else self._plan.consume_queue_size
@@ -74,24 +124,43 @@ class QueueShard:
 
     def apply(self, part: LogPart) -> int:
         """Build everything of *part*; returns how many records."""
-        if self._shard == 0:  # one shard tells about places that cannot be decoded
-            for damage in part.damages:
+        for (
+            damage
+        ) in part.damages:  # one shard tells about places that cannot be decoded; properties only the owner reads
+            if self._shard == 0 or damage.reason == Fault.NUMBER.name:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
         if self._tombstones.refresh():
             self._let_go_of_builders()
-        for whole_run in runs_by_queue(part.buffer, part.requests):
+            self._drop_dead_queues()
+        own = part.requests
+        if self._plan.multi_dispatch:
+            own = own[own["owned"] != 0]
+        for whole_run in runs_by_queue(part.buffer, own):
             run = self._living(whole_run)
-            if run is None:
-                continue
-            self._tell_faults(run)
-            builder = self._builder(run)
-            if builder is None:
-                self._tell_illegal_topic(run)
-                continue
-            for oddity in builder.build(run.requests):
-                self._tell_oddity(run, oddity)
+            if run is not None:
+                self._tell_faults(run)
+                self._build(run)
+        if self._plan.multi_dispatch:
+            self._build_light(part)
         self._mark = part.end_offset
-        return len(part.requests)
+        return len(own)
+
+    def _build(self, run: QueueRun) -> None:
+        builder = self._builder(run)
+        if builder is None:
+            self._tell_illegal_topic(run)
+            return
+        for oddity in builder.build(run.requests):
+            self._tell_oddity(run, oddity)
+
+    def _build_light(self, part: LogPart) -> None:
+        """Units in this shard's light queues, of whosever records."""
+        runs, misfits = light_runs(part.buffer, part.requests, is_batch=self._is_batch)
+        for run in runs:
+            if shard_of(run.topic.encode(), run.queue_id, self._plan.shards) == self._shard:
+                self._build(run)
+        for row in misfits[misfits["owned"] != 0]:
+            self._tell(int(row["physical_offset"]), int(row["message_size"]), "MULTI_DISPATCH")
 
     def _living(self, run: QueueRun) -> QueueRun | None:
         """The run without records of before the topic was deleted; None when nothing is left."""
@@ -105,6 +174,14 @@ class QueueShard:
         """A topic was deleted: its queues are opened anew if it comes back."""
         self.flush(self.take_touched())
         self.close()
+
+    def _drop_dead_queues(self) -> None:
+        """Those of this shard: a rebuild would not make them, and a broker would not know their type any more."""
+        for topic in self._tombstones.topics:
+            for folder in (self._plan.paths.consume_queue / topic, self._plan.paths.batch_consume_queue / topic):
+                for queue in folder.glob("*"):
+                    if queue.name.isdigit() and self._owns(topic, int(queue.name)):
+                        self._drop_dead_queue(topic, int(queue.name))
 
     def _drop_dead_queue(self, topic: str, queue_id: int) -> None:
         """Files that only hold units of before the topic was deleted go, of whatever type it was then."""
@@ -125,19 +202,24 @@ class QueueShard:
             found = self._builders[key] = self._open(run.topic, run.queue_id)
         return found
 
+    def _is_batch(self, topic: str) -> bool:
+        config = self._topics.topics().get(topic)
+        return config is not None and config.is_batch
+
     def _open(self, topic: str, queue_id: int) -> QueueBuilder:
         self._drop_dead_queue(topic, queue_id)
-        config = self._topics.topics().get(topic)
-        batch = config is not None and config.is_batch
+        batch = self._is_batch(topic)
         if self._plan.paths.queue(topic, queue_id, batch=not batch).is_dir():
-            types = ("BatchCQ", "SimpleCQ") if batch else ("SimpleCQ", "BatchCQ")
+            types = ("SimpleCQ", "BatchCQ") if batch else ("BatchCQ", "SimpleCQ")  # by its folder, by topics.json
             raise CorruptStoreError(
                 f"The queue type of topic: {topic} should be {types[0]}, but is {types[1]}", topic=topic
             )
         files = self._files(topic, queue_id, batch)
         if batch:
             return BatchConsumeQueueBuilder(files, mark=self._mark)
-        return ConsumeQueueBuilder(files, mark=self._mark)
+        has_ext = self._plan.consume_queue_ext and not topic.startswith(LIGHT_PREFIX)  # a broker's have plain codes
+        ext = ConsumeQueueExt(self._plan.open_ext(topic, queue_id, self._storage)) if has_ext else None
+        return ConsumeQueueBuilder(files, mark=self._mark, ext=ext)
 
     # -- what is wrong ----------------------------------------------------------------------------------------------
 
@@ -187,18 +269,23 @@ class QueueShard:
         """Files written since the last call; the caller flushes them."""
         touched: list[tuple[MappedFileQueue, int]] = []
         for builder in self._builders.values():
-            touched.extend((builder.files, start) for start in builder.touched)
-            builder.touched.clear()
+            for part in (builder.ext, builder):
+                if part is not None:
+                    touched.extend((part.files, start) for start in part.touched)
+                    part.touched.clear()
         return touched
 
     @staticmethod
     def flush(touched: list[tuple[MappedFileQueue, int]]) -> None:
-        """fdatasync each."""
+        """fdatasync each that is still there."""
         for files, start in touched:
-            files.flush(start)
+            with contextlib.suppress(FileNotFoundError):  # it has expired meanwhile
+                files.flush(start)
 
     def close(self) -> None:
         """Close all files."""
         for builder in self._builders.values():
             builder.files.close()
+            if builder.ext is not None:
+                builder.ext.files.close()
         self._builders.clear()

@@ -37,7 +37,9 @@ def create_app(settings: QuerySettings) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
         facade.watcher.start()
+        letting_go = asyncio.create_task(facade.let_go_of_deleted())
         yield
+        letting_go.cancel()
         await facade.close()
 
     app = FastAPI(title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan)

@@ -8,6 +8,9 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tidemark.store.log_folders import LogFolders
+from tidemark.store.paths import require_outside
+
 
 class QuerySettings(BaseSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
@@ -21,6 +24,15 @@ class QuerySettings(BaseSettings):
     )
 
     store_root: Path = Field(Path("data"), description="the store's directory")
+    commit_log_paths: str = Field(
+        "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
+    )
+    commit_log_read_only_paths: str = Field(
+        "", description="further folders of the CommitLog, in which no new file is made"
+    )
+    state_root: Path | None = Field(
+        None, description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
+    )
     query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free one")
     store_name: str = Field(
         "tidemark-0", min_length=1, max_length=255, description="a broker name; part of every answer"
@@ -51,6 +63,7 @@ class QuerySettings(BaseSettings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        self.log_folders(self.store_root)
         _, separator, port = self.query_listen.rpartition(":")
         if not separator or not port.isdecimal() or int(port) > 65_535:
             raise ValueError("query_listen is not address:port")
@@ -58,7 +71,15 @@ class QuerySettings(BaseSettings):
             raise ValueError("a default is greater than its maximum")
         if self.query_default_limit > self.query_max_limit:
             raise ValueError("query_default_limit is greater than query_max_limit")
+        if self.state_root is not None:
+            require_outside(self.state_root, self.store_root)
+            if self.writer_address is not None:
+                raise ValueError("an attached store takes no appends: writer_address must not be set")
         return self
+
+    def log_folders(self, root: Path) -> LogFolders:
+        """Where the CommitLog of the store at *root* lies."""
+        return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
 
     @property
     def host(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,10 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from tidemark.errors import TopicNotFoundError
+from tidemark.errors import StoreError, TopicNotFoundError
 from tidemark.read.index_reader import IndexReader
 from tidemark.read.store_reader import StoreReader
+from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 from tidemark.store.storage import DiskStorage
 
@@ -30,8 +32,18 @@ class Facade:
 
     def __init__(self, settings: QuerySettings) -> None:
         self.settings = settings
-        self.store = StoreReader(settings.store_root, refresh_s=settings.query_recheck_ms / 1000)
-        self.index = IndexReader(self.store.paths.index, slots=settings.index_slots, entries=settings.index_entries)
+        self.store = StoreReader(
+            settings.store_root,
+            state=settings.state_root,
+            log_folders=settings.log_folders(settings.store_root),
+            refresh_s=settings.query_recheck_ms / 1000,
+        )
+        self.index = IndexReader(
+            self.store.paths.index,
+            more=self.store.paths.own_index,
+            slots=settings.index_slots,
+            entries=settings.index_entries,
+        )
         self.offsets = ConsumerOffsets(self.store.paths, DiskStorage())
         self.writer = WriterForward(settings.writer_address, timeout_ms=settings.query_writer_timeout_ms)
         self.watcher = WatermarkWatcher(
@@ -42,7 +54,7 @@ class Facade:
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run what reads files on a thread: a cold disk must not stop the others."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, steady, function, *arguments)
 
     async def wait(self, request: Request, ready: Callable[[Watermark], bool], deadline: float) -> bool:
         """Until *ready*, or *deadline* (monotonic), or the client is gone. Whether it is worth looking again."""
@@ -52,6 +64,14 @@ class Facade:
             if self.watcher.is_stopped or await request.is_disconnected():
                 return False
         return False
+
+    async def let_go_of_deleted(self, every_s: float = 10.0) -> None:
+        """For ever: close files that retention has deleted, also while nobody asks for anything."""
+        while True:
+            await asyncio.sleep(every_s)
+            with contextlib.suppress(StoreError, OSError):  # a request tells
+                await self.read(self.store.let_go_of_deleted)
+                await self.read(self.index.tables)
 
     def require_store(self, name: str | None) -> None:
         """TopicNotFoundError when a request means another store."""
@@ -81,6 +101,15 @@ class Facade:
 
 
 _DISCONNECT_CHECK_S = 1.0
+_LOOKS = 5
+
+
+def steady(function: Callable[..., T], *arguments: Any) -> T:
+    """Its outcome; tried again where files have expired under it, since it finds other bounds then."""
+    for _ in range(_LOOKS - 1):
+        with contextlib.suppress(UnitsGoneError):
+            return function(*arguments)
+    return function(*arguments)
 
 
 def facade_of(request: Request) -> Facade:

@@ -7,6 +7,8 @@ next one together, so a PUT costs no fsync of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
 import threading
 import time
@@ -15,15 +17,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
-from tidemark.errors import StoreClosedError, StoreError, StoreLockedError
+from tidemark.errors import DiskFailedError, DiskFullError, StoreClosedError, StoreError, StoreLockedError
+from tidemark.store.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.lock import FolderLock
 from tidemark.store.paths import StorePaths
-from tidemark.store.storage import Storage, replace_file
-from tidemark.store.topics import load_config
+from tidemark.store.storage import Storage
+from tidemark.store.topics import load_config, save_config
 
-_SEPARATOR = "@"  # topic@group
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ConsumerOffset(NamedTuple):
@@ -35,13 +36,27 @@ class ConsumerOffset(NamedTuple):
     offset: int
 
 
-OffsetTable = dict[str, dict[int, int]]  # topic@group → queue id → offset
+class _TableFile:
+    """Somebody else's consumerOffset.json, read again when it has changed; empty for None."""
 
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._signature: tuple[int, int] | None = None
+        self._table: OffsetTable = {}
 
-def read_table(path: Path) -> OffsetTable:
-    """The file's offsets; none without a file."""
-    table = (load_config(path) or {}).get("offsetTable") or {}
-    return {key: {int(queue_id): int(offset) for queue_id, offset in queues.items()} for key, queues in table.items()}
+    def table(self) -> OffsetTable:
+        """Not a copy: do not change it."""
+        if self._path is None:
+            return self._table
+        try:
+            status = os.stat(self._path)
+            signature = (status.st_ino, status.st_mtime_ns)
+        except FileNotFoundError:  # its owner is replacing it: the previous content is in `.bak`
+            signature = (0, 0)
+        if signature != self._signature:
+            self._table = load_consumer_offsets(self._path)
+            self._signature = signature
+        return self._table
 
 
 class ConsumerOffsets:
@@ -53,12 +68,14 @@ class ConsumerOffsets:
         self._lock: FolderLock | None = None
         self._changed = threading.Condition()
         self._table: OffsetTable = {}
-        self._signature: tuple[int, int] | None = None
+        self._of_owner = _TableFile(paths.consumer_offsets)
+        self._of_broker = _TableFile(paths.broker_consumer_offsets)
         self._pending: list[tuple[ConsumerOffset, Future[None]]] = []
         self._counter = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
-        self._own()
+        with contextlib.suppress(DiskFullError):  # it may still be read; a PUT tells
+            self._own()
 
     # -- who owns them --------------------------------------------------------------------------------------------
 
@@ -72,13 +89,15 @@ class ConsumerOffsets:
         try:
             self._storage.make_folder(self._paths.query)
             lock = self._lock or FolderLock(self._paths.query / "lock")
-        except OSError:  # a read-only directory
-            return
+        except OSError as error:
+            if error.errno in _FULL:
+                raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+            return  # a read-only directory
         self._lock = lock
         if lock.try_acquire():
-            content = load_config(self._paths.consumer_offsets) or {}
-            self._counter = int((content.get("dataVersion") or {}).get("counter", 0))
-            self._table = read_table(self._paths.consumer_offsets)
+            self._table = load_consumer_offsets(self._paths.consumer_offsets)
+            version = (load_config(self._paths.consumer_offsets) or {}).get("dataVersion") or {}
+            self._counter = int(version.get("counter", 0))
             self._thread = threading.Thread(target=self._write_all, name="consumer-offsets", daemon=True)
             self._thread.start()
 
@@ -96,36 +115,33 @@ class ConsumerOffsets:
 
     def all(self) -> Iterator[ConsumerOffset]:
         """Every offset, by group, topic and queue."""
-        table = self._current()
-        for key in sorted(table, key=lambda key: tuple(reversed(key.partition(_SEPARATOR)))):
-            topic, _, group = key.partition(_SEPARATOR)
+        table = self._with_broker()
+        for key in sorted(table, key=lambda key: tuple(reversed(key.partition(SEPARATOR)))):
+            topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in sorted(table[key].items()):
                 yield ConsumerOffset(group, topic, queue_id, offset)
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
         """One offset; None where the group has none."""
-        return self._current().get(f"{topic}{_SEPARATOR}{group}", {}).get(queue_id)
+        return self._with_broker().get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+
+    def _with_broker(self) -> OffsetTable:
+        """Ours; of an attached store also the broker's, where a group has set none here."""
+        own, theirs = self._current(), self._of_broker.table()
+        return {key: {**theirs.get(key, {}), **own.get(key, {})} for key in own.keys() | theirs.keys()}
 
     def _current(self) -> OffsetTable:
         if self.is_owner:
             with self._changed:
                 return {key: dict(queues) for key, queues in self._table.items()}
-        try:
-            status = os.stat(self._paths.consumer_offsets)
-            signature = (status.st_ino, status.st_mtime_ns)
-        except FileNotFoundError:
-            signature = (0, 0)
-        if signature != self._signature:
-            self._table = read_table(self._paths.consumer_offsets)
-            self._signature = signature
-        return self._table
+        return self._of_owner.table()
 
     # -- writing --------------------------------------------------------------------------------------------------
 
     async def put(self, offset: ConsumerOffset) -> None:
         """Set one offset; durable when this returns.
 
-        raises StoreLockedError when another process owns them
+        raises StoreLockedError when another process owns them; DiskFullError, DiskFailedError: the old one holds
         """
         if not self.is_owner:
             await asyncio.to_thread(self._require_owner)
@@ -150,11 +166,11 @@ class ConsumerOffsets:
     def _write(self, pending: list[tuple[ConsumerOffset, Future[None]]]) -> None:
         table = {key: dict(queues) for key, queues in self._table.items()}
         for (group, topic, queue_id, offset), _ in pending:
-            table.setdefault(f"{topic}{_SEPARATOR}{group}", {})[queue_id] = offset
+            table.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
         try:
             self._save(table)
         except (OSError, StoreError) as error:
-            failure = error if isinstance(error, StoreError) else StoreClosedError(f"cannot be written: {error}")
+            failure = error if isinstance(error, StoreError) else DiskFailedError(f"cannot be written: {error}")
             for _, done in pending:
                 done.set_exception(failure)
             return
@@ -173,9 +189,7 @@ class ConsumerOffsets:
                 for key, queues in sorted(table.items())
             },
         }
-        path = self._paths.consumer_offsets
-        self._storage.make_folder(path.parent)
-        replace_file(self._storage, path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        save_config(self._paths.consumer_offsets, content, self._storage)
 
     def close(self) -> None:
         """Write what is pending and let go."""

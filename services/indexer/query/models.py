@@ -240,6 +240,7 @@ class GroupOffsetAnswer(BaseModel):
     offset: int
     min_offset: int | None = Field(description="null where the queue is gone")
     max_offset: int | None
+    below_min: int | None = Field(description="messages behind its offset that retention has deleted")
     lag: int | None = Field(description="visible messages the group has not had")
 
 
@@ -256,6 +257,7 @@ class GroupAnswer(BaseModel):
     store: str
     group: str
     lag: int
+    below_min: int
     queues: list[GroupOffsetAnswer]
 
 

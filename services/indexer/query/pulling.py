@@ -13,12 +13,14 @@ from starlette.responses import Response
 from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
-from tidemark.read.queue_reader import QueueReader
+from tidemark.read.queue_reader import QueueBounds, QueueReader
+from tidemark.read.records import REMOVED
 from tidemark.read.tag_filter import TagFilter
+from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 
 from .arguments import PullArguments, Semantics
-from .facade import Facade
+from .facade import Facade, steady
 
 _LITTLE_MESSAGES, _LITTLE_BYTES = 32, 1 << 20
 _WORTH_WAITING = frozenset(
@@ -86,7 +88,9 @@ class Puller:
             if self._cursor >= seen.result.bounds.max_offset:
                 last = not await self._facade.wait(request, self._has_grown, deadline)
             if self._is_little_to_read(seen):
-                seen = look(last=last)  # just written, so in memory: not worth a thread's turn
+                seen = steady(
+                    functools.partial(look, last=last)
+                )  # just written, so in memory: not worth a thread's turn
             else:
                 seen = await self._facade.read(functools.partial(look, last=last))
         return seen
@@ -101,13 +105,9 @@ class Puller:
 
     def _look(self) -> Pulled:
         self._queue = self._store.queue(self._topic, self._queue_id)
-        watermark = self._store.watermark()
+        watermark, log_min = self._store.watermark(), self._store.log_min
         bounds = self._store.bounds(self._queue, watermark)
-        if self._requested is None:
-            named = {"earliest": bounds.min_offset, "latest": bounds.max_offset}
-            self._requested = self._cursor = (
-                named[self._arguments.offset] if self._arguments.offset in named else int(self._arguments.offset)
-            )
+        self._resolve_offset(bounds)
         asked = PullRequest(
             self._cursor,
             self._max_messages,
@@ -122,7 +122,19 @@ class Puller:
         else:
             result = pull(self._queue, self._store.log, bounds, asked)
             self._spare_what_is_to_come(result, watermark)
+            if any(skip.reason == REMOVED for skip in result.skipped) and self._store.log_min > log_min:
+                raise UnitsGoneError("log files have expired meanwhile")
+        assert self._requested is not None, "resolved above"
         return Pulled(watermark, result, self._requested, self._max_messages, self._max_bytes, self._wait_ms)
+
+    def _resolve_offset(self, bounds: QueueBounds) -> None:
+        """The cursor at first; `earliest` also goes with the minimum while the request waits."""
+        named = {"earliest": bounds.min_offset, "latest": bounds.max_offset}
+        offset = self._arguments.offset
+        if self._requested is None:
+            self._requested = self._cursor = named[offset] if offset in named else int(offset)
+        elif offset == "earliest" and self._cursor < bounds.min_offset:
+            self._requested = self._cursor = bounds.min_offset
 
     def _spare_what_is_to_come(self, result: PullResult, watermark: Watermark) -> None:
         """While the watermark is behind what is committed, an offset above the visible end may be acknowledged."""

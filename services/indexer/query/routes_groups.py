@@ -35,6 +35,7 @@ def _offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -
         "offset": offset.offset,
         "min_offset": None if bounds is None else bounds.min_offset,
         "max_offset": None if bounds is None else bounds.max_offset,
+        "below_min": None if bounds is None else max(0, bounds.min_offset - offset.offset),
         "lag": None if bounds is None else max(0, bounds.max_offset - max(offset.offset, bounds.min_offset)),
     }
 
@@ -55,7 +56,7 @@ async def list_groups(request: Request) -> Response:
 
 @router.get("/v1/groups/{group}", summary="One group", response_model=GroupAnswer, responses={404: _PROBLEM})
 async def describe_group(request: Request, group: GroupName) -> Response:
-    """Its offset and lag in each queue."""
+    """Its offset and lag in each queue. `below_min` tells of messages that were deleted before the group had them."""
     facade = facade_of(request)
 
     def look() -> Response:
@@ -69,6 +70,7 @@ async def describe_group(request: Request, group: GroupName) -> Response:
                 "store": facade.settings.store_name,
                 "group": group,
                 "lag": sum(queue["lag"] or 0 for queue in queues),
+                "below_min": sum(queue["below_min"] or 0 for queue in queues),
                 "queues": queues,
             }
         )
@@ -106,10 +108,13 @@ async def get_offset(request: Request, group: GroupName, topic: TopicName, queue
     summary="Set a group's offset in a queue",
     response_model=GroupQueueAnswer,
     openapi_extra=described_body(OffsetBody),
-    responses=dict.fromkeys((404, 422, 503), _PROBLEM),
+    responses=dict.fromkeys((404, 422, 503, 507), _PROBLEM),
 )
 async def put_offset(request: Request, group: GroupName, topic: TopicName, queue_id: QueueId) -> Response:
-    """Durable when it is answered. 503 `STORE_LOCKED` where another query process owns the offsets."""
+    """Durable when it is answered.
+
+    503 `STORE_LOCKED` where another query process owns the offsets; 507 `DISK_FULL`: the offset before it holds.
+    """
     facade = facade_of(request)
     body = await read_json(request, OffsetBody, facade.settings.query_max_request_bytes)
     await facade.read(facade.store.queue, topic, queue_id)

@@ -26,7 +26,7 @@ from .models import MessagesAnswer, ProblemAnswer, SearchAnswer
 
 router = APIRouter(tags=["messages"])
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
-_FAILURES: dict[int | str, dict[str, Any]] = {404: _PROBLEM, 422: _PROBLEM, 500: _PROBLEM}
+_FAILURES: dict[int | str, dict[str, Any]] = dict.fromkeys((404, 410, 422, 500), _PROBLEM)
 _HINT = "an offset message id has 32 or 56 hex digits; a UNIQ_KEY is found by /v1/topics/{topic}/messages?unique_key="
 
 
@@ -73,7 +73,10 @@ def _messages_response(facade: Facade, part: PulledPart, watermark: Watermark, a
     openapi_extra=described(MessageArguments),
 )
 async def message_by_place(request: Request, physical_offset: Annotated[int, Path(ge=0, le=MAX_I8)]) -> Response:
-    """One message, or all of an inner batch. 404 is `NOT_YET_VISIBLE` (with `wait_ms` it waits) or `NOT_FOUND`."""
+    """One message, or all of an inner batch.
+
+    404 is `NOT_YET_VISIBLE` (with `wait_ms` it waits) or `NOT_FOUND`; 410 is below the log's minimum: deleted.
+    """
     arguments = read_arguments(request, MessageArguments)
     part, watermark = await _look_up(request, physical_offset, None, arguments.wait_ms)
     return _messages_response(facade_of(request), part, watermark, arguments)

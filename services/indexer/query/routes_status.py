@@ -68,6 +68,7 @@ def _status(facade: Facade) -> dict[str, Any]:
     return {
         "store": facade.settings.store_name,
         "version": version("tidemark"),
+        "attached": store.paths.is_attached,
         **facade.position(watermark),
         "log": {
             "min_physical_offset": listing.starts[0] if listing.starts else 0,

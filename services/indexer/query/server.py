@@ -9,6 +9,9 @@ from types import FrameType
 import structlog
 import uvicorn
 
+from tidemark.store.format_file import require_known_format
+from tidemark.store.paths import StorePaths
+
 from .app import create_app
 from .config import QuerySettings
 from .facade import Facade
@@ -62,7 +65,8 @@ class QueryServer(uvicorn.Server):
 
 
 def serve(settings: QuerySettings) -> int:
-    """Serve until a signal; the exit status."""
+    """Serve until a signal; the exit status. StoreTooNewError before anything is opened."""
+    require_known_format(StorePaths(settings.store_root))
     limit_memory()
     server = QueryServer(settings)
     server.run()

@@ -1,8 +1,8 @@
 """What a real broker told a real client, line by line, asked again over REST with semantics=rocketmq.
 
 The stores are those of the golden archives: with the queue files and index as the broker left them (only the marks,
-which a broker does not know, are written here), and without them, rebuilt by our pipeline from the log. spec 9.2
-translates RocketMQ's words for a client's.
+which a broker does not know, are written here), attached to, where nothing is written, and without them, rebuilt by our
+pipeline from the log. spec 9.2 translates RocketMQ's words for a client's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pytest
 
 from tests.builders import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from tests.conftest import GOLDEN
+from tests.integration.attach.attached import attach, look_at
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, plan_of, without_derived
 from tests.query_server import serve_query
 from tidemark.store.marks import Marks
@@ -69,7 +70,7 @@ def store(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="module", params=["the broker's queues", "rebuilt queues"])
+@pytest.fixture(scope="module", params=["the broker's queues", "attached", "rebuilt queues"])
 def client(
     request: pytest.FixtureRequest,
     store: str,
@@ -77,6 +78,13 @@ def client(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[httpx.Client]:
     root = tmp_path_factory.mktemp("query") / store
+    if request.param == "attached":
+        before = look_at(golden_store(STORES[store]))
+        with attach(golden_store(STORES[store]), root) as attached:
+            attached.wait_for_watermark(end_of_log(golden_store(STORES[store]) / "commitlog"))
+            yield attached.client
+        assert look_at(golden_store(STORES[store])) == before
+        return
     if request.param == "rebuilt queues":
         without_derived(golden_store(STORES[store]), root)
         build(plan_of(root, **GOLDEN_SETTINGS[STORES[store]]))

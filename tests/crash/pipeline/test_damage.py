@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {"index_slots": 16, "index_entries": 64, "consume_que
 BODY_AT, TOPIC_AT = 88, 89 + 8
 
 
-def committed_store(root: Path) -> list[Placed]:
+def committed_store(root: Path, *, property_crc: bool = False) -> list[Placed]:
     """A log of 30 committed records in one queue: what is bad below its end is damage, not a torn tail."""
     placed = write_log(
         root / "commitlog",
@@ -33,6 +33,7 @@ def committed_store(root: Path) -> list[Placed]:
                 "body": b"body%04d" % i,
                 "queue_offset": i,
                 "properties": properties({"KEYS": f"k{i}"}),
+                "property_crc": property_crc,
             }
             for i in range(COUNT)
         ),
@@ -85,6 +86,35 @@ def test_damage_is_told_and_everything_else_is_served(tmp_path: Path, at: int, r
         assert [entry["physical_offset"] for entry in corruptions["corruptions"]] == [placed[BAD].physical_offset]
         found = client.get(f"/v1/topics/orders/messages?key=k{BAD + 1}").json()["messages"]
         assert [message["queue_offset"] for message in found] == [BAD + 1]
+
+
+@pytest.mark.parametrize("from_end", [11, 23], ids=["a digit of the CRC", "a key"])
+def test_damage_of_a_property_is_told_where_the_record_has_a_crc(tmp_path: Path, from_end: int) -> None:
+    """As with a body: the unit stays, readers leave the message out and say why."""
+    placed = committed_store(tmp_path, property_crc=True)
+    damage(tmp_path, placed[BAD], len(placed[BAD].data) - from_end)
+    build_committed(tmp_path)
+    assert [(entry["physical_offset"], entry["reason"]) for entry in read_ledger(indexer(tmp_path))] == [
+        (placed[BAD].physical_offset, "PROPERTY_CRC")
+    ]
+    with serve_query(tmp_path, index_slots=16, index_entries=64) as client:
+        page = client.get("/v1/topics/orders/queues/0/messages?offset=0").json()
+        assert [message["queue_offset"] for message in page["messages"]] == [i for i in range(COUNT) if i != BAD]
+        assert [(skip["queue_offset"], skip["reason"]) for skip in page["skipped"]] == [(BAD, "PROPERTY_CRC")]
+        assert client.get(f"/v1/messages/at/{placed[BAD].physical_offset}").status_code == 500
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 4])
+def test_a_property_that_is_no_number_is_told_whichever_shard_owns_the_record(tmp_path: Path, shards: int) -> None:
+    """The owner alone reads properties, so the owner tells."""
+    wrong = {"INNER_NUM": "x", "INNER_BASE": "1"}
+    records = [{"topic": b"T"}, {"topic": b"T", "properties": properties(wrong)}, {"topic": b"U"}]
+    placed = write_log(tmp_path / "commitlog", 8192, records)
+    end = placed[-1].physical_offset + len(placed[-1].data)
+    plan = make_plan(PipelineSettings(store_root=tmp_path, once=True, shards=shards, **SETTINGS), limit=end)
+    build(plan)
+    told = [(entry["physical_offset"], entry["reason"]) for entry in read_ledger(plan.paths.indexer)]
+    assert told == [(placed[1].physical_offset, "NUMBER")]
 
 
 def test_a_queue_offset_that_cannot_be_is_damage(tmp_path: Path) -> None:

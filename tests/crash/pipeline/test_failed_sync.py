@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import prepare
 from tests.crash.pipeline.test_every_write import SETTINGS, make_store
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files
+from tests.unit.store.recording_storage import KilledHere
 from tidemark.errors import FlushFailedError
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
@@ -58,3 +60,40 @@ def test_after_a_failed_sync_no_task_runs_and_the_next_start_builds_it_all_again
     assert queue_files(root) == queue_files(clean)
     assert index_contents(root) == index_contents(clean)
     assert not plan.failed_flag.exists()
+
+
+class KilledAtSync(DiskStorage):
+    """The builder is killed when it first wants to sync: everything is written, published, and in no sync."""
+
+    def fdatasync(self, descriptor: int) -> None:
+        if "/consumequeue/" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise KilledHere
+        super().fdatasync(descriptor)
+
+
+class TellingStorage(DiskStorage):
+    """Tells which files were synced."""
+
+    def __init__(self) -> None:
+        self.synced: set[str] = set()
+
+    def fdatasync(self, descriptor: int) -> None:
+        self.synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        super().fdatasync(descriptor)
+
+
+def test_what_a_killed_builder_wrote_is_synced_before_it_counts_as_durable(tmp_path: Path) -> None:
+    """The next one has nothing to write; the durable mark it moves speaks of files that it did not touch."""
+    root = make_store(tmp_path / "store")
+    plan = plan_of(root, **{**SETTINGS, "shards": 1})
+    plan.paths.indexer.mkdir(parents=True)
+    prepare(plan, DiskStorage())
+    with pytest.raises(KilledHere):
+        run_epoch(plan, shard=0, follower=0, storage=KilledAtSync())
+    marks = Marks.open_read_only(plan.paths.marks)
+    assert marks.durable(0) < marks.visible(0) == plan.limit
+    storage = TellingStorage()
+    run_epoch(plan, shard=0, follower=0, storage=storage)
+    assert marks.durable(0) == plan.limit
+    assert storage.synced >= {str(path) for path in (root / "consumequeue").rglob("*") if path.is_file()}
+    marks.close()

@@ -21,7 +21,7 @@ _ASKING = ("tidemark.store.terms", "tidemark.store.marks", "tidemark.read.waterm
 @contextmanager
 def booted(boot_id: str) -> Iterator[None]:
     """The machine has been up as *boot_id* since before."""
-    patches: list[Any] = [mock.patch(f"{module}.machine_boot_id", lambda: boot_id) for module in _ASKING]
+    patches: list[Any] = [mock.patch(f"{module}.machine_boot_id", return_value=boot_id) for module in _ASKING]
     patches.append(mock.patch("services.writer.append.time", SimpleNamespace(time_ns=lambda: _NOW_NS)))
     for patch in patches:
         patch.start()

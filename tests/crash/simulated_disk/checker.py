@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from services.indexer.query.groups import read_table
 from services.writer.config import WriterSettings
 from services.writer.store import open_store, release_store
 from tests.pipeline_runs import build, queue_files
 from tidemark.errors import StoreError
 from tidemark.index.ledger import read_ledger
+from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 from tidemark.store.tombstones import load_tombstones
@@ -33,7 +33,7 @@ AFTERWARDS = 1000  # numbers of the batches that the checker sends itself
 
 
 class Checker:
-    """Checks the store at *root* again and again. lossy: an unsynced end may be lost (async mode, after a power cut)."""
+    """Checks the store at *root*, again and again. lossy: an unsynced end may be lost (async mode, power cut)."""
 
     def __init__(self, root: Path, scratch: Path, **settings: Any) -> None:
         self.root = root
@@ -153,11 +153,11 @@ class Checker:
         topics = load_topics(self.paths.topics)
         assert promises.created <= topics.keys(), "a topic that was created is gone"
         assert not promises.deleted & topics.keys(), "a topic that was deleted is back"
-        table = read_table(self.paths.consumer_offsets)
+        table = load_consumer_offsets(self.paths.consumer_offsets)
         for (group, topic, queue_id), values in promises.offsets.items():
             assert table.get(f"{topic}@{group}", {}).get(queue_id, -1) in values, "a consumer's offset"
 
-    # -- what is built on it --------------------------------------------------------------------------------------------
+    # -- what is built on it ------------------------------------------------------------------------------------------
 
     def _check_indexed(self, messages: list[Message]) -> None:
         """Everything committed is visible, and what was built step by step is what a rebuild builds."""
@@ -198,7 +198,7 @@ class Checker:
             self._rebuilt[key] = {path: data for path, data in files.items() if path.split("/")[1] in living}
         return self._rebuilt[key]
 
-    # -- life goes on ---------------------------------------------------------------------------------------------------
+    # -- life goes on -------------------------------------------------------------------------------------------------
 
     def _go_on(self, messages: list[Message], promises: Promises) -> None:
         """Repeats of what was not answered, and a new batch for each topic: each once, at the next number."""
@@ -241,8 +241,8 @@ def _as_seen(messages: Iterable[Message]) -> list[Seen]:
 
 def _check_whole(sent: Sent, parts: list[Message]) -> None:
     """All messages of the batch, once, back to back, with the bytes that were sent."""
-    assert [part.index for part in parts] == list(range(sent.count)), f"batch {sent.number} is not whole"
-    assert [part.body for part in parts] == [sent.body(i) for i in range(sent.count)]
+    assert [part.part for part in parts] == list(range(sent.messages)), f"batch {sent.number} is not whole"
+    assert [part.body for part in parts] == [sent.body(i) for i in range(sent.messages)]
     assert {(part.topic, part.queue_id) for part in parts} == {(sent.topic, 0)}
     first = parts[0].queue_offset
-    assert [part.queue_offset for part in parts] == list(range(first, first + sent.count))
+    assert [part.queue_offset for part in parts] == list(range(first, first + sent.messages))

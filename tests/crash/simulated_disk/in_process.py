@@ -7,8 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import grpc
-
 from services.writer.config import WriterSettings
 from services.writer.server import WriterServer
 from services.writer.store import close_store, open_store, release_store

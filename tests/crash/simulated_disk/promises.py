@@ -24,7 +24,7 @@ class Sent(NamedTuple):
 
     number: int
     topic: str
-    count: int = 1
+    messages: int = 1
     body_size: int = 40
     inner: bool = False
 
@@ -35,7 +35,7 @@ class Sent(NamedTuple):
         """The append, the same when it is repeated."""
         own = [
             {"UNIQ_KEY": f"u{self.number}-{i}", "KEYS": f"k{self.number} every", "note": "n" * (i % 3)}
-            for i in range(self.count)
+            for i in range(self.messages)
         ]
         wire = wire_batch(
             *((self.body(i), properties({k: v for k, v in p.items() if v}), 7) for i, p in enumerate(own))

@@ -42,7 +42,6 @@ class Readers:
         """All messages of the key."""
         return _seen(find_by_key(self._store, self._index, self.watermark, KeyQuery(topic, key, limit=_ALL)).parts)
 
-
     def close(self) -> None:
         """Unmap; the rest goes by itself."""
         self._store.watermarks.close()

@@ -15,7 +15,7 @@ class Message(NamedTuple):
     """One message of the log. number, index: which one of which batch, as its body says."""
 
     number: int
-    index: int
+    part: int
     topic: str
     queue_id: int
     queue_offset: int

@@ -43,7 +43,7 @@ class Session:
     def _open(self) -> InProcessWriter:
         return InProcessWriter(self._recorder.root, self._storage, **self._settings)
 
-    # -- steps ----------------------------------------------------------------------------------------------------------
+    # -- steps --------------------------------------------------------------------------------------------------------
 
     def append(self, *, count: int = 1, body_size: int = 40, topic: str = SIMPLE, batches: int = 1) -> None:
         """Batches sent at the same time."""

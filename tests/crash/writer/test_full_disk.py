@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import grpc
 import pytest
 
 from tests.builders import wire_batch
+from tests.crash.small_disk import fill, small_disk
 from tests.integration.writer.harness import Refusal, stored_records
 from tidemark.v1 import commit_log_pb2 as pb
 
@@ -21,17 +21,10 @@ pytestmark = pytest.mark.crash
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """12 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", folder], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("no tmpfs can be mounted here")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with small_disk(tmp_path / "disk", "12m") as disk:
+        yield disk
 
 
 def append(writer: WriterProcess, number: int, size: int) -> pb.AppendBatchResponse | Refusal:
@@ -45,16 +38,9 @@ def append(writer: WriterProcess, number: int, size: int) -> pb.AppendBatchRespo
     return answer
 
 
-def fill(path: Path) -> None:
-    """Take what is left of a disk."""
-    with path.open("wb", buffering=0) as rest, contextlib.suppress(OSError):
-        while True:
-            rest.write(bytes(4096))
-
-
-def test_full_disk_is_told_and_overcome(small_disk: Path) -> None:
+def test_full_disk_is_told_and_overcome(disk: Path) -> None:
     """Refused with DISK_FULL while there is no space, taken when it is back; nothing refused is stored."""
-    writer = WriterProcess(small_disk / "store").wait_until_started()
+    writer = WriterProcess(disk / "store").wait_until_started()
     acknowledged: list[int] = []
     refused: list[Refusal] = []
     for number in range(60):
@@ -66,23 +52,23 @@ def test_full_disk_is_told_and_overcome(small_disk: Path) -> None:
             assert outcome.queue_offset == 2 * (len(acknowledged) - 1)
     assert refused
     assert {(refusal.code.name, refusal.reason) for refusal in refused} == {("RESOURCE_EXHAUSTED", "DISK_FULL")}
-    subprocess.run(["mount", "-o", "remount,size=24m", small_disk], check=True)
+    subprocess.run(["mount", "-o", "remount,size=24m", disk], check=True)
     assert not isinstance(append(writer, 60, 400_000), Refusal)
     assert writer.terminate() == 0
-    stored = [int(record.body.partition(b":")[0]) for record in stored_records(small_disk / "store")[::2]]
+    stored = [int(record.body.partition(b":")[0]) for record in stored_records(disk / "store")[::2]]
     assert stored == [*acknowledged, 60]
 
 
-def test_stop_on_a_full_disk_is_in_order(small_disk: Path) -> None:
+def test_stop_on_a_full_disk_is_in_order(disk: Path) -> None:
     """What cannot be saved is found in the log at the next start."""
-    writer = WriterProcess(small_disk / "store").wait_until_started()
+    writer = WriterProcess(disk / "store").wait_until_started()
     while not isinstance(append(writer, 0, 100_000), Refusal):
         pass
-    fill(small_disk / "rest")
+    fill(disk / "rest")
     assert writer.terminate() == 0
-    count = len(stored_records(small_disk / "store"))
-    subprocess.run(["mount", "-o", "remount,size=24m", small_disk], check=True)
-    writer = WriterProcess(small_disk / "store").wait_until_started()
+    count = len(stored_records(disk / "store"))
+    subprocess.run(["mount", "-o", "remount,size=24m", disk], check=True)
+    writer = WriterProcess(disk / "store").wait_until_started()
     answer = append(writer, 1, 10)
     assert not isinstance(answer, Refusal)
     assert answer.queue_offset == count

@@ -176,7 +176,7 @@ def row(tmp_path: Path) -> Iterator[Row]:
 
 
 def test_the_log_reaches_as_far_as_the_row_of_whole_batches(row: Row) -> None:
-    """Up to the first that is not as it was told; over the roll into the next file; and no further than what was told."""
+    """Up to the first that is not as it was told; over a roll; and no further than what was told."""
     first, second, third = row.stretch(0, 100), row.stretch(100, 300), row.stretch(4096, 4200)
     assert row.end() == 0
     assert row.end(first, second) == 300

@@ -194,4 +194,4 @@ def test_a_task_that_cannot_go_on_ends_the_process(stack: LocalStack) -> None:
     send(stack, 4, topic="payments")
     pipeline = stack.services[PIPELINE]
     assert pipeline.wait(60) == 1
-    assert any("should be SimpleCQ, but is BatchCQ" in line for line in pipeline.last_lines())
+    assert any("should be BatchCQ, but is SimpleCQ" in line for line in pipeline.last_lines())

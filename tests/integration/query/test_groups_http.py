@@ -25,7 +25,7 @@ def test_an_offset_is_kept_with_its_lag(built: BuiltStore, client: httpx.Client)
     assert answer.status_code == 200
     assert answer.json() == {
         "store": "tidemark-0", "group": "billing", "topic": "orders", "queue_id": 0, "offset": 7, "min_offset": 0,
-        "max_offset": 10, "lag": 3,
+        "max_offset": 10, "below_min": 0, "lag": 3,
     }  # fmt: skip
     assert client.get(OFFSET).json() == answer.json()
     stored = json.loads((built.root / "config" / "consumerOffset.json").read_bytes())

@@ -57,6 +57,15 @@ P = properties
 CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
     # name, topic, code, reason, request
     ("empty topic", "", INVALID, "TOPIC_ILLEGAL", {"packed": ONE}),
+    ("packed with the store's CRC", "s", INVALID, "PROPERTIES_ILLEGAL", packed((b"x", P({"__CRC32#": "1"}), 0))),
+    ("message with the store's CRC", "s", INVALID, "PROPERTIES_ILLEGAL", messages(properties={"__CRC32#": "1"})),
+    (
+        "wrapper with the store's CRC",
+        "b",
+        INVALID,
+        "PROPERTIES_ILLEGAL",
+        {"packed": ONE, "properties": {"__CRC32#": "1"}},
+    ),
     ("topic with a slash", "a/b", INVALID, "TOPIC_ILLEGAL", {"packed": ONE}),
     ("topic with dots", "..", INVALID, "TOPIC_ILLEGAL", {"packed": ONE}),
     ("topic with a line end", "s\n", INVALID, "TOPIC_ILLEGAL", {"packed": ONE}),

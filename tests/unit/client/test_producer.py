@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 import time
 
 import pytest
@@ -136,6 +137,25 @@ def test_a_writer_that_comes_back_gets_what_it_missed(writer: FakeWriter, produc
     assert not future.done()
     writer.start()
     assert future.result().queue_offset == 1
+
+
+def test_what_a_stopping_writer_refuses_keeps_its_place(writer: FakeWriter, producer: Producer) -> None:
+    """Refused as by a writer that shuts down, then its stream ends: the next writer gets it before later sends."""
+    refused = threading.Event()
+
+    def refuse(entry: Entry) -> Result:
+        refused.set()
+        error = refusal("STORE_CLOSED", retry_after_ms=300)
+        return Result(correlation_id=entry.correlation_id, error=error)
+
+    writer.on_entry = refuse
+    first = producer.send_async("t", b"first", queue_id=0)
+    assert refused.wait(5)
+    writer.stop()
+    writer.on_entry = lambda _: None
+    second = producer.send_async("t", b"second", queue_id=0)
+    writer.start()
+    assert [first.result().queue_offset, second.result().queue_offset] == [0, 1]
 
 
 def test_a_send_that_never_left_says_that_nothing_was_sent() -> None:

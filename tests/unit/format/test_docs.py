@@ -10,9 +10,10 @@ import numpy as np
 import orjson
 import pytest
 
+from services.indexer.pipeline.config import PipelineSettings
 from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from tests import builders
-from tidemark.format import batch_consume_queue, consume_queue, index_file, record, wire_batch
+from tidemark.format import batch_consume_queue, consume_queue, consume_queue_ext, index_file, record, wire_batch
 from tidemark.format.dispatch_request import Fault
 from tidemark.format.record import Magic, SysFlag
 from tidemark.index import build
@@ -48,6 +49,7 @@ def layout_of(dtype: np.dtype[Any]) -> list[tuple[int, str, str]]:
     [
         (2, 0, record.HEAD),
         (4, 0, consume_queue.UNIT),
+        (4, 1, consume_queue_ext.UNIT),
         (5, 0, batch_consume_queue.UNIT),
         (6, 0, index_file.HEADER),
         (6, 1, index_file.ENTRY),
@@ -135,9 +137,10 @@ def test_ledger_has_the_keys_told(tmp_path: Path) -> None:
 
 
 def test_reasons_of_the_ledger_are_all_told() -> None:
-    """Every fault of a walk, the missing file, and what the builders find odd."""
+    """Every fault of a walk, the missing file, misfits of light queues, and what the builders find odd."""
     odd = set(re.findall(r"[A-Z]+_[A-Z]+", build.Oddity.__doc__ or ""))
-    assert {reason for reason, _ in tables(9)[2]} == {fault.name for fault in Fault if fault} | {"FILE_MISSING"} | odd
+    other = {"FILE_MISSING", "MULTI_DISPATCH"}
+    assert {reason for reason, _ in tables(9)[2]} == {fault.name for fault in Fault if fault} | other | odd
 
 
 def test_sizes_are_the_defaults() -> None:
@@ -148,5 +151,6 @@ def test_sizes_are_the_defaults() -> None:
         index_file.DEFAULT_ENTRIES,
         300_000 * consume_queue.UNIT_SIZE,
         300_000 * batch_consume_queue.UNIT_SIZE,
+        PipelineSettings().consume_queue_ext_file_size_bytes,
     ):
         assert f"{number:,}" in DOCS

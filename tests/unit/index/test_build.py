@@ -57,6 +57,21 @@ def test_a_first_file_that_a_killed_builder_left_empty_is_begun_again(tmp_path: 
     assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13)).ljust(200, b"\0")}
 
 
+@pytest.mark.parametrize("first", [-1, -(1 << 62), (1 << 63) - 1, 1 << 59])
+def test_a_queue_does_not_begin_at_an_offset_that_no_file_can_hold(tmp_path: Path, first: int) -> None:
+    """A flipped high bit in a queue's first record must not make a file that nobody can load."""
+    oddities = simple(tmp_path).build(requests((0, first), (100, 1), (200, 2)))
+    assert content(tmp_path)["0"][:60] == BLANK + unit(100, 1) + unit(200, 2)
+    assert [(odd.reason, odd.queue_offset) for odd in oddities] == [("QUEUE_OFFSET", first)]
+
+
+def test_a_run_that_comes_from_below_zero_is_built_from_zero_on(tmp_path: Path) -> None:
+    """Dense numbers over the edge of what can be."""
+    oddities = simple(tmp_path).build(requests((0, -2), (100, -1), (200, 0), (300, 1)))
+    assert content(tmp_path)["0"][:60] == unit(200, 0) + unit(300, 1) + bytes(20)
+    assert [odd.reason for odd in oddities] == ["QUEUE_OFFSET"]
+
+
 def test_a_hole_gets_pre_blank_units_and_is_told(tmp_path: Path) -> None:
     """Records 1 and 2 are damaged: their units are blank, numbering holds."""
     builder = simple(tmp_path)

@@ -177,3 +177,21 @@ def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
     )
     first_entry = np.frombuffer(second, index_file.ENTRY, count=1, offset=index_file.entry_at(SLOTS, 1))[0]
     assert first_entry["time_difference"] == 0  # key 40 belongs to record 19, as key 39 that ended the first file
+
+
+def test_files_of_expired_records_go_but_never_the_newest(tmp_path: Path) -> None:
+    """By the place of a file's last record; keys of records that are there are found as before."""
+    buffer, rows, places = walk(100)
+    index = open_index(tmp_path)
+    index.append(buffer, rows)
+    ends = [index_file.decode_header(path.read_bytes()[:40]).end_physical_offset for path in index_files(tmp_path)]
+    assert index.expire(ends[1]) == 1
+    assert index.expire(ends[1]) == 0
+    assert index.expire(ends[1] + 1) == 1
+    assert look_up(tmp_path, "only99") == [places[99]]
+    assert look_up(tmp_path, "only0") == []
+    assert index.expire(1 << 62) == 3
+    assert len(index_files(tmp_path)) == 1
+    more, more_rows, more_places = walk(1, first=500)
+    index.append(more, more_rows)
+    assert look_up(tmp_path, "only500") == more_places

@@ -135,3 +135,32 @@ def test_a_log_that_begins_above_zero_is_read_from_its_first_file(tmp_path: Path
     """Expired files are no damage."""
     placed = write_log(tmp_path, FILE_SIZE, ({"queue_offset": i} for i in range(5)), first_offset=3 * FILE_SIZE)
     assert walk_all(tmp_path, floor=0)[0] == [record.physical_offset for record in placed]
+
+
+def test_a_walk_goes_on_at_the_minimum_when_files_expire_under_it(tmp_path: Path) -> None:
+    """No damage is told, no file is missed, and a part says that the stretch is done."""
+    placed = make_log(tmp_path)
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 2
+    walk = LogWalk(MappedFileQueue(tmp_path, FILE_SIZE), 0, Checker(), chunk_size_bytes=512)
+    limit = end_of(placed)
+    parts = walk.parts(limit=limit, floor=limit)
+    next(parts)
+    for path in files[:2]:
+        path.unlink()
+    walk.close()
+    expired = next(parts)
+    assert (len(expired.requests), expired.damages, expired.end_offset) == (0, [], 2 * FILE_SIZE)
+    seen: list[int] = []
+    for part in parts:
+        seen += part.requests["physical_offset"].tolist()
+        assert part.damages == []
+    assert seen == [record.physical_offset for record in placed if record.physical_offset >= 2 * FILE_SIZE]
+
+
+def test_a_log_without_a_record_behind_its_minimum_is_walked_to_it(tmp_path: Path) -> None:
+    """Who follows comes to the committed offset, also where nothing is left below it."""
+    (tmp_path / f"{2 * FILE_SIZE:020d}").write_bytes(bytes(FILE_SIZE))
+    walk = LogWalk(MappedFileQueue(tmp_path, FILE_SIZE), 0, Checker())
+    ends = [part.end_offset for part in walk.parts(limit=2 * FILE_SIZE, floor=2 * FILE_SIZE)]
+    assert (ends, walk.position) == ([2 * FILE_SIZE], 2 * FILE_SIZE)

@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.builders import Placed, write_log
 from tests.pipeline_runs import build, plan_of, queue_files
+from tidemark.errors import TopicNotFoundError
+from tidemark.read.store_reader import StoreReader
 from tidemark.store.storage import DiskStorage
 from tidemark.store.tombstones import Tombstone, save_tombstones
 
@@ -66,3 +70,18 @@ def test_records_of_a_deleted_topic_are_not_built(tmp_path: Path) -> None:
     delete_topic(tmp_path, placed[-1].physical_offset + len(placed[-1].data))
     build(plan_of(tmp_path, **SETTINGS))
     assert queue_files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
+def test_queue_files_of_a_deleted_topic_go(tmp_path: Path, queue_type: str) -> None:
+    """As in a rebuild: they would be a topic that is there for readers, and of a wrong type for a broker."""
+    placed = make_log(tmp_path, BEFORE)
+    set_type(tmp_path, queue_type)
+    build(plan_of(tmp_path, **SETTINGS))
+    assert queue_files(tmp_path)
+    delete_topic(tmp_path, placed[-1].physical_offset + len(placed[-1].data))
+    build(plan_of(tmp_path, **SETTINGS))
+    assert queue_files(tmp_path) == {}
+    assert StoreReader(tmp_path).topics() == {}
+    with pytest.raises(TopicNotFoundError):
+        StoreReader(tmp_path).topic("orders")

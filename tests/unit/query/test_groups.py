@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets, read_table
+from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
 from tidemark.errors import DiskFullError, StoreLockedError
+from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 
@@ -44,7 +45,7 @@ def test_puts_that_meet_share_a_write(tmp_path: Path) -> None:
 
     asyncio.run(put_all())
     assert storage.created <= 10
-    assert len(read_table(StorePaths(tmp_path).consumer_offsets)) == 100
+    assert len(load_consumer_offsets(StorePaths(tmp_path).consumer_offsets)) == 100
     offsets.close()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import STORE_HOST, record_bytes
 from tests.built_store import BuiltStore
-from tidemark.errors import CorruptMessageError, MessageNotFoundError, MessageNotYetVisibleError
+from tidemark.errors import CorruptMessageError, MessageNotFoundError, MessageNotYetVisibleError, OffsetTooSmallError
 from tidemark.format.message_id import decode_offset_message_id
 from tidemark.read.body import BodyEncoding
 from tidemark.read.lookup import message_at, message_of_id
@@ -70,14 +70,15 @@ def test_a_damaged_record_is_told(built: BuiltStore) -> None:
     assert caught.value.facts["reason_of_damage"] == "BODY_CRC"
 
 
-def test_a_deleted_record_is_not_found(built: BuiltStore) -> None:
-    """Its log file is gone."""
+def test_a_deleted_record_is_below_the_logs_minimum(built: BuiltStore) -> None:
+    """Its log file is gone, and where the log begins is told."""
     while built.end < built.log_file_size:
         built.append("orders", bytes(9000))
     built.publish()
     (built.root / "commitlog" / f"{0:020d}").unlink()
-    with pytest.raises(MessageNotFoundError):
+    with pytest.raises(OffsetTooSmallError) as caught:
         bodies_at(StoreReader(built.root), 0)
+    assert caught.value.facts["min_physical_offset"] == built.log_file_size
 
 
 def test_an_id_names_its_store(built: BuiltStore) -> None:

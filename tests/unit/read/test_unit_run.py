@@ -115,3 +115,17 @@ def test_a_queue_without_live_records_keeps_its_maximum(built: BuiltStore) -> No
     assert visible(reader, at(built.end)) == (3, 3)
     built.append("orders")
     assert visible(reader, at(built.end)) == (3, 4)
+
+
+@pytest.mark.parametrize("topic", ["orders", "batches"])
+def test_the_minimum_is_found_behind_a_gap_in_the_queues_files(built: BuiltStore, topic: str) -> None:
+    """A lost file in the middle hides no unit of the others."""
+    body = bytes(3000)
+    written = [built.append(topic, body) for _ in range(200)]
+    folder = built.root / ("consumequeue" if topic == "orders" else "batchconsumequeue") / topic / "0"
+    sorted(folder.iterdir())[1].unlink()  # units 50 to 99
+    for path in sorted((built.root / "commitlog").iterdir())[:-1]:
+        path.unlink()
+        log_min = int(path.name) + built.log_file_size
+        first = next(i for i, one in enumerate(written) if one.physical_offset >= log_min)
+        assert visible(StoreReader(built.root), at(built.end), topic) == (100 if 50 <= first < 100 else first, 200)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.built_store import BuiltStore
 from tidemark.errors import CorruptStoreError
-from tidemark.read.watermark import Watermark, WatermarkReader
+from tidemark.read.file_run import FileRun
+from tidemark.read.watermark import AttachedWatermarkReader, Watermark, WatermarkReader
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
@@ -105,3 +107,22 @@ def test_something_else_in_the_place_of_marks_is_told(paths: StorePaths) -> None
     paths.marks.write_bytes(bytes(10))
     with pytest.raises(CorruptStoreError):
         WatermarkReader(paths)
+
+
+def test_of_an_attached_store_the_log_tells_what_is_committed(tmp_path: Path) -> None:
+    """What the follower has seen, and the record behind the watermark that it has not; never a broker's checkpoint."""
+    broker = BuiltStore(tmp_path / "store", marked=False)
+    broker.topic("T")
+    seen = broker.append("T")
+    paths = StorePaths(broker.root, state=tmp_path / "state")
+    write_confirm(paths, 1 << 40)
+    write_terms(paths, f"1 0 {machine_boot_id()}")
+    marks = marks_of(paths, broker.end, term=1)
+    reader = AttachedWatermarkReader(paths, FileRun(paths.commit_log))
+    assert reader.read()[1::2] == (seen.size, seen.size)
+    broker.append("T", unit=False)
+    second = broker.end
+    broker.append("T", unit=False)
+    assert reader.read()[1::2] == (seen.size, second)
+    marks.intend(0, broker.end)
+    assert reader.read()[1::2] == (seen.size, broker.end)

@@ -185,3 +185,60 @@ def test_size_on_disk_is_that_of_the_files_there(tmp_path: Path) -> None:
     assert size_on_disk(tmp_path) is None
     put(tmp_path, 64, size=100)
     assert size_on_disk(tmp_path) == 100
+
+
+def test_a_file_deleted_under_a_reader_is_read_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its descriptor's number must not be another file's by the time the reader uses it."""
+    put(tmp_path, 0, b"first")
+    put(tmp_path, 64, b"second")
+    files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
+    files.read(0, 1)
+    pread, others = os.pread, []
+
+    def late_pread(descriptor: int, length: int, at: int) -> bytes:
+        monkeypatch.undo()
+        files.delete_file(0)
+        others.append(os.open(tmp_path / file_name(64), os.O_RDONLY))  # takes the lowest number that is free
+        return pread(descriptor, length, at)
+
+    monkeypatch.setattr(os, "pread", late_pread)
+    assert files.read(0, 5) == b"first"
+    assert files.read(0, 5) == b""
+    assert (files.starts, files.covers(0)) == ([64], False)
+    os.close(others[0])
+    files.close()
+
+
+def test_a_file_deleted_while_it_is_opened_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would let go of it: its place on the disk would not come back."""
+    put(tmp_path, 0, b"first")
+    put(tmp_path, 64, b"second")
+    storage = DiskStorage()
+    files = MappedFileQueue(tmp_path, SIZE, storage)
+    before = set(os.listdir("/proc/self/fd"))
+
+    def late_open(path: Path) -> int:
+        descriptor = os.open(path, os.O_RDWR)
+        files.delete_file(0)
+        return descriptor
+
+    monkeypatch.setattr(storage, "open", late_open)
+    files.read(0, 5)
+    assert not files.covers(0)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_cannot_be_deleted_stays_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader must find what is there."""
+    put(tmp_path, 0, b"first")
+    storage = DiskStorage()
+    files = MappedFileQueue(tmp_path, SIZE, storage)
+
+    def refuse(path: Path) -> None:
+        raise OSError(5, "told to")
+
+    monkeypatch.setattr(storage, "unlink", refuse)
+    with pytest.raises(OSError, match="told to"):
+        files.delete_file(0)
+    assert (files.starts, files.read(0, 5)) == ([0], b"first")
+    files.close()

@@ -27,8 +27,9 @@ ELEMENT_OVERHEAD = 22
     KEYS_AT,
     KEYS_LENGTH,
     FIRST_PROPERTIES_LENGTH,
-) = range(13)
-N_FACTS = 13
+    CRC_AT,
+) = range(14)
+N_FACTS = 14
 
 
 @compiled
@@ -37,12 +38,14 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
 
     COUNT elements; FAULT_AT byte of the first malformed element; PARTS_SIZE: sum of body and properties bytes;
     MAX_ELEMENT_PARTS: the greatest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
-    body, with a delay or timer property, with INNER_NUM (-1: none); UNIQUE_KEY, KEYS, FIRST_PROPERTIES: of element 0.
+    body, with a delay or timer property, with INNER_NUM, CRC_AT: with __CRC32# (-1: none); UNIQUE_KEY, KEYS,
+    FIRST_PROPERTIES: of element 0.
     """
     facts[:] = 0
     facts[EMPTY_BODY_AT] = -1
     facts[DELAY_AT] = -1
     facts[INNER_AT] = -1
+    facts[CRC_AT] = -1
     at = 0
     end = wire.size
     count = 0
@@ -76,6 +79,8 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
             facts[DELAY_AT] = count
         if (found[names.INNER_NUM, 1] > 0 or found[names.MULTI_DISPATCH, 1] > 0) and facts[INNER_AT] < 0:
             facts[INNER_AT] = count
+        if found[names.PROPERTY_CRC, 1] > 0 and facts[CRC_AT] < 0:
+            facts[CRC_AT] = count
         facts[PARTS_SIZE] += body_length + properties_length
         facts[MAX_ELEMENT_PARTS] = max(facts[MAX_ELEMENT_PARTS], body_length + properties_length)
         count += 1

@@ -15,10 +15,10 @@ from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
 from tidemark.format.kernels.properties import _name_of as name_of
 from tidemark.format.kernels.properties import scan_properties
 from tidemark.format.kernels.walk import _OK as OK
-from tidemark.format.kernels.walk import CRC_OFF, walk
+from tidemark.format.kernels.walk import CRC_OFF, crc_fault, walk
 from tidemark.format.kernels.walk import _measure as measure
 
-_LENGTH, _BODY_CRC = int(Fault.LENGTH), int(Fault.BODY_CRC)
+_LENGTH = int(Fault.LENGTH)
 OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
 _INNER_BATCH = 0xC0
 _BORN_V6, _STORE_V6 = 0x10, 0x20
@@ -42,7 +42,7 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
     places       where record i starts in *buffer*; sizes: what its unit says
     topic        uint8; empty: any topic and queue
     with_fields  fill all fields, as a walk does; else only physical_offset, message_size, queue_id and fault
-    rows         DISPATCH_REQUEST, zeros, one a record; with a fault other than BODY_CRC only those few are filled
+    rows         DISPATCH_REQUEST, zeros, one a record; with a fault other than a wrong CRC only those few are filled
     """
     for i in range(places.size):
         at = places[i]
@@ -51,7 +51,9 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
         row = rows[i]
         row.physical_offset = physical_offsets[i]
         row.message_size = sizes[i]
-        outcome, fault, total, body_at, body_length, topic_at, topic_length, _ = measure(buffer, at, end, base, -1)
+        outcome, fault, total, body_at, body_length, topic_at, topic_length, properties_length = measure(
+            buffer, at, end, base, -1
+        )
         if outcome != OK:
             row.fault = fault if fault != 0 else _LENGTH
             continue
@@ -63,12 +65,11 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
             row.fault = OTHER_QUEUE
             continue
         if with_fields:
-            n, _, _, fault, _ = walk(buffer, at, end, base, -1, CRC_OFF, 0, 1, rows[i : i + 1], found, scratch)
+            n, _, _, fault, _ = walk(buffer, at, end, base, -1, CRC_OFF, 0, 1, False, rows[i : i + 1], found, scratch)
             if n == 0:
                 row.fault = fault
                 continue
-        if body_length > 0 and masked_crc32(buffer, body_at, body_length) != get_i4(buffer, at + 8):
-            row.fault = _BODY_CRC
+        row.fault = crc_fault(buffer, at, total, body_at, body_length, properties_length)
 
 
 @compiled

@@ -11,8 +11,8 @@ from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_u4
 
 # Rows of the table that `scan_properties` fills: where each value stands.
-TAGS, KEYS, UNIQ_KEY, INNER_NUM, INNER_BASE, DELAY, TIMER, MULTI_DISPATCH = range(8)
-N_NAMES = 8
+TAGS, KEYS, UNIQ_KEY, INNER_NUM, INNER_BASE, DELAY, TIMER, MULTI_DISPATCH, MULTI_OFFSETS, PROPERTY_CRC = range(10)
+N_NAMES = 10
 
 
 def _word(text: str) -> np.uint32:
@@ -23,6 +23,8 @@ _TAGS, _KEYS, _UNIQ, _KEY = _word("TAGS"), _word("KEYS"), _word("UNIQ"), _word("
 _INNE, _R_NU, _R_BA = _word("INNE"), _word("R_NU"), _word("R_BA")
 _DELA, _TIME, _R_DE, _LAY_, _LIVE = _word("DELA"), _word("TIME"), _word("R_DE"), _word("LAY_"), _word("LIVE")
 _R_MU, _LTI_, _DISP, _ATCH = _word("R_MU"), _word("LTI_"), _word("DISP"), _word("ATCH")
+_QUEU, _E_OF, _FSET = _word("QUEU"), _word("E_OF"), _word("FSET")
+___CR, _C32 = _word("__CR"), _word("C32#")
 
 
 @compiled
@@ -50,6 +52,8 @@ def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
     if length < 8:
         return -1
     second = get_u4(buffer, at + 4)
+    if word == ___CR:
+        return PROPERTY_CRC if length == 8 and second == _C32 else -1
     if word == _UNIQ:
         return UNIQ_KEY if length == 8 and second == _KEY else -1
     if word == _INNE:
@@ -60,6 +64,9 @@ def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
         if length == 20 and second == _R_MU and get_u4(buffer, at + 8) == _LTI_:
             if get_u4(buffer, at + 12) == _DISP and get_u4(buffer, at + 16) == _ATCH:
                 return MULTI_DISPATCH
+        if length == 24 and second == _R_MU and get_u4(buffer, at + 8) == _LTI_ and get_u4(buffer, at + 12) == _QUEU:
+            if get_u4(buffer, at + 16) == _E_OF and get_u4(buffer, at + 20) == _FSET:
+                return MULTI_OFFSETS
         return -1
     if word == _TIME and second == _R_DE and length >= 14:
         third = get_u4(buffer, at + 8)

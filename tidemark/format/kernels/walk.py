@@ -14,13 +14,16 @@ from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8, parse_decimal, put_i4
 from tidemark.format.kernels.properties import scan_properties
 from tidemark.format.kernels.text import text_hash
+from tidemark.format.properties import PROPERTY_CRC, PROPERTY_CRC_DIGITS, PROPERTY_CRC_SIZE
 from tidemark.format.record import MIN_RECORD_SIZE, Magic
 from tidemark.format.tags import DELAY_LEVELS_MS, SCHEDULE_TOPIC
 
 _V1, _V2, _BLANK = int(Magic.V1), int(Magic.V2), int(Magic.BLANK)
 _END, _PARTIAL, _BLANK_FOUND, _BAD, _FULL = (int(outcome) for outcome in Outcome)
-_NONE, _MAGIC, _LENGTH, _POSITION, _BODY_CRC, _NUMBER = (int(fault) for fault in Fault)
+_NONE, _MAGIC, _LENGTH, _POSITION, _BODY_CRC, _NUMBER, _PROPERTY_CRC = (int(fault) for fault in Fault)
 _MIN = MIN_RECORD_SIZE
+_CRC_HEAD = np.frombuffer(f"{PROPERTY_CRC}\x01".encode(), np.uint8)
+_CRC_SIZE, _CRC_DIGITS = PROPERTY_CRC_SIZE, PROPERTY_CRC_DIGITS
 _SCHEDULE = np.frombuffer(SCHEDULE_TOPIC.encode(), np.uint8)
 _DELAYS = np.array(DELAY_LEVELS_MS, np.int64)
 _I2_MAX, _I4_MAX, _I8_MAX = (1 << 15) - 1, (1 << 31) - 1, (1 << 63) - 1
@@ -141,12 +144,40 @@ def _is_body_right(buffer, at, body_at, body_length):  # type: ignore[no-untyped
 
 
 @compiled
-def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, found, scratch):  # type: ignore[no-untyped-def]
+def _has_property_crc(buffer, end, properties_length):  # type: ignore[no-untyped-def]
+    """Whether the properties that end at *end* end in a whole record's CRC (spec 2.7)."""
+    if properties_length < _CRC_SIZE or buffer[end - 1] != 2:
+        return False
+    for i in range(_CRC_HEAD.size):
+        if buffer[end - _CRC_SIZE + i] != _CRC_HEAD[i]:
+            return False
+    return True
+
+
+@compiled
+def crc_fault(buffer, at, total, body_at, body_length, properties_length):  # type: ignore[no-untyped-def]
+    """What the CRCs of the record at *at* say: the body's, and the whole record's where it carries one."""
+    if not _is_body_right(buffer, at, body_at, body_length):
+        return _BODY_CRC
+    end = at + total
+    if not _has_property_crc(buffer, end, properties_length):
+        return _NONE
+    left = masked_crc32(buffer, at, total - _CRC_SIZE)
+    for i in range(end - 1 - _CRC_DIGITS, end - 1):  # the least significant digit comes first
+        if buffer[i] != 48 + left % 10:
+            return _PROPERTY_CRC
+        left //= 10
+    return _NONE
+
+
+@compiled
+def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, rows, found, scratch):  # type: ignore[no-untyped-def]
     """Check records of buffer[start:end] one after the other until something else comes.
 
     base      physical offset of buffer[0]; file_end: where the segment ends in the buffer's count, -1 unknown
-    crc_mode  CRC_OFF, CRC_STOPS (a wrong body is BAD), CRC_MARKS (it gets a row with a fault)
-    shard     rows only for queues of this shard; their bodies alone are verified. shards = 1: all
+    crc_mode  CRC_OFF, CRC_STOPS (a wrong CRC is BAD), CRC_MARKS (it gets a row with a fault)
+    shard     rows only for queues of this shard; they alone are verified. shards = 1: all
+    light     rows also for other shards' records that name light queues, with owned = 0
     rows      DISPATCH_REQUEST to fill
     returns   (rows filled, position where it stopped, outcome, fault, records seen)
     """
@@ -162,18 +193,21 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, foun
         if n == rows.size:
             return n, at, _FULL, _NONE, seen
         queue_id = get_i4(buffer, at + 12)
-        if shards > 1 and owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch) != shard:
+        properties_at = topic_at + topic_length + 2
+        owned = shards == 1 or owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch) == shard
+        if owned or light:
+            scan_properties(buffer, properties_at, properties_at + properties_length, found)
+        if not owned and not (light and found[names.MULTI_DISPATCH, 1] > 0):
             at += total
             seen += 1
             continue
         row = rows[n]
+        row.owned = 1 if owned else 0
         row.fault = _NONE
-        if crc_mode != CRC_OFF and not _is_body_right(buffer, at, body_at, body_length):
-            if crc_mode == CRC_STOPS:
-                return n, at, _BAD, _BODY_CRC, seen
-            row.fault = _BODY_CRC
-        properties_at = topic_at + topic_length + 2
-        scan_properties(buffer, properties_at, properties_at + properties_length, found)
+        if crc_mode != CRC_OFF:
+            row.fault = crc_fault(buffer, at, total, body_at, body_length, properties_length)
+            if crc_mode == CRC_STOPS and row.fault != _NONE:
+                return n, at, _BAD, row.fault, seen
         row.physical_offset = base + at
         row.message_size = total
         row.queue_id = queue_id
@@ -190,7 +224,11 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, foun
         row.tags_at, row.tags_length = found[names.TAGS, 0], found[names.TAGS, 1]
         row.keys_at, row.keys_length = found[names.KEYS, 0], found[names.KEYS, 1]
         row.unique_key_at, row.unique_key_length = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
-        row.multi_dispatch_length = found[names.MULTI_DISPATCH, 1]
+        row.multi_dispatch_at, row.multi_dispatch_length = (
+            found[names.MULTI_DISPATCH, 0],
+            found[names.MULTI_DISPATCH, 1],
+        )
+        row.multi_offsets_at, row.multi_offsets_length = found[names.MULTI_OFFSETS, 0], found[names.MULTI_OFFSETS, 1]
         if not _read_numbers(buffer, row, found):
             return n, at, _BAD, _NUMBER, seen
         n += 1
@@ -202,7 +240,7 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, rows, foun
 def find_next(buffer, start, end, base, file_end):  # type: ignore[no-untyped-def]
     """Position of the first whole and right record, or of the file's blank record, in buffer[start:end]; -1 if none.
 
-    Whole and right: magic, position, lengths and CRC. Bytes that only begin to look like one at the buffer's end count
+    Whole and right: magic, position, lengths and CRCs. Bytes that only begin to look like one at the buffer's end count
     as none: read more and ask again.
     """
     for at in range(start, end - 7):
@@ -211,9 +249,9 @@ def find_next(buffer, start, end, base, file_end):  # type: ignore[no-untyped-de
                 continue
         elif buffer[at + 4] != 0xDA:
             continue
-        outcome, _, _, body_at, body_length, _, _, _ = _measure(buffer, at, end, base, file_end)
+        outcome, _, total, body_at, body_length, _, _, properties_length = _measure(buffer, at, end, base, file_end)
         if outcome == _BLANK_FOUND:
             return at
-        if outcome == _OK and _is_body_right(buffer, at, body_at, body_length):
+        if outcome == _OK and crc_fault(buffer, at, total, body_at, body_length, properties_length) == _NONE:
             return at
     return -1

@@ -1,4 +1,4 @@
-"""How far the queue files number their queues: asked only when a store is adopted, or when damage hides numbers."""
+"""How far the queue files number their queues: asked where the log alone does not tell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.paths import StorePaths
 
-from .batch import QueueKey
+QueueKey = tuple[str, int]  # topic, queue id
 
 
 def queue_ends(paths: StorePaths, *, below: int) -> Iterator[tuple[QueueKey, int]]:
@@ -27,7 +27,7 @@ def _queues(root: Path) -> Iterator[tuple[QueueKey, MappedFileQueue]]:
     for folder in sorted(root.glob("*/*")):
         size = size_on_disk(folder) if folder.is_dir() and folder.name.isdigit() else None
         if size is not None:
-            yield QueueKey(folder.parent.name, int(folder.name)), MappedFileQueue(folder, size)
+            yield (folder.parent.name, int(folder.name)), MappedFileQueue(folder, size)
 
 
 def _batch_end(files: MappedFileQueue, below: int) -> int:

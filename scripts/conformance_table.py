@@ -1,0 +1,151 @@
+"""Writes docs/conformance.md: which test shows each behaviour that RocketMQ's own tests assert. `make docs`.
+
+The behaviours are tests/conformance/peer/behaviours.toml; a test says by its name which of them it shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "conformance.md"
+TESTS = ROOT / "tests" / "conformance"
+PEER = TESTS / "peer"
+BEHAVIOURS = PEER / "behaviours.toml"
+_TOKEN = re.compile(r"([a-z]+)[0-9]+")
+_INTRODUCTION = (
+    "What the tests of Apache RocketMQ assert (apache/rocketmq at 8fc57f14, 5.3.4-SNAPSHOT), identifier by identifier: "
+    "which test of ours\nshows it, or why it does not apply. Tests are named by identifiers: "
+    "`pytest tests/conformance/peer -k bcq9`. Written by `make docs`; a test keeps it true."
+)
+_FIELDS = {"behaviour", "not_applicable", "note", "missing"}
+
+
+class Behaviour(NamedTuple):
+    """One identifier. A test, or one of not_applicable and missing, must be there."""
+
+    identifier: str
+    section: str  # the peer's test class
+    behaviour: str
+    not_applicable: str = ""
+    note: str = ""
+    missing: str = ""
+
+
+class NamedTest(NamedTuple):
+    """A test, ``path::name`` below the repository, and the identifiers in its name, in capitals."""
+
+    place: str
+    identifiers: list[str]
+
+
+def load_behaviours(text: str) -> list[Behaviour]:
+    """All of them, in the file's order; ValueError for a field that is none."""
+    found = []
+    for section, entries in tomllib.loads(text).items():
+        for identifier, entry in entries.items():
+            fields = {"behaviour": entry} if isinstance(entry, str) else entry
+            if fields.keys() - _FIELDS:
+                raise ValueError(f"{identifier} has fields that are none: {sorted(fields.keys() - _FIELDS)}")
+            found.append(Behaviour(identifier, section, **fields))
+    return found
+
+
+def identifiers_in(name: str, prefixes: set[str]) -> list[str]:
+    """Identifiers right behind ``test_``: ``test_bpm1_bpm3_found`` → BPM1, BPM3. *prefixes*: bpm, ac, ..."""
+    found = []
+    for token in name.removeprefix("test_").split("_"):
+        match = _TOKEN.fullmatch(token)
+        if match is None or match[1] not in prefixes:
+            break
+        found.append(token.upper())
+    return found
+
+
+def find_tests(prefixes: set[str]) -> list[NamedTest]:
+    """Every test of tests/conformance/peer, and those of its neighbours that carry identifiers."""
+    found = []
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                identifiers = identifiers_in(node.name, prefixes)
+                if identifiers or path.parent == PEER:
+                    found.append(NamedTest(f"{path.relative_to(ROOT).as_posix()}::{node.name}", identifiers))
+    return found
+
+
+def faults_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> list[str]:
+    """What does not fit together, a line each; none is how it should be."""
+    known = {one.identifier for one in behaviours}
+    shown = {identifier for test in tests for identifier in test.identifiers}
+    faults = [f"{test.place} carries no identifier" for test in tests if not test.identifiers]
+    faults += [
+        f"{test.place} carries an unknown identifier, {identifier}"
+        for test in tests
+        for identifier in test.identifiers
+        if identifier not in known
+    ]
+    for one in behaviours:
+        if one.identifier in shown and (one.not_applicable or one.missing):
+            faults.append(f"{one.identifier} has a test, and a reason why there is none")
+        elif one.identifier not in shown and not (one.not_applicable or one.missing):
+            faults.append(f"{one.identifier} has neither a test nor a reason")
+    return faults
+
+
+def page_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> str:
+    """The whole page, Markdown."""
+    shown = sum(not (one.not_applicable or one.missing) for one in behaviours)
+    absent = sum(bool(one.not_applicable) for one in behaviours)
+    named = sum(bool(test.identifiers) for test in tests)
+    missing = len(behaviours) - shown - absent
+    counts = f"{len(behaviours)} behaviours: {shown} shown by {named} tests, {absent} do not apply, {missing} missing."
+    lines = ["# Conformance", "", _INTRODUCTION, "", counts]
+    section = ""
+    for one in behaviours:
+        if one.section != section:
+            section = one.section
+            lines += ["", f"## {section}", "", "| | behaviour | shown by |", "|---|---|---|"]
+        lines.append(f"| {one.identifier} | {_behaviour(one)} | {_shown_by(one, tests)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _behaviour(one: Behaviour) -> str:
+    return f"{one.behaviour}. *Here: {one.note}.*" if one.note else one.behaviour
+
+
+def _shown_by(one: Behaviour, tests: list[NamedTest]) -> str:
+    if one.not_applicable:
+        return f"does not apply: {one.not_applicable}"
+    if one.missing:
+        return f"**missing**: {one.missing}"
+    places = [test.place for test in tests if one.identifier in test.identifiers]
+    return "<br>".join(f"`{place.removeprefix('tests/conformance/')}`" for place in places)
+
+
+def current_page() -> tuple[str, list[str], list[Behaviour]]:
+    """The page as it should be, what does not fit together, and what is missing."""
+    behaviours = load_behaviours(BEHAVIOURS.read_text())
+    prefixes = {re.sub(r"[0-9]+$", "", one.identifier).lower() for one in behaviours}
+    tests = find_tests(prefixes)
+    return page_of(behaviours, tests), faults_of(behaviours, tests), [one for one in behaviours if one.missing]
+
+
+def main() -> int:
+    """Write the page; tell what is missing and what does not fit. Exit status 1 when something does not fit."""
+    page, faults, missing = current_page()
+    PAGE.write_text(page)
+    for one in missing:
+        print(f"missing: {one.identifier}, {one.behaviour} ({one.missing})")
+    for fault in faults:
+        print(f"wrong: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Writes the table of known failures into docs/guarantees.md: `make docs`; a test compares them.
+
+Each test_kf<number>_… of tests/crash/known_failures says in its docstring what went wrong elsewhere and, behind
+"; here", what holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "guarantees.md"
+TESTS = ROOT / "tests" / "crash" / "known_failures"
+HEADING = "## Known failures\n"
+_NAME = re.compile(r"test_kf([0-9]{2})_")
+_THREAD = re.compile(r"\b((?:alibaba/)?rocketmq)#([0-9]+)")
+_INTRODUCTION = "What went wrong in logs that people trusted, and the test that shows that it does not here."
+
+
+class KnownFailure(NamedTuple):
+    """One test. number: of the failure; several tests may share one, the first tells it."""
+
+    number: int
+    elsewhere: str
+    here: str
+    place: str
+
+
+def known_failures() -> list[KnownFailure]:
+    """All of them, by number; ValueError for a docstring that does not say both."""
+    found = []
+    for path in sorted(TESTS.glob("test_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            match = _NAME.match(node.name) if isinstance(node, ast.FunctionDef) else None
+            if match is None or not isinstance(node, ast.FunctionDef):
+                continue
+            text = " ".join((ast.get_docstring(node) or "").split()).removesuffix(".")
+            elsewhere, separator, here = text.partition("; here ")
+            if not separator:
+                raise ValueError(f"{node.name} does not say what holds here")
+            place = f"{path.relative_to(ROOT).as_posix()}::{node.name}"
+            found.append(KnownFailure(int(match[1]), elsewhere, here, place))
+    return sorted(found, key=lambda failure: failure.number)
+
+
+def table() -> str:
+    """A row a failure. Markdown."""
+    lines = ["| | elsewhere | here | test |", "|---|---|---|---|"]
+    failures = known_failures()
+    for number in sorted({failure.number for failure in failures}):
+        same = [failure for failure in failures if failure.number == number]
+        tests = "<br>".join(f"`{failure.place}`" for failure in same)
+        lines.append(f"| {number} | {_linked(same[0].elsewhere)} | {same[0].here} | {tests} |")
+    return "\n".join(lines) + "\n"
+
+
+def _linked(text: str) -> str:
+    def link(match: re.Match[str]) -> str:
+        repository = match[1] if "/" in match[1] else f"apache/{match[1]}"
+        return f"[{match[0]}](https://github.com/{repository}/issues/{match[2]})"
+
+    return _THREAD.sub(link, text)
+
+
+def with_table(page: str) -> str:
+    """The page with what stands between this heading and the next replaced."""
+    head, heading, rest = page.partition(HEADING)
+    _, following, tail = rest.partition("\n## ")
+    return f"{head}{heading}\n{_INTRODUCTION}\n\n{table()}{following}{tail}"
+
+
+if __name__ == "__main__":
+    sys.exit(0 if PAGE.write_text(with_table(PAGE.read_text())) else 1)

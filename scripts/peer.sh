@@ -1,0 +1,14 @@
+#!/bin/sh
+# A real broker, for `make conformance`, needs a JDK and Maven. Installs Debian's when it may; the suite skips without.
+set -eu
+
+has_all() {
+    command -v javac >/dev/null && command -v mvn >/dev/null
+}
+
+has_all && exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jdk-headless maven || :
+    has_all && exit 0
+fi
+echo "no javac or no mvn: the rounds with a real broker will be skipped (Debian: sudo apt-get install openjdk-17-jdk-headless maven)" >&2

@@ -1,0 +1,50 @@
+"""Settings of the follower of an attached store: environment (prefix TIDEMARK_) or command line, read at the door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS
+from tidemark.store.paths import StorePaths, require_outside
+
+
+class AttachSettings(BaseSettings):
+    """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TIDEMARK_",
+        frozen=True,
+        cli_prog_name="python -m services.indexer attach",
+        cli_kebab_case=True,
+        cli_implicit_flags=True,
+    )
+
+    store_root: Path = Field(Path("data"), description="the store's directory")
+    state_root: Path = Field(
+        description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
+    )
+    attach_poll_ms: int = Field(10, ge=1, le=10_000, description="the longest pause between two looks at a quiet log")
+    attach_index: bool = Field(True, description="index the keys that the broker of an attached store does not index")
+    index_slots: int | None = Field(None, ge=1, description="slots of an own index file of an attached store")
+    index_entries: int | None = Field(None, ge=1, description="entries of such a file; unset: four times the slots")
+    log_level: str = Field("info", description="debug, info, warning or error")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        require_outside(self.state_root, self.store_root)
+        return self
+
+    @property
+    def paths(self) -> StorePaths:
+        """Where what lies."""
+        return StorePaths(self.store_root.absolute(), state=self.state_root.absolute())
+
+    @property
+    def index_size(self) -> tuple[int, int]:
+        """(slots, entries) of an own index file."""
+        slots = self.index_slots or DEFAULT_SLOTS
+        return slots, self.index_entries or slots * (DEFAULT_ENTRIES // DEFAULT_SLOTS)

@@ -1,0 +1,80 @@
+"""The peer's DefaultMQProducerTest and MessageBatchTest, as far as a producer of one writer has them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.peer.message_store import MessageStore
+from tidemark.client import AsyncProducer, Message, Producer
+from tidemark.client.send_result import SendResult
+from tidemark.errors import (
+    BatchDelayError,
+    BatchEmptyError,
+    BatchRetryTopicError,
+    DeadlineExceededError,
+    TopicNotFoundError,
+    WriterUnreachableError,
+)
+from tidemark.format.message_id import decode_offset_message_id
+
+pytestmark = pytest.mark.conformance
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MessageStore]:
+    """A topic `t` of one queue; no topic comes by itself."""
+    with MessageStore(tmp_path, auto_create_topics=False) as running:
+        running.create_topic("t")
+        yield running
+
+
+def test_pr1_what_cannot_be_sent_says_why(store: MessageStore) -> None:
+    """An empty body, a writer that is not there, a topic that has no route."""
+    with Producer(store.writer.address) as producer:
+        with pytest.raises(BatchEmptyError, match="without a body"):
+            producer.send("t", b"")
+        with pytest.raises(TopicNotFoundError, match="nowhere"):
+            producer.send("nowhere", b"x")
+    with (
+        Producer("127.0.0.1:1", timeout_s=1) as producer,
+        pytest.raises((WriterUnreachableError, DeadlineExceededError)),
+    ):
+        producer.send("t", b"x")
+
+
+def test_pr2_every_way_of_sending_tells_id_and_offset(store: MessageStore) -> None:
+    """One, one without waiting, a batch, a batch without waiting, and from a coroutine."""
+
+    async def send() -> SendResult:
+        async with AsyncProducer(store.writer.address) as producer:
+            return await producer.send("t", b"x")
+
+    with Producer(store.writer.address) as producer:
+        results = [
+            producer.send("t", b"x"),
+            producer.send_async("t", b"x").result(30),
+            producer.send_batch("t", [Message(b"x"), Message(b"y")]),
+            producer.send_batch_async("t", [Message(b"x"), Message(b"y")]).result(30),
+        ]
+    results.append(asyncio.run(send()))
+    assert [result.queue_offset for result in results] == [0, 1, 2, 4, 6]
+    for result in results:
+        ids = [decode_offset_message_id(one) for one in result.offset_message_ids]
+        assert {str(one.store_host) for one in ids} == {"192.168.7.65:10911"}
+        assert [one.physical_offset for one in ids] == result.physical_offsets.tolist()
+        assert len(ids) == result.count
+
+
+def test_mb1_batches_of_delayed_messages_and_to_retry_topics_are_refused(store: MessageStore) -> None:
+    """Two messages of one topic are a batch. Another topic is not possible: a batch names one."""
+    store.create_topic("%RETRY%g")
+    with Producer(store.writer.address) as producer:
+        assert producer.send_batch("t", [Message(b"x"), Message(b"y")]).count == 2
+        with pytest.raises(BatchDelayError):
+            producer.send_batch("t", [Message(b"x"), Message(b"y", properties={"DELAY": "3"})])
+        with pytest.raises(BatchRetryTopicError):
+            producer.send_batch("%RETRY%g", [Message(b"x"), Message(b"y")])

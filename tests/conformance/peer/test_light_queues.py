@@ -1,0 +1,109 @@
+"""ConsumeQueueTest with light queues (spec 3.7): what a record asks for, what it gets, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import properties, row_of_records, write_log
+from tests.pipeline_runs import build, plan_of
+from tidemark.format.check import Checker, Crc
+from tidemark.index.ledger import read_ledger
+from tidemark.index.light_queues import LightRuns, light_runs
+from tidemark.read.store_reader import StoreReader
+
+SIZES: dict[str, Any] = {"index_slots": 10, "consume_queue_file_size_bytes": 400}
+
+
+def asking(names: str, offsets: str | None, **fields: Any) -> dict[str, Any]:
+    """A record that names light queues."""
+    given_offsets = {} if offsets is None else {"INNER_MULTI_QUEUE_OFFSET": offsets}
+    return {"properties": properties({"TAGS": "A", "INNER_MULTI_DISPATCH": names, **given_offsets}), **fields}
+
+
+def runs_of(*records: dict[str, Any], batch_topics: tuple[str, ...] = ()) -> tuple[dict[str, list[int]], int]:
+    """(queue offsets by light queue, misfits) of these records."""
+    buffer = np.frombuffer(row_of_records(records), np.uint8)
+    requests = Checker(crc=Crc.MARKS).check(buffer, base_offset=0).requests
+    found: LightRuns = light_runs(buffer, requests, is_batch=lambda topic: topic in batch_topics)
+    assert all(run.queue_id == 0 for run in found.runs)
+    return {run.topic: run.requests["queue_offset"].tolist() for run in found.runs}, len(found.misfits)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_cq2_queues_are_there_beside_the_main_one(tmp_path: Path, shards: int) -> None:
+    """Ten messages for two light queues: both have ten units, whose records are the main queue's."""
+    records = [asking("%LMQ%123,%LMQ%456", f"{n},{n}", topic=b"T", queue_offset=n) for n in range(10)]
+    write_log(tmp_path / "commitlog", 65_536, records)
+    build(plan_of(tmp_path, shards=shards, enable_multi_dispatch=True, **SIZES))
+    reader = StoreReader(tmp_path)
+    for name in ("T", "%LMQ%123", "%LMQ%456"):
+        assert reader.bounds(reader.queue(name, 0), reader.watermark())[:2] == (0, 10)
+    main = (tmp_path / "consumequeue" / "T" / "0" / f"{0:020d}").read_bytes()
+    assert (tmp_path / "consumequeue" / "%LMQ%123" / "0" / f"{0:020d}").read_bytes() == main
+
+
+def test_cq2_offsets_are_those_the_record_says() -> None:
+    """By queue, in the order of the log; a record may name any number of them."""
+    found = runs_of(asking("%LMQ%a", "4"), {}, asking("%LMQ%b,%LMQ%a", "0,5"), asking("%LMQ%a,", "6,"))
+    assert found == ({"%LMQ%a": [4, 5, 6], "%LMQ%b": [0]}, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "offsets"),
+    [("%LMQ%a,%LMQ%b", "1"), ("%LMQ%a", "1,2"), ("%LMQ%a", "x"), ("%LMQ%a", "-1"), ("Other", "1"), (",%LMQ%a", ",1")],
+)
+def test_cq2_names_and_offsets_that_do_not_fit_are_told_and_get_nothing(
+    tmp_path: Path, names: str, offsets: str
+) -> None:
+    """Another count, no number, a name without the prefix: the record keeps its own unit, the ledger names it."""
+    assert runs_of(asking(names, offsets)) == ({}, 1)
+    write_log(tmp_path / "commitlog", 65_536, [asking(names, offsets, topic=b"T"), {"topic": b"T", "queue_offset": 1}])
+    plan = plan_of(tmp_path, shards=3, enable_multi_dispatch=True, **SIZES)
+    build(plan)
+    assert [entry["reason"] for entry in read_ledger(plan.paths.indexer)] == ["MULTI_DISPATCH"]
+    reader = StoreReader(tmp_path)
+    assert reader.bounds(reader.queue("T", 0), reader.watermark()).max_offset == 2
+    assert list(reader.topics()) == ["T"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        asking("%LMQ%a", None),
+        asking("%LMQ%a", " "),
+        asking(" ", "1"),
+        asking("%LMQ%a/b", "1"),
+        asking("%LMQ%a", "1", topic=b"%RETRY%g"),
+        asking("%LMQ%a", "1", topic=b"rmq_sys_x"),
+        asking("%LMQ%a", "1", topic=b"SCHEDULE_TOPIC_XXXX"),
+        asking("%LMQ%a", "1", topic=b"Batch"),
+        asking("%LMQ%a", "1", sys_flag=0x4),
+        asking("%LMQ%a", "1", sys_flag=0xC),
+    ],
+)
+def test_cq2_records_that_are_not_dispatched_get_nothing_more(record: dict[str, Any]) -> None:
+    """No offsets, a name with a slash, system topics, BatchCQ, half messages: nothing, and nothing to tell."""
+    assert runs_of(record, batch_topics=("Batch",)) == ({}, 0)
+
+
+def test_cq2_a_record_whose_properties_are_damaged_names_nothing() -> None:
+    """Its own CRC says so: a garbled name must not become a queue."""
+    data = bytearray(row_of_records([asking("%LMQ%a", "1", property_crc=True)]))
+    at = data.index(b"%LMQ%a")
+    data[at + 5] ^= 1
+    buffer = np.frombuffer(bytes(data), np.uint8)
+    requests = Checker(crc=Crc.MARKS).check(buffer, base_offset=0).requests
+    assert light_runs(buffer, requests, is_batch=lambda _: False).runs == []
+
+
+@given(names=st.text("%LMQa,/ ", max_size=12), offsets=st.text("0123,x- ", max_size=8))
+def test_cq2_any_text_is_dispatched_or_a_misfit(names: str, offsets: str) -> None:
+    """Nothing is raised, and no queue is named without its prefix or with a slash."""
+    found, _ = runs_of(asking(names, offsets))
+    assert all(name.startswith("%LMQ%") and "/" not in name for name in found)

@@ -1,0 +1,263 @@
+"""Failures that trusted logs had between log and queues: each is one test, named by its number. See test_log.py."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.epoch import run_epoch
+from services.indexer.pipeline.plan import EpochPlan, make_plan
+from services.indexer.pipeline.prepare import prepare
+from tests.builders import Placed, properties, write_log
+from tests.conformance.peer.message_store import FOUND, MessageStore, rows_of
+from tests.crash.pipeline.test_every_write import SETTINGS as STORE_SETTINGS
+from tests.crash.pipeline.test_every_write import DyingStorage, Killed, make_store
+from tests.crash.pipeline.test_failed_sync import FailingSync, lose_everything
+from tests.crash.writer.test_power_cut import lose, reboot
+from tests.integration.pipeline.test_pipeline_process import events, run_once
+from tests.integration.writer.faulty_storage import FaultyStorage
+from tests.pipeline_runs import build, index_contents, plan_of, queue_files
+from tidemark.errors import FlushFailedError, StoreContradictionError
+from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.read.store_reader import StoreReader
+from tidemark.store.flushed import Flushed
+from tidemark.store.mapped_file_queue import file_name
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+from tidemark.store.topics import TopicConfig, save_topics
+
+pytestmark = pytest.mark.crash
+
+INDEX: dict[str, Any] = {"index_slots": 16, "index_entries": 30}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kf05_two_kills_in_a_row_leave_what_a_rebuild_makes(tmp_path: Path, seed: int) -> None:
+    """After one or two abnormal stops queues held entries of records that were gone, or missed one (rocketmq#467,
+    rocketmq#495); here a pipeline killed twice at any of its writes ends with the bytes of a rebuild."""
+    dice = random.Random(seed)
+    clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
+    build(plan_of(clean, **STORE_SETTINGS))
+    for _ in range(2):
+        with pytest.raises(Killed):
+            build(plan_of(root, **STORE_SETTINGS), DyingStorage(dice.randrange(1, 40), torn=dice.random() < 0.5))
+    build(plan_of(root, **STORE_SETTINGS))
+    assert queue_files(root) == queue_files(clean)
+    assert index_contents(root) == index_contents(clean)
+
+
+def numbered_log(root: Path, count: int = 40) -> list[Placed]:
+    """One queue over several files of 4 KiB, two keys a record."""
+    fields = (
+        {"body": b"%d" % i, "queue_offset": i, "properties": properties({"KEYS": f"a{i} b"})} for i in range(count)
+    )
+    return write_log(root / "commitlog", 4096, fields)
+
+
+def test_kf06_a_tail_before_a_roll_is_indexed_after_a_crash(tmp_path: Path) -> None:
+    """A crash just after a roll left the previous file's last records without queue entries (rocketmq#1434,
+    rocketmq#405); here indexing goes on from the mark, in whichever file it lies."""
+    settings = {**INDEX, "consume_queue_file_size_bytes": 200}
+    numbered_log(tmp_path / "clean")
+    build(plan_of(tmp_path / "clean", **settings))
+    places = [one.physical_offset for one in numbered_log(tmp_path / "0")]
+    roll = next(i for i, place in enumerate(places) if place >= 4096)
+    for number in range(roll - 3, roll + 2):
+        root = tmp_path / str(number)
+        numbered_log(root)
+        build(make_plan(PipelineSettings(store_root=root, once=True, **settings), limit=places[number]))
+        build(plan_of(root, **settings))
+        assert queue_files(root) == queue_files(tmp_path / "clean")
+        assert index_contents(root) == index_contents(tmp_path / "clean")
+
+
+def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
+    """The checkpoint was ahead of what was flushed, and a power cut left a gap in the queues (rocketmq#678); here a
+    durable mark moves after the sync of what it covers, and all above it is built again."""
+    clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
+    build(plan_of(clean, **STORE_SETTINGS))
+    plan = plan_of(root, **STORE_SETTINGS)
+    plan.paths.indexer.mkdir(parents=True)
+    prepare(plan, DiskStorage())
+    for shard in range(plan.tasks):
+        with pytest.raises(FlushFailedError):
+            run_epoch(plan, shard=shard, follower=0, storage=FailingSync())
+    marks = Marks.open_read_only(plan.paths.marks)
+    assert marks.greatest_durable() == 0
+    marks.close()
+    lose_everything(root)
+    build(plan_of(root, **STORE_SETTINGS))
+    assert queue_files(root) == queue_files(clean)
+    assert index_contents(root) == index_contents(clean)
+
+
+def test_kf08_a_watermark_above_the_recovered_log_is_taken_back(tmp_path: Path) -> None:
+    """Queues were built past what the log held after the loss of unflushed bytes (rocketmq#6609, rocketmq#6703); here a
+    new term takes watermark, queues and index back to the recovered end, and every answer carries the term."""
+    paths = StorePaths(tmp_path)
+    with MessageStore(tmp_path, flush_mode="async") as store:
+        answers = [store.put("t", (b"%d" % i, {"KEYS": f"k{i}"})) for i in range(10)]
+        store.dispatch()
+        assert store.bounds("t").max_offset == 10
+    kept, end = answers[7].physical_offset, answers[-1].end_physical_offset
+    lose(paths, kept, end)
+    reboot(paths)
+    flushed = Flushed.open_to_write(paths.flushed, DiskStorage(), flushed_offset=kept, commits_ahead=True)
+    flushed.close()
+    with MessageStore(tmp_path) as store:
+        watermark = StoreReader(tmp_path).watermark()
+        assert (watermark.term, watermark.physical_offset) == (2, kept)
+        assert store.bounds("t").max_offset == 7
+        store.put("t", (b"new", {"KEYS": "k7"}))
+        store.dispatch()
+        assert [row["body"] for row in rows_of(store.get_message("t", 6, 10))] == ["6", "new"]
+        assert [row["body"] for row in store.by_key("t", "k7")] == ["new"]
+        assert store.by_key("t", "k9") == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.spark
+def test_kf12_an_indexer_that_cannot_go_on_ends_its_process(tmp_path: Path) -> None:
+    """The dispatching thread died of an error and the index stopped in silence (rocketmq#7902); here the process ends
+    with exit status 1 and one event that says why."""
+    write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
+    (tmp_path / "batchconsumequeue" / "TopicTest" / "0").mkdir(parents=True)
+    done = run_once(tmp_path)
+    assert done.returncode == 1
+    assert "should be BatchCQ, but is SimpleCQ" in str(events(done.stderr)["pipeline_failed"]["message"])
+
+
+@contextmanager
+def following(plan: EpochPlan) -> Iterator[None]:
+    """The tasks of one long epoch, each in a thread."""
+    plan.paths.indexer.mkdir(parents=True)
+    prepare(plan, DiskStorage())
+    threads = [
+        threading.Thread(target=run_epoch, args=(plan,), kwargs={"shard": shard, "follower": 0})
+        for shard in range(plan.tasks)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        plan.stop_flag.touch()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+
+
+def test_kf13_one_message_and_then_silence_is_indexed(tmp_path: Path) -> None:
+    """Index entries were gathered in batches that no time limit flushed: the last ones never came (rocketmq#8698); here
+    a single message is in queue and key index although nothing follows it."""
+    with MessageStore(tmp_path) as store:
+        settings = PipelineSettings(store_root=tmp_path, epoch_ms=3_600_000, **store.sizes)
+        with following(make_plan(settings)):
+            store.put("t", (b"only", {"KEYS": "k"}))
+            deadline = time.monotonic() + 60
+            while StoreReader(tmp_path).watermark().physical_offset < store.max_physical_offset:
+                assert time.monotonic() < deadline, "it never became visible"
+                time.sleep(0.01)
+            assert [row["body"] for row in rows_of(store.get_message("t", 0, 1))] == ["only"]
+            assert [row["body"] for row in store.by_key("t", "k")] == ["only"]
+
+
+QUEUES = pytest.mark.parametrize(
+    ("folder", "unit_size"),
+    [("consumequeue", consume_queue.UNIT_SIZE), ("batchconsumequeue", batch_consume_queue.UNIT_SIZE)],
+)
+
+
+def queue_of_20(root: Path, folder: str) -> tuple[Path, dict[str, Any]]:
+    """20 records in two full queue files of ten units; the queue's folder, and the settings."""
+    queue_type = "BatchCQ" if folder == "batchconsumequeue" else "SimpleCQ"
+    topic = TopicConfig("TopicTest", 1, 1, attributes={"queue.type": queue_type})
+    save_topics(StorePaths(root).topics, {"TopicTest": topic}, DiskStorage(), counter=1)
+    numbered_log(root, 20)
+    settings = {**INDEX, "consume_queue_file_size_bytes": 200, "batch_consume_queue_file_size_bytes": 460}
+    build(plan_of(root, **settings))
+    return root / folder / "TopicTest" / "0", settings
+
+
+def max_offset(root: Path) -> int:
+    reader = StoreReader(root)
+    return reader.bounds(reader.queue("TopicTest", 0), reader.watermark()).max_offset
+
+
+@QUEUES
+@pytest.mark.parametrize("size", ["full", "zero bytes"])
+def test_kf14_an_empty_last_queue_file_stops_nothing(tmp_path: Path, folder: str, unit_size: int, size: str) -> None:
+    """An empty last queue file was an exception at every start (rocketmq#9728, rocketmq#10108); here one of zeros, or
+    without a byte, is as good as none, for readers and for the pipeline."""
+    queue, settings = queue_of_20(tmp_path, folder)
+    (queue / file_name(20 * unit_size)).write_bytes(bytes(10 * unit_size if size == "full" else 0))
+    assert max_offset(tmp_path) == 20
+    numbered_log(tmp_path, 25)
+    build(plan_of(tmp_path, **settings))
+    assert max_offset(tmp_path) == 25
+    numbered_log(tmp_path / "clean", 25)
+    save_topics(StorePaths(tmp_path / "clean").topics, StoreReader(tmp_path).topics(), DiskStorage(), counter=1)
+    build(plan_of(tmp_path / "clean", **settings))
+    assert queue_files(tmp_path) == queue_files(tmp_path / "clean")
+
+
+@QUEUES
+@pytest.mark.parametrize("cut", [1, 19, 45, 100])
+def test_kf14_a_short_queue_file_is_told_and_can_be_rebuilt(
+    tmp_path: Path, folder: str, unit_size: int, cut: int
+) -> None:
+    """A queue file of an odd size was an exception that named nothing; here its path and both sizes are told, and queue
+    folders that are deleted are rebuilt as they were."""
+    queue, settings = queue_of_20(tmp_path, folder)
+    before = queue_files(tmp_path)
+    last = queue / file_name(10 * unit_size)
+    last.write_bytes(last.read_bytes()[: 10 * unit_size - cut])
+    numbered_log(tmp_path, 25)
+    for attempt in (lambda: max_offset(tmp_path), lambda: build(plan_of(tmp_path, **settings))):
+        with pytest.raises(StoreContradictionError) as refused:
+            attempt()
+        assert refused.value.facts["path"] == str(last)
+    last.unlink()
+    (queue / file_name(0)).unlink()
+    for one in (queue, queue.parent, queue.parent.parent):
+        one.rmdir()
+    build(plan_of(tmp_path, **settings))
+    assert before.items() <= queue_files(tmp_path).items()
+    assert max_offset(tmp_path) == 25
+
+
+def test_kf22_the_indexer_reads_nothing_that_is_not_synced(tmp_path: Path) -> None:
+    """The dispatch read a place of the log that was not there yet (rocketmq#8394); here it reads below the committed
+    offset only, and in sync mode nothing is committed that is not synced."""
+    storage = FaultyStorage()
+    with MessageStore(tmp_path, storage=storage, sync_flush_timeout_ms=20) as store:
+        store.put("t", (b"synced", {}))
+        for number in range(5):
+            storage.fdatasync_gate.clear()
+            try:
+                store.put("t", (b"%d" % number, {}))
+                info = store.writer.info()
+                assert info.committed_offset <= info.flushed_offset < info.max_physical_offset
+                store.dispatch()
+                assert StoreReader(tmp_path).watermark().physical_offset == info.committed_offset
+                result = store.get_message("t", 0, 10)
+                assert (result.status, len(rows_of(result))) == (FOUND, 1 + number)
+            finally:
+                storage.fdatasync_gate.set()
+            wait_for_commit(store)
+
+
+def wait_for_commit(store: MessageStore) -> None:
+    deadline = time.monotonic() + 60
+    while (info := store.writer.info()).committed_offset < info.max_physical_offset:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

@@ -1,0 +1,193 @@
+"""Failures that trusted logs had with their log files and appends: each is one test, named by its number.
+
+A docstring says what went wrong elsewhere, and behind "; here" what holds: docs/guarantees.md is made of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from pathlib import Path
+
+import pytest
+
+from services.writer.recover import recover
+from services.writer.segments import Segments
+from tests.builders import BODY_OF_CRC_0, properties, record_bytes, wire_batch
+from tests.conformance.peer.message_store import FOUND, MessageStore, rows_of
+from tests.crash.writer.test_recovery import FILE_SIZE, confirm, content, make_log, patch, run
+from tests.crash.writer.test_torn_batch import recovered_end
+from tests.integration.writer.faulty_storage import FaultyStorage, full_for_records
+from tests.integration.writer.harness import RunningWriter, log_bytes, stored_records
+from tests.query_server import serve_query
+from tests.unit.store.recording_storage import KilledHere, RecordingStorage
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.paths import StorePaths
+
+pytestmark = pytest.mark.crash
+
+
+def test_kf01_a_stale_record_behind_the_end_is_none(tmp_path: Path) -> None:
+    """A record that a reused file still held passed magic and CRC and was recovered (rocketmq#10017); here a record
+    must lie where it says that it lies, else the log ends before it."""
+    log = make_log(tmp_path, 5)
+    patch(log.paths, log.end, record_bytes(topic=b"T", queue_id=1, queue_offset=2, physical_offset=log.end + FILE_SIZE))
+    recovered = run(log.paths)
+    assert (recovered.end, recovered.damages) == (log.end, [])
+    assert not any(content(log.paths)[log.end :])
+
+
+def test_kf02_a_crash_at_any_step_of_a_truncation_brings_nothing_back(tmp_path: Path) -> None:
+    """A truncation only moved pointers, and the tail it had cut was valid again after a crash (rocketmq#10666); here
+    what is cut is made zero and synced, whichever step of that is the last one."""
+    log = make_log(tmp_path, 60)
+    torn = log.places[10]
+    patch(log.paths, torn + 100, b"?")
+    before = {path: path.read_bytes() for path in log.paths.commit_log.iterdir()}
+    died = 0
+    for step in range(100):
+        for path, data in before.items():
+            path.write_bytes(data)
+        storage = RecordingStorage(die_before=step)
+        segments = Segments(MappedFileQueue(log.paths.commit_log, FILE_SIZE, storage))
+        try:
+            recover(log.paths, segments, rebuild_bytes=0)
+        except KilledHere:
+            died += 1
+        finally:
+            segments.log.close()
+        assert run(log.paths).end == torn
+        assert not any(content(log.paths)[torn:])
+        if died <= step:
+            break
+    assert died >= 3
+    assert "fdatasync" in storage.steps[storage.steps.index("pwrite") :], "what was zeroed is synced"
+
+
+def test_kf03_a_last_message_torn_at_any_byte_is_cut(tmp_path: Path) -> None:
+    """The CRC covers the body only, so torn properties were accepted and stopped the dispatch later (rocketmq#7437);
+    here the journal of batches covers every byte, and the torn message goes whole."""
+    wire = wire_batch((b"body", properties({"UNIQ_KEY": "k1", "TAGS": "tag", "name": "a value"}), 0))
+    with RunningWriter(tmp_path) as writer:
+        start = writer.append("t", wire).end_physical_offset
+        end = writer.append("t", wire).end_physical_offset
+    paths = StorePaths(tmp_path)
+    confirm(paths, start)
+    path = paths.commit_log / f"{0:020d}"
+    whole = path.read_bytes()
+    for torn in range(start, end):
+        path.write_bytes(whole[:torn] + bytes(len(whole) - torn))
+        assert recovered_end(paths) == start, torn
+        assert not any(path.read_bytes()[start:])
+    path.write_bytes(whole)
+    assert recovered_end(paths) == end
+
+
+def test_kf04_a_body_whose_crc_is_0_is_as_good_as_any(tmp_path: Path) -> None:
+    """A CRC of 0 was taken for none, and good messages were cut (rocketmq#9121); here 0 is a CRC like any other, in
+    recovery, in the pipeline and for readers."""
+    with MessageStore(tmp_path) as store:
+        end = store.put("t", (BODY_OF_CRC_0, {})).end_physical_offset
+    with MessageStore(tmp_path) as store:
+        assert store.max_physical_offset == end
+        store.dispatch()
+        result = store.get_message("t", 0, 1)
+        assert (result.status, rows_of(result)[0]["body_crc"]) == (FOUND, 0)
+
+
+def test_kf09_restarts_without_appends_change_no_byte(tmp_path: Path) -> None:
+    """A wrong start of the dispatch made each restart cut more of the log (rocketmq#6665); here a log is the same after
+    any number of restarts."""
+    with RunningWriter(tmp_path) as writer:
+        for number in range(50):
+            writer.append("t", wire_batch((b"%d" % number * 100, b"", 0)))
+    before = {start: data for start, data in log_bytes(tmp_path).items() if any(data)}
+    for _ in range(5):
+        with RunningWriter(tmp_path):
+            pass
+        assert {start: data for start, data in log_bytes(tmp_path).items() if any(data)} == before
+
+
+def test_kf10_a_refused_append_leaves_no_hole(tmp_path: Path) -> None:
+    """An append that failed used up a queue offset, and the queue had a hole (rocketmq#6570); here refused and failed
+    appends between good ones use up none."""
+    storage = FaultyStorage()
+    with MessageStore(tmp_path, storage=storage, max_message_size_bytes=10_000) as store:
+        assert store.put("t", (b"0", {})).queue_offset == 0
+        store.refused("t", (bytes(10_001), {}))
+        store.refused("t", (b"x", {}), sys_flag=0x4)
+        storage.fail_pwrite = full_for_records
+        store.refused("t", (b"x" * 500, {}))
+        storage.fail_pwrite = lambda data: None
+        assert store.put("t", (b"1", {})).queue_offset == 1
+        store.dispatch()
+        assert [row["body"] for row in rows_of(store.get_message("t", 0, 10))] == ["0", "1"]
+
+
+def test_kf11_appends_at_once_share_no_queue_offset(tmp_path: Path) -> None:
+    """Two messages got one queue offset, assigned outside of the lock (rocketmq#7689, rocketmq#2865); here eight
+    clients' batches of all sizes number each queue densely, each offset once."""
+    with RunningWriter(tmp_path, default_queues=2) as writer:
+
+        def send(client: int) -> None:
+            for number in range(40):
+                elements = [(b"%d-%d-%d" % (client, number, part), b"", 0) for part in range(number % 5 + 1)]
+                writer.append("t", wire_batch(*elements), queue_id=number % 2)
+
+        threads = [threading.Thread(target=send, args=(client,)) for client in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    records = stored_records(tmp_path)
+    assert len({record.body for record in records}) == len(records) == 8 * sum(n % 5 + 1 for n in range(40))
+    for queue_id in range(2):
+        offsets = [record.queue_offset for record in records if record.queue_id == queue_id]
+        assert offsets == list(range(len(offsets)))
+
+
+def test_kf17_a_queue_holds_only_what_its_readers_can_unwrap(tmp_path: Path) -> None:
+    """Batches reached topics whose clients could not unwrap them, and a batch could not be read by id (rocketmq#4563,
+    rocketmq#7764); here flags that do not fit the topic are refused, and an id gives every message of its batch."""
+    with MessageStore(tmp_path) as store:
+        store.create_topic("simple")
+        store.create_topic("batch", batch=True)
+        for flags in (0x40, 0x80, 0xC0):
+            assert store.refused("simple", (b"x", {}), sys_flag=flags).reason == "INNER_BATCH_ILLEGAL"
+        assert store.refused("simple", (b"x", {"INNER_NUM": "2"})).reason == "INNER_BATCH_ILLEGAL"
+        assert store.refused("batch", (b"x", {}), sys_flag=1).reason == "INNER_BATCH_ILLEGAL"
+        answer = store.put("batch", (b"a", {}), (b"b", {}))
+        message_id = (answer.store_host + answer.physical_offsets).hex().upper()
+        store.dispatch()
+        with serve_query(tmp_path, index_slots=100, index_entries=1000) as client:
+            found = client.get(f"/v1/messages/{message_id}?body_encoding=utf8").json()["messages"]
+        assert [(message["queue_offset"], message["body"]) for message in found] == [(0, "a"), (1, "b")]
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"), [(errno.ENOSPC, "DISK_FULL"), (errno.EROFS, "DISK_FAILED"), (errno.EIO, "DISK_FAILED")]
+)
+def test_kf18_a_disk_that_takes_no_write_is_an_error_and_no_crash(tmp_path: Path, number: int, reason: str) -> None:
+    """Writing through a mapping to a full or read-only disk killed the process (rocketmq#9693, rocketmq#8405); here
+    data files are written by pwrite, and the append that fails is refused while the writer lives on."""
+    storage = FaultyStorage()
+    with MessageStore(tmp_path, storage=storage) as store:
+        store.put("t", (b"0", {}))
+        storage.fail_pwrite = lambda data: OSError(number, "told to") if len(data) > 64 and any(data) else None
+        assert store.refused("t", (b"x" * 500, {})).reason == reason
+        storage.fail_pwrite = lambda data: None
+        assert store.put("t", (b"1", {})).queue_offset == 1
+        assert store.writer.failure is None
+
+
+def test_kf20_a_full_disk_is_forgotten_when_there_is_room(tmp_path: Path) -> None:
+    """The flag of a full disk was never cleared, and appends were refused for ever (alibaba/rocketmq#331); here each
+    append is tried anew, and passes once there is room."""
+    storage = FaultyStorage()
+    with MessageStore(tmp_path, storage=storage) as store:
+        store.put("t", (b"0", {}))
+        storage.fail_pwrite = full_for_records
+        for _ in range(3):
+            assert store.refused("t", (b"x" * 500, {})).reason == "DISK_FULL"
+        storage.fail_pwrite = lambda data: None
+        assert store.put("t", (b"1" * 500, {})).queue_offset == 1

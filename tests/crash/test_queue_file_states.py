@@ -1,0 +1,121 @@
+"""Every state that a crash, a full disk or a hand may leave a queue's files in: nobody fails to start for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.writer.config import WriterSettings
+from services.writer.store import open_store, release_store
+from tests.pipeline_runs import build, plan_of, queue_files
+from tests.query_server import serve_query
+from tests.unit.pipeline.test_expiry import LOG_FILE, expire_log, make_store
+from tidemark.errors import StoreContradictionError
+from tidemark.store.mapped_file_queue import file_name
+from tidemark.store.storage import DiskStorage
+
+pytestmark = pytest.mark.crash
+
+SETTINGS: dict[str, Any] = {
+    "consume_queue_file_size_bytes": 200,
+    "batch_consume_queue_file_size_bytes": 460,
+    "index_slots": 16,
+    "index_entries": 64,
+    "shards": 1,
+}
+QUEUES = {"consumequeue/orders/0": 200, "batchconsumequeue/batches/0": 460}
+
+
+def add_last(size: int) -> Callable[[Path, int], None]:
+    """A new last file of so many zero bytes."""
+
+    def damage(folder: Path, file_size: int) -> None:
+        last = max(int(path.name) for path in folder.iterdir())
+        (folder / file_name(last + file_size)).write_bytes(bytes(size if size >= 0 else file_size))
+
+    return damage
+
+
+def no_files(folder: Path, file_size: int) -> None:
+    """The folder alone is left."""
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def next_offsets(root: Path) -> dict[tuple[str, int], int]:
+    """What a writer without a snapshot goes on with: it asks log and queue files."""
+    store = open_store(WriterSettings(store_root=root, commit_log_segment_size_bytes=LOG_FILE), DiskStorage())
+    try:
+        return {(key.topic, key.queue_id): offset for key, offset in store.recovered.offsets}
+    finally:
+        release_store(store)
+
+
+def len_of(topic: str) -> int:
+    """Messages that `make_store` puts into queue 0 of a topic."""
+    numbers = range(400)
+    if topic == "batches":
+        return 3 * sum(number % 4 == 3 for number in numbers)
+    return sum(number % 4 in (0, 2) and not (number < 12 and number % 4 == 2) for number in numbers)
+
+
+@pytest.mark.parametrize("expired", [0, 9], ids=["whole", "expired"])
+@pytest.mark.parametrize("damage", [add_last(-1), add_last(0)], ids=["empty last file", "last file of no length"])
+def test_an_empty_last_file_hides_no_number(tmp_path: Path, damage: Callable[[Path, int], None], expired: int) -> None:
+    """Also where all units before it point at deleted records: pipeline, readers and writer go on, at each start."""
+    make_store(tmp_path)
+    build(plan_of(tmp_path, **SETTINGS))
+    before = queue_files(tmp_path)
+    for folder, file_size in QUEUES.items():
+        damage(tmp_path / folder, file_size)
+    expire_log(tmp_path, expired)
+    for _ in range(2):
+        build(plan_of(tmp_path, **SETTINGS))
+    kept = queue_files(tmp_path)
+    assert all(kept[path] == before[path] for path in kept.keys() & before.keys())
+    with serve_query(tmp_path, index_slots=16, index_entries=64) as client:
+        for topic in ("orders", "batches"):
+            queue = client.get(f"/v1/topics/{topic}/queues/0").json()
+            assert queue["max_offset"] == len_of(topic)
+            page = client.get(f"/v1/topics/{topic}/queues/0/messages", params={"max_messages": 1000}).json()
+            offsets = [message["queue_offset"] for message in page["messages"]]
+            assert offsets == list(range(queue["min_offset"], queue["max_offset"]))
+    numbers = next_offsets(tmp_path)
+    assert (numbers["orders", 0], numbers["batches", 0]) == (len_of("orders"), len_of("batches"))
+
+
+@pytest.mark.parametrize("size", [1, 190])
+def test_a_last_file_of_another_size_is_told_with_its_path(tmp_path: Path, size: int) -> None:
+    """Who builds and who reads refuse it by name (a broker does not start either); other queues are served."""
+    make_store(tmp_path)
+    build(plan_of(tmp_path, **SETTINGS))
+    for folder, file_size in QUEUES.items():
+        add_last(size)(tmp_path / folder, file_size)
+    expire_log(tmp_path, 1)
+    with pytest.raises(StoreContradictionError) as refused:
+        build(plan_of(tmp_path, **SETTINGS))
+    assert "consumequeue" in str(refused.value.facts["path"])
+    with serve_query(tmp_path, index_slots=16, index_entries=64) as client:
+        for topic in ("orders", "batches"):
+            answer = client.get(f"/v1/topics/{topic}/queues/0/messages")
+            assert (answer.status_code, answer.json()["reason"]) == (503, "STORE_CONTRADICTION")
+        assert client.get("/v1/topics/orders/queues/1/messages").status_code == 200
+
+
+def test_a_queue_folder_without_files_is_an_empty_queue(tmp_path: Path) -> None:
+    """The pipeline begins it anew where its next unit is; the writer counts from the log."""
+    make_store(tmp_path)
+    build(plan_of(tmp_path, **SETTINGS))
+    for folder, file_size in QUEUES.items():
+        no_files(tmp_path / folder, file_size)
+    expire_log(tmp_path, 1)
+    build(plan_of(tmp_path, **SETTINGS))
+    with serve_query(tmp_path, index_slots=16, index_entries=64) as client:
+        for topic in ("orders", "batches"):
+            queue = client.get(f"/v1/topics/{topic}/queues/0").json()
+            assert (queue["min_offset"], queue["max_offset"]) == (0, 0)
+    numbers = next_offsets(tmp_path)
+    assert (numbers["orders", 0], numbers["batches", 0]) == (len_of("orders"), len_of("batches"))

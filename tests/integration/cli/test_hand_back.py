@@ -1,0 +1,92 @@
+"""`tidemark store hand-back` on real stores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline_runs import end_of
+from tidemark.cli.local_stack import WRITER, LocalStack
+from tidemark.client import Producer
+from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.lock import FolderLock
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+ENVIRONMENT = {
+    "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": "65536",
+    "TIDEMARK_CONSUME_QUEUE_FILE_SIZE_BYTES": "4000",
+    "TIDEMARK_INDEX_SLOTS": "500",
+    "TIDEMARK_INDEX_ENTRIES": "2000",
+}
+
+
+def hand_back(root: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tidemark.cli", "store", "hand-back", str(root)],
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LocalStack]:
+    """A writer with messages that no pipeline has seen."""
+    stack = LocalStack(tmp_path / "data", environment=ENVIRONMENT, services=(WRITER,))
+    stack.start()
+    try:
+        with Producer(stack.writer_address) as producer:
+            futures = [producer.send_async("orders", b"%d" % i, key=f"k{i}") for i in range(300)]
+            assert [future.result().count for future in futures] == [1] * 300
+        yield stack
+    finally:
+        stack.stop()
+
+
+def test_a_killed_store_that_nobody_has_indexed_is_brought_to_its_end(writer: LocalStack) -> None:
+    """Afterwards all is durably built, the times are true and `abort` is gone."""
+    paths = StorePaths(writer.data)
+    writer.services.pop(WRITER).kill()
+    assert paths.abort.exists()
+    done = hand_back(writer.data)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mappedFileSizeCommitLog=65536" in done.stdout
+    assert "mappedFileSizeConsumeQueue=4000" in done.stdout
+    assert not paths.abort.exists()
+    marks = Marks.open_read_only(paths.marks)
+    assert marks.durable_floor() == marks.greatest_durable() == end_of(writer.data) > 0
+    marks.close()
+    checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+    assert checkpoint.committed_offset == end_of(writer.data)
+    assert checkpoint.get(Field.LOGICS_MESSAGE_TIMESTAMP) == checkpoint.get(Field.INDEX_MESSAGE_TIMESTAMP) > 0
+    checkpoint.close()
+
+
+def test_it_refuses_while_somebody_works_on_the_store(writer: LocalStack) -> None:
+    """A writer, or a pipeline; and what is no store."""
+    refused = hand_back(writer.data)
+    assert refused.returncode == 2
+    assert "a writer or a broker runs on this store" in refused.stderr
+    assert str(writer.services[WRITER].pid) in refused.stderr
+    writer.stop()
+    paths = StorePaths(writer.data)
+    paths.indexer.mkdir(parents=True, exist_ok=True)
+    pipeline = FolderLock(paths.indexer / "lock")
+    pipeline.require()
+    refused = hand_back(writer.data)
+    assert refused.returncode == 2
+    assert "a pipeline runs on this store" in refused.stderr
+    pipeline.release()
+    refused = hand_back(writer.data / "logs")
+    assert refused.returncode == 2
+    assert "no commitlog folder" in refused.stderr
+    assert paths.abort.exists()

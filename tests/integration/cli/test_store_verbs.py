@@ -1,0 +1,135 @@
+"""`tidemark store …` as an operator types it: exit status, JSON on standard output, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
+from tidemark.cli.main import app
+from tidemark.index.ledger import Ledger
+from tidemark.store.format_file import FORMAT
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+
+GoldenStore = Callable[[str], Path]
+
+
+@pytest.fixture
+def store(golden_store: GoldenStore, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(golden_store("killed/store-recovered"), tmp_path / "store"))
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    result = CliRunner().invoke(app, ["store", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_check_ends_with_0_when_nothing_is_wrong(store: Path) -> None:
+    """One line says what was looked at."""
+    status, output, _ = run("check", store)
+    assert status == 0
+    assert output.splitlines()[-1] == "12,622 records from 0 to 4822714: sound"
+
+
+def test_check_ends_with_1_and_names_what_is_wrong(store: Path) -> None:
+    """For people and for machines."""
+    (store / "commitlog" / "notes.txt").touch()
+    status, output, _ = run("check", store)
+    assert (status, output.splitlines()[0]) == (
+        1,
+        "FOREIGN_FILE commitlog/notes.txt: a foreign file in a data folder",
+    )
+    status, output, _ = run("check", store, "--json", "--from", 1_000_000, "--to", 2_000_000, "--no-index")
+    report = json.loads(output)
+    assert (status, [finding["reason"] for finding in report["findings"]]) == (1, ["FOREIGN_FILE"])
+    assert 1_000_000 <= report["start"] < report["end"] < 2_010_000
+
+
+def test_corruptions_are_the_ledgers(store: Path) -> None:
+    """None is 0, some is 1."""
+    assert run("corruptions", store)[:2] == (0, "no damage was found\n")
+    paths = StorePaths(store)
+    paths.indexer.mkdir(parents=True)
+    Ledger(paths.indexer, 0, DiskStorage()).record(physical_offset=77, size=10, reason="MAGIC")
+    status, output, _ = run("corruptions", store, "--json")
+    content = json.loads(output)
+    assert (status, content["total"], content["corruptions"][0]["physical_offset"]) == (1, 1, 77)
+    assert "MAGIC" in run("corruptions", store)[1]
+
+
+def test_backup_verify_restore(store: Path, tmp_path: Path) -> None:
+    """There and back; a damaged backup is 1, no backup is 2."""
+    folder, restored = tmp_path / "backup", tmp_path / "restored"
+    assert run("backup", store, folder)[0] == 0
+    assert run("verify-backup", folder)[0] == 0
+    assert run("restore", folder, restored)[0] == 0
+    status, output, _ = run("check", restored)
+    assert (status, output.splitlines()[0].split()[0]) == (0, "QUEUES_LAG")
+    (folder / "commitlog" / f"{0:020d}").unlink()
+    status, output, _ = run("verify-backup", folder, "--json")
+    assert (status, json.loads(output)["flaws"][0]["reason"]) == (1, "FILE_MISSING")
+    assert run("verify-backup", store)[0] == 2
+
+
+@pytest.mark.parametrize("verb", [["check"], ["corruptions"], ["rebuild"], ["backup", "elsewhere"]])
+def test_a_store_of_a_newer_major_version_is_refused(store: Path, tmp_path: Path, verb: list[str]) -> None:
+    """2, and a message with the facts instead of a traceback."""
+    (store / "tidemark").mkdir()
+    (store / "tidemark" / "format").write_text(json.dumps({"version": {"major": FORMAT.major + 1, "minor": 0}}))
+    status, _, errors = run(verb[0], store, *(tmp_path / name for name in verb[1:]))
+    assert status == 2
+    assert f"has format {FORMAT.major + 1}.0" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("arguments", [["check", "nowhere"], ["check"], ["restore", "nowhere", "x"], ["no-such-verb"]])
+def test_wrong_usage_is_2(arguments: list[str]) -> None:
+    """As click says."""
+    assert run(*arguments)[0] == 2
+
+
+@pytest.mark.exhaustive
+@pytest.mark.spark
+def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
+    golden_store: GoldenStore, tmp_path: Path
+) -> None:
+    """The real verb and the real pipeline; kill -9 when the first mark has moved, or the pipeline has started."""
+    name = "mixed/store"
+    root = without_derived(golden_store(name), tmp_path / "store")
+    build(plan_of(root, **GOLDEN_SETTINGS[name]))
+    wanted = queue_files(root), index_contents(root)
+    command = [sys.executable, "-m", "tidemark.cli", "store", "rebuild", str(root)]
+    environment = {**os.environ, "TIDEMARK_CHUNK_SIZE_BYTES": "4096"}
+    with subprocess.Popen(command, env=environment) as process:
+        deadline = time.monotonic() + 200
+        while process.poll() is None and not _has_begun(root):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while subprocess.run([*command, "--queues", "--index"], env=environment, check=False).returncode != 0:
+        assert time.monotonic() < deadline, "the killed one's pipeline does not end"
+    assert (queue_files(root), index_contents(root)) == wanted
+    assert not list(root.glob("*.dropped"))
+
+
+def _has_begun(root: Path) -> bool:
+    marks = Marks.open_read_only(StorePaths(root).marks)
+    try:
+        return any(0 < marks.visible(shard) < 4_000_000 for shard in range(marks.shards))
+    finally:
+        marks.close()

@@ -1,0 +1,243 @@
+"""The running writer deletes old log files, and nothing else suffers."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.writer.queue_offsets import load_snapshot
+from tests.builders import wire_batch, write_log
+from tests.marked import mark_durable
+from tidemark.errors import DiskFullError, FlushFailedError
+from tidemark.store.storage import DiskStorage
+from tidemark.v1 import commit_log_pb2 as pb
+
+from .harness import RunningWriter, log_bytes, refusal_of, stored_records
+
+pytestmark = pytest.mark.integration
+
+SIZE = 1 << 16
+SHORT: dict[str, Any] = {"commit_log_segment_size_bytes": SIZE, "retention_hours": 1e-6, "retention_interval_ms": 10}
+YEAR_HOURS = 24 * 365
+
+
+class GatedStorage(DiskStorage):
+    """Log files are deleted while the gate is open; *refuse* is raised instead."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.asked = threading.Event()
+        self.refuse: Exception | None = None
+        self.snapshots_fail = False
+
+    def unlink(self, path: Path) -> None:
+        if path.parent.name == "commitlog":
+            self.asked.set()
+            self.gate.wait()
+            if self.refuse is not None:
+                raise self.refuse
+        super().unlink(path)
+
+    def create(self, path: Path, size: int) -> int:
+        if self.snapshots_fail and path.name.startswith("queue_offsets"):
+            raise DiskFullError("told to")
+        return super().create(path, size)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.005)
+
+
+def fill(writer: RunningWriter, count: int = 12, topic: str = "t") -> list[pb.AppendBatchResponse]:
+    """Batches of one message of 20 KB: three in a file."""
+    return [writer.append(topic, request_id=f"{topic}-{i}", packed=_wire(i)) for i in range(count)]
+
+
+def _wire(number: int) -> bytes:
+    return wire_batch((b"%d:" % number + bytes(20_000), b"", 0))
+
+
+def min_offset(writer: RunningWriter) -> int:
+    return int(writer.info().min_physical_offset)
+
+
+@pytest.fixture
+def storage() -> GatedStorage:
+    return GatedStorage()
+
+
+@pytest.fixture
+def writer(tmp_path: Path, storage: GatedStorage) -> Iterator[RunningWriter]:
+    with RunningWriter(tmp_path / "store", storage, **SHORT) as running:
+        yield running
+
+
+def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWriter) -> None:
+    """Whole files below the least durable mark; a mark within a file keeps it; appends and reads do not notice."""
+    answers = fill(writer)
+    end = answers[-1].end_physical_offset
+    before = log_bytes(writer.root)
+    mark_durable(writer.root, 2 * SIZE + 1)
+    wait_until(lambda: min_offset(writer) == 2 * SIZE)
+    assert min(log_bytes(writer.root)) == 2 * SIZE
+    reading = writer.log.ReadLog(pb.ReadLogRequest(physical_offset=2 * SIZE), timeout=20)
+    read = b"".join(part.data for part in reading)
+    assert read == b"".join(before[start] for start in sorted(before) if start >= 2 * SIZE)[: end - 2 * SIZE]
+    refusal = refusal_of(lambda: list(writer.log.ReadLog(pb.ReadLogRequest(physical_offset=2 * SIZE - 1), timeout=20)))
+    assert (refusal.code.name, refusal.reason) == ("OUT_OF_RANGE", "OFFSET_TOO_SMALL")
+    assert refusal.facts == {"min_offset": str(2 * SIZE), "max_offset": str(end)}
+    assert fill(writer, 1, "u")[0].queue_offset == 0
+    assert writer.append("t", _wire(99)).queue_offset == len(answers)
+
+
+def test_the_file_of_the_logs_end_stays(writer: RunningWriter) -> None:
+    """However old, and wholly indexed."""
+    end = fill(writer)[-1].end_physical_offset
+    mark_durable(writer.root, end)
+    wait_until(lambda: min_offset(writer) == end - end % SIZE)
+    time.sleep(0.2)
+    assert min_offset(writer) == end - end % SIZE
+    assert stored_records(writer.root)[-1].queue_offset == 11
+
+
+@pytest.mark.parametrize("term", [None, 0])
+def test_nothing_goes_that_is_not_indexed_in_this_term(writer: RunningWriter, term: int | None) -> None:
+    """No marks at all, or those of an older term, which may speak of what was cut."""
+    end = fill(writer)[-1].end_physical_offset
+    if term is not None:
+        mark_durable(writer.root, end, term=term)
+    time.sleep(0.3)
+    assert min_offset(writer) == 0
+    mark_durable(writer.root, end)
+    wait_until(lambda: min_offset(writer) > 0)
+
+
+def test_retention_is_off_by_default(tmp_path: Path) -> None:
+    """Also for a directory whose records are years old."""
+    write_log(tmp_path / "commitlog", SIZE, ({"body": bytes(20_000), "queue_offset": i} for i in range(9)))
+    with RunningWriter(tmp_path, commit_log_segment_size_bytes=SIZE, retention_interval_ms=10) as writer:
+        mark_durable(tmp_path, writer.info().committed_offset)
+        time.sleep(0.3)
+        assert min_offset(writer) == 0
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+def test_the_age_is_the_records_and_never_the_files(tmp_path: Path, is_old: bool) -> None:
+    """A restored store has new times on old records, and one copied with its times has old ones on new records."""
+    now_ms = time.time_ns() // 1_000_000
+    store_ms = now_ms - 2 * YEAR_HOURS * 3_600_000 if is_old else now_ms
+    fields = ({"body": bytes(20_000), "queue_offset": i, "store_timestamp": store_ms} for i in range(9))
+    write_log(tmp_path / "commitlog", SIZE, fields)
+    for path in (tmp_path / "commitlog").iterdir():
+        os.utime(path, None if is_old else (1, 1))
+    settings = {**SHORT, "retention_hours": YEAR_HOURS}
+    with RunningWriter(tmp_path, **settings) as writer:
+        mark_durable(tmp_path, writer.info().committed_offset)
+        if is_old:
+            wait_until(lambda: min_offset(writer) == 2 * SIZE)
+        else:
+            time.sleep(0.3)
+            assert min_offset(writer) == 0
+
+
+def test_a_repeat_of_what_has_expired_is_new(writer: RunningWriter) -> None:
+    """The window still knows its key, and the place is gone; one that is still there is answered again."""
+    answers = fill(writer)
+    mark_durable(writer.root, 2 * SIZE + 1)
+    wait_until(lambda: min_offset(writer) == 2 * SIZE)
+    gone, kept = answers[0], answers[11]
+    assert gone.physical_offset < 2 * SIZE <= kept.physical_offset
+    repeat = writer.append("t", _wire(11), request_id="t-11")
+    assert (repeat.duplicate, repeat.queue_offset) == (True, kept.queue_offset)
+    again = writer.append("t", _wire(0), request_id="t-0")
+    assert (again.duplicate, again.queue_offset) == (False, 12)
+
+
+def test_a_repeat_of_what_expired_before_a_restart_is_new(writer: RunningWriter, tmp_path: Path) -> None:
+    """The window that is rebuilt from the log's tail begins at its minimum."""
+    fill(writer)
+    mark_durable(writer.root, 2 * SIZE + 1)
+    wait_until(lambda: min_offset(writer) == 2 * SIZE)
+    writer.stop()
+    with RunningWriter(tmp_path / "store", **SHORT) as again:
+        assert again.append("t", _wire(11), request_id="t-11").duplicate
+        assert again.append("t", _wire(0), request_id="t-0").queue_offset == 12
+
+
+def test_appends_go_on_while_a_file_is_deleted(writer: RunningWriter, storage: GatedStorage) -> None:
+    """Deleting a large file takes a disk its time."""
+    end = fill(writer)[-1].end_physical_offset
+    storage.gate.clear()
+    mark_durable(writer.root, end)
+    assert storage.asked.wait(60)
+    try:
+        assert [answer.queue_offset for answer in fill(writer, 12, "u")] == list(range(12))
+        assert min_offset(writer) == SIZE
+    finally:
+        storage.gate.set()
+    wait_until(lambda: min_offset(writer) == end - end % SIZE)
+
+
+def test_nothing_goes_before_its_queue_numbers_are_on_the_disk(tmp_path: Path, storage: GatedStorage) -> None:
+    """They could not be counted from the log any more. Once they can be saved again, it goes on."""
+    storage.snapshots_fail = True
+    with RunningWriter(tmp_path, storage, **SHORT) as writer:
+        end = fill(writer)[-1].end_physical_offset
+        mark_durable(tmp_path, end)
+        time.sleep(0.3)
+        assert min_offset(writer) == 0
+        storage.snapshots_fail = False
+        wait_until(lambda: min_offset(writer) == end - end % SIZE)
+        snapshot = load_snapshot(tmp_path / "tidemark" / "writer" / "queue_offsets")
+        assert snapshot is not None
+        assert snapshot.position >= min_offset(writer)
+
+
+def test_a_file_that_cannot_be_deleted_stays_and_is_tried_again(writer: RunningWriter, storage: GatedStorage) -> None:
+    """Readers have it meanwhile, and the writer goes on."""
+    end = fill(writer)[-1].end_physical_offset
+    storage.refuse = OSError(30, "Read-only file system")
+    mark_durable(writer.root, end)
+    assert storage.asked.wait(60)
+    wait_until(lambda: min_offset(writer) == 0)
+    assert next(iter(writer.log.ReadLog(pb.ReadLogRequest(physical_offset=0), timeout=20))).data
+    storage.refuse = None
+    wait_until(lambda: min_offset(writer) == end - end % SIZE)
+
+
+def test_a_failed_sync_of_the_folder_ends_the_writer(writer: RunningWriter, storage: GatedStorage) -> None:
+    """As any other."""
+    end = fill(writer)[-1].end_physical_offset
+    storage.refuse = FlushFailedError("told to")
+    mark_durable(writer.root, end)
+    writer.wait_for_end()
+    assert isinstance(writer.failure, FlushFailedError)
+
+
+def test_a_deleted_file_is_let_go_by_the_log_reader(writer: RunningWriter) -> None:
+    """An idle ReadLog must not keep its place on the disk."""
+    end = fill(writer)[-1].end_physical_offset
+    list(writer.log.ReadLog(pb.ReadLogRequest(physical_offset=0), timeout=20))
+
+    def held() -> list[str]:
+        held = []
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                held.append(os.readlink(f"/proc/self/fd/{number}"))
+            except FileNotFoundError:
+                continue
+        return [path for path in held if path.startswith(str(writer.root)) and path.endswith("(deleted)")]
+
+    mark_durable(writer.root, end)
+    wait_until(lambda: min_offset(writer) == end - end % SIZE)
+    wait_until(lambda: held() == [])

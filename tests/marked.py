@@ -1,0 +1,21 @@
+"""A pipeline's marks without a pipeline: what is durably built, as a test says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+from tidemark.store.terms import current_term
+
+
+def mark_durable(root: Path, physical_offset: int, *, term: int | None = None) -> None:
+    """One shard has durably built everything below *physical_offset*, in the writer's current term or in *term*."""
+    paths = StorePaths(root)
+    term = current_term(paths.terms).number if term is None else term
+    marks = Marks.open_to_write(paths.marks, DiskStorage(), shards=1, term=term)
+    marks.adopt_term(0, term, end_offset=physical_offset)
+    marks.publish(0, physical_offset)
+    marks.publish_durable(0, physical_offset)
+    marks.close()

@@ -1,0 +1,43 @@
+"""The judge: which promises a history breaks. A pure function of the history, each rule on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from tests.soak.facts import Facts, Violation
+from tests.soak.history import Operation
+from tests.soak.rules import batches, bounds, lookups, order, places, reads, surprises, times, watermark
+
+Rule = Callable[[Facts], Iterator[str]]
+RULES: dict[str, Rule] = {
+    "lost": places.lost,
+    "doubled": places.doubled,
+    "misplaced": places.misplaced,
+    "phantom": reads.phantom,
+    "changed": reads.changed,
+    "shown above the watermark": reads.above_the_watermark,
+    "hidden": reads.hidden,
+    "reordered": order.reordered,
+    "compare-and-append": order.compare_and_append,
+    "hole": batches.holes,
+    "torn batch": batches.torn,
+    "watermark going back": watermark.going_back,
+    "committed behind acknowledged": watermark.behind_acknowledged,
+    "bounds going back": bounds.going_back,
+    "not found": lookups.not_found,
+    "missed by key": lookups.missed_by_key,
+    "offset by time": times.offset_by_time,
+    "surprise": surprises.surprises,
+}
+MOST_A_RULE = 20  # told of one rule
+
+
+def check(history: Iterable[Operation]) -> list[Violation]:
+    """All violations, at most MOST_A_RULE of a rule."""
+    return check_facts(Facts(history))
+
+
+def check_facts(facts: Facts) -> list[Violation]:
+    """As `check`, of a history that was looked through already."""
+    return [Violation(name, text) for name, rule in RULES.items() for text in islice(rule(facts), MOST_A_RULE)]

@@ -1,0 +1,168 @@
+"""The history of a soak: what each client asked, when, and what it was told. One JSON line an operation.
+
+Times are seconds of one monotonic clock, [invoked, completed]: an operation took effect somewhere between. A message is
+known by its *content*: its name and its body's CRC, so that a changed body is another content.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from sys import intern
+from typing import NamedTuple
+
+import orjson
+
+UNKNOWN, ACKNOWLEDGED, REFUSED = "UNKNOWN", "ACKNOWLEDGED", "REFUSED"  # outcomes of an Append
+OK, UNAVAILABLE = "OK", "UNAVAILABLE"  # outcomes of an Answer, beside the reasons of problem+json
+NOT_FOUND, NOT_YET_VISIBLE = "NOT_FOUND", "NOT_YET_VISIBLE"
+
+
+def content_of(name: str, body: bytes) -> str:
+    """What a message is known by."""
+    return intern(f"{name}/{zlib.crc32(body):08x}")
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One batch, from its first try to the answer of the last. completed None: its outcome was never known.
+
+    sequence          the producer's number of this send, where it promises its order; else None
+    physical_offsets  of each record: one a message, or one for a whole inner batch
+    """
+
+    client: str
+    topic: str
+    queue_id: int
+    invoked: float
+    completed: float | None
+    outcome: str
+    contents: tuple[str, ...]
+    sequence: int | None = None
+    expected_next_offset: int | None = None
+    actual_next_offset: int | None = None  # that NEXT_OFFSET_MISMATCH told
+    queue_offset: int | None = None
+    physical_offsets: tuple[int, ...] = ()
+    end_physical_offset: int | None = None
+    store_ms: int | None = None
+    duplicate: bool = False
+    term: int | None = None
+    attempts: int = 1
+    reason: str = ""
+
+
+class Seen(NamedTuple):
+    """A message as a reader had it. end_offset: behind its record, where the reader could tell."""
+
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    store_ms: int
+    content: str
+    end_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of the query service. kind: pull, records, by_id, by_key, bounds, watermark or offset_by_time.
+
+    final      read after the faults had ended, when everything was visible
+    wanted     the content that a lookup asked for
+    skipped    records that were left out because they failed their check
+    """
+
+    client: str
+    kind: str
+    invoked: float
+    completed: float
+    outcome: str
+    topic: str = ""
+    queue_id: int | None = None
+    final: bool = False
+    term: int | None = None
+    watermark: int | None = None
+    committed: int | None = None
+    min_offset: int | None = None
+    max_offset: int | None = None
+    requested_offset: int | None = None
+    next_offset: int | None = None
+    seen: tuple[Seen, ...] = ()
+    wanted: str | None = None
+    skipped: int = 0
+    time_ms: int | None = None
+    boundary: str | None = None
+    offset: int | None = None
+    store_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something done to the services, or that one did by itself (action `ended`: nobody had asked for it)."""
+
+    targets: tuple[str, ...]
+    action: str
+    at: float
+    detail: str = ""
+
+
+Operation = Append | Answer | Fault
+_KINDS: dict[str, type[Operation]] = {"append": Append, "answer": Answer, "fault": Fault}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+class HistoryFile:
+    """Collects operations of many threads in a file; in memory stays only what was acknowledged last."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recent: deque[Append] = deque(maxlen=500)
+        self._file = path.open("wb")
+        self._lock = threading.Lock()
+
+    def add(self, operation: Operation) -> None:
+        """Write *operation* down."""
+        line = orjson.dumps(
+            {"is": _NAMES[type(operation)], **_fields(operation)}, default=tuple, option=orjson.OPT_APPEND_NEWLINE
+        )
+        with self._lock:
+            self._file.write(line)
+            if isinstance(operation, Append) and operation.outcome == ACKNOWLEDGED:
+                self.recent.append(operation)
+
+    def pick_recent(self, choice: random.Random) -> Append | None:
+        """One of the latest acknowledged appends; None while there is none."""
+        with self._lock:
+            return choice.choice(self.recent) if self.recent else None
+
+    def close(self) -> None:
+        """No more will come."""
+        with self._lock:
+            self._file.close()
+
+
+def _fields(operation: Operation) -> dict[str, object]:
+    """Those that are not at their defaults: a history is long."""
+    fields = type(operation).__dataclass_fields__
+    values = {name: getattr(operation, name) for name in fields}
+    return {name: value for name, value in values.items() if value != fields[name].default}
+
+
+def read_history(path: Path) -> Iterator[Operation]:
+    """The operations of a history file, in the order in which they completed."""
+    with path.open("rb") as file:
+        for line in file:
+            fields = orjson.loads(line)
+            kind = _KINDS[fields.pop("is")]
+            for name in ("contents", "physical_offsets", "targets"):
+                if name in fields:
+                    fields[name] = tuple(fields[name])
+            if "contents" in fields:
+                fields["contents"] = tuple(intern(content) for content in fields["contents"])
+            if "seen" in fields:
+                fields["seen"] = tuple(Seen._make((*row[:4], intern(row[4]), *row[5:])) for row in fields["seen"])
+            yield kind(**fields)

@@ -1,0 +1,197 @@
+"""Killer: hurts the services at random, and starts again what has ended.
+
+Cards of a shuffled deck: each pair of targets and action comes once before any comes again, so that a short run has
+seen them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import psutil
+
+from tests.soak.history import Fault, HistoryFile
+from tests.soak.stack import Member, Stack
+from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER
+
+ALL = (WRITER, PIPELINE, QUERY)
+KILL, PAUSE, TERMINATE = "kill", "pause", "terminate"
+KILL_DRIVER, KILL_JVM, KILL_WORKER, PAUSE_WORKER = "kill driver", "kill jvm", "kill worker", "pause worker"
+
+
+class Card(NamedTuple):
+    """What to do to whom."""
+
+    targets: tuple[str, ...]
+    action: str
+
+
+DECK = (
+    *(Card((name,), action) for name in ALL for action in (KILL, PAUSE, TERMINATE)),
+    *(Card((PIPELINE,), action) for action in (KILL_DRIVER, KILL_JVM, KILL_WORKER, KILL_WORKER, PAUSE_WORKER)),
+    *(Card((name,), KILL) for name in (WRITER, WRITER, QUERY)),
+    Card((WRITER,), PAUSE),
+    Card((WRITER, PIPELINE), KILL),
+    Card((WRITER, QUERY), KILL),
+    Card((PIPELINE, QUERY), KILL),
+    Card(ALL, KILL),
+    Card(ALL, PAUSE),
+    Card(ALL, TERMINATE),
+)
+_MEAN_GAP_S = 2.0
+_LONGEST_DOWN_S, _LONGEST_PAUSE_S = 1.5, 3.0
+_LONGEST_AFTER_JVM_S = 120.0  # then the pipeline should have ended
+_PATIENCE = 0.8  # how often a card waits for services that work
+
+
+class Killer:
+    """A thread that plays cards until `stop`."""
+
+    def __init__(self, stack: Stack, choice: random.Random, history: HistoryFile) -> None:
+        self._stack = stack
+        self._choice = choice
+        self._history = history
+        self._deck: list[Card] = []
+        self._due: dict[str, float] = {}  # services that are down, and when they are to be started
+        self._longest_down_s = _LONGEST_DOWN_S
+        self._jvm_killed_at: float | None = None
+        self._stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="killer")
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; everything has been started again, or is running, when this returns."""
+        self._stopping.set()
+        self._thread.join()
+        self._longest_down_s = 0.0
+        self._due.clear()
+        self.revive()
+
+    def _run(self) -> None:
+        try:
+            next_card = time.monotonic() + self._gap()
+            while not self._stopping.wait(0.05):
+                self.revive()
+                if time.monotonic() >= next_card:
+                    self._play(self._draw())
+                    next_card = time.monotonic() + self._gap()
+        except BaseException as error:
+            self.failure = error
+
+    def _gap(self) -> float:
+        return min(self._choice.expovariate(1 / _MEAN_GAP_S), 3 * _MEAN_GAP_S)
+
+    def revive(self) -> None:
+        """Start what has ended and is due; note what has ended by itself, or does not although it should."""
+        now = time.monotonic()
+        self._end_what_hangs(now)
+        for name, member in self._stack.members.items():
+            if member.is_running:
+                continue
+            if name not in self._due:
+                if not member.asked_to_end:
+                    status = member.service.exit_status
+                    self._note((name,), "ended", f"exit status {status}; see {member.service.log_path}")
+                self._due[name] = now + self._choice.uniform(0, self._longest_down_s)
+            if time.monotonic() >= self._due[name]:
+                del self._due[name]
+                member.start()
+
+    def _end_what_hangs(self, now: float) -> None:
+        """A pipeline whose JVM is gone ends by itself."""
+        member = self._stack.members[PIPELINE]
+        if self._jvm_killed_at is None or not member.is_running:
+            self._jvm_killed_at = None
+        elif now - self._jvm_killed_at > _LONGEST_AFTER_JVM_S:
+            self._note((PIPELINE,), "ended", f"not at all, {_LONGEST_AFTER_JVM_S:.0f} s after its JVM was killed")
+            member.kill_all()
+
+    def _draw(self) -> Card:
+        """The next card whose targets are worth it: running, and mostly at work, not still starting."""
+        if not self._deck:
+            self._deck = self._choice.sample(DECK, len(DECK))
+        patient = self._choice.random() < _PATIENCE
+        for at, card in enumerate(self._deck):
+            members = [self._stack.members[name] for name in card.targets]
+            if all(member.is_at_work if patient else member.is_running for member in members):
+                return self._deck.pop(at)
+        return Card((), KILL)
+
+    def _play(self, card: Card) -> None:
+        if not card.targets:
+            return
+        self._note(card.targets, card.action)
+        members = [self._stack.members[name] for name in card.targets]
+        actions: dict[str, Callable[[list[Member]], None]] = {
+            KILL: lambda members: _each(members, Member.kill_all),
+            TERMINATE: self._terminate,
+            PAUSE: self._pause,
+            KILL_DRIVER: lambda members: _each(members, Member.kill_driver),
+            KILL_JVM: self._kill_jvm,
+            KILL_WORKER: self._kill_worker,
+            PAUSE_WORKER: self._pause_worker,
+        }
+        actions[card.action](members)
+
+    def _terminate(self, members: list[Member]) -> None:
+        _each(members, Member.terminate)
+        for member in members:
+            if member.wait() is None:
+                self._note((member.name,), "ended", "not at all, after SIGTERM")
+                member.kill_all()
+
+    def _pause(self, members: list[Member]) -> None:
+        for member in members:
+            member.signal_all(signal.SIGSTOP)
+        self._stopping.wait(self._choice.uniform(0.1, _LONGEST_PAUSE_S))
+        for member in members:
+            member.signal_all(signal.SIGCONT)
+
+    def _kill_jvm(self, members: list[Member]) -> None:
+        for member in members:
+            for process in member.parts("jvm"):
+                member.asked_to_end = True
+                self._jvm_killed_at = time.monotonic()
+                _signal(process, signal.SIGKILL)
+
+    def _kill_worker(self, members: list[Member]) -> None:
+        """Spark starts the task again, or gives up: both are right."""
+        for member in members:
+            if workers := member.parts("worker"):
+                member.asked_to_end = True
+                _signal(self._choice.choice(workers), signal.SIGKILL)
+
+    def _pause_worker(self, members: list[Member]) -> None:
+        for member in members:
+            if workers := member.parts("worker"):
+                worker = self._choice.choice(workers)
+                _signal(worker, signal.SIGSTOP)
+                self._stopping.wait(self._choice.uniform(0.1, _LONGEST_PAUSE_S))
+                _signal(worker, signal.SIGCONT)
+
+    def _note(self, targets: tuple[str, ...], action: str, detail: str = "") -> None:
+        self._history.add(Fault(targets, action, time.monotonic(), detail))
+
+
+def _each(members: list[Member], action: Callable[[Member], None]) -> None:
+    """At the same time: one thread each."""
+    threads = [threading.Thread(target=action, args=(member,)) for member in members]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.send_signal(number)

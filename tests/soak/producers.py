@@ -1,0 +1,317 @@
+"""Producers: threads that append, and try again until they know what became of it.
+
+A batch is tried again on the same queue with the same request id, so that it is stored once. `OneByOne` is the loop;
+how a batch travels is a `Way`: gRPC with packed bytes or spelled-out messages, or HTTP. `Streaming` is the client
+library's Producer with many sends in flight.
+"""
+
+from __future__ import annotations
+
+import binascii
+import random
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol
+
+import grpc
+import httpx
+
+from tests.soak.history import ACKNOWLEDGED, REFUSED, UNKNOWN, Append, HistoryFile
+from tests.soak.messages import LEDGER, ORDERS, QUEUES, Named, named, next_name
+from tidemark.client import Message, Producer, SendResult
+from tidemark.client.channel import open_channel
+from tidemark.client.wire_errors import error_of_rpc, is_retryable
+from tidemark.errors import NextOffsetMismatchError, RejectedError, StoreError, UnavailableError
+from tidemark.format.wire_batch import encode_elements
+from tidemark.status import BY_REASON, status_of
+from tidemark.v1 import commit_log_pb2 as pb
+from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+FOR_EVER_S = 1e6
+_USUAL_TIMEOUT_S, _SHORT_TIMEOUT_S = 5.0, 0.02  # the short one makes lost answers
+_FORGETFUL = 0.1  # how often the first answer is thrown away, as by a client that was started again
+_LONGEST_FORGOTTEN_S = 3.0  # long enough for the writer to be killed and started meanwhile
+_PAUSE_S = 0.1
+_MAX_IN_FLIGHT = 16
+
+
+class Batch(NamedTuple):
+    """What is sent, and where to."""
+
+    topic: str
+    queue_id: int
+    messages: Sequence[Named]
+    request_id: str
+    expected_next_offset: int | None = None
+
+
+class Place(NamedTuple):
+    """Where the writer says a batch lies."""
+
+    queue_offset: int
+    physical_offsets: tuple[int, ...]
+    end_physical_offset: int
+    store_ms: int
+    duplicate: bool
+    term: int
+
+
+class Way(Protocol):
+    """How a batch travels."""
+
+    def append(self, batch: Batch, timeout_s: float) -> Place | None:
+        """Its place; None for "stored, but not acknowledged yet". Raises a StoreError."""
+
+    def close(self) -> None:
+        """Close connections."""
+
+
+class OverGrpc:
+    """AppendBatch. packed: RocketMQ's wire batch; else the messages spelled out."""
+
+    def __init__(self, address: str, *, packed: bool) -> None:
+        self._channel = open_channel(address)
+        self._stub = CommitLogServiceStub(self._channel)
+        self._packed = packed
+
+    def append(self, batch: Batch, timeout_s: float) -> Place | None:
+        request = pb.AppendBatchRequest(
+            topic=batch.topic,
+            queue_id=batch.queue_id,
+            request_id=batch.request_id,
+            expected_next_offset=batch.expected_next_offset,
+        )
+        if self._packed:
+            elements = [Message(message.body, keys=[message.name]).to_element() for message in batch.messages]
+            request.packed = encode_elements(elements)
+        else:
+            rows = [pb.Message(body=message.body, keys=[message.name]) for message in batch.messages]
+            request.messages.CopyFrom(pb.MessageList(messages=rows))
+        try:
+            answer: pb.AppendBatchResponse = self._stub.AppendBatch(request, timeout=timeout_s)
+        except grpc.RpcError as error:
+            raise error_of_rpc(error) from error
+        if answer.status != pb.PUT_STATUS_PUT_OK:
+            return None
+        assert answer.queue_id == batch.queue_id and answer.message_count == len(batch.messages)
+        raw = answer.physical_offsets
+        return Place(
+            answer.queue_offset,
+            tuple(int.from_bytes(raw[i : i + 8], "big") for i in range(0, len(raw), 8)),
+            answer.end_physical_offset,
+            answer.store_timestamp_ms,
+            answer.duplicate,
+            answer.term,
+        )
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class OverHttp:
+    """POST to the query service, which forwards it."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(base_url=url)
+
+    def append(self, batch: Batch, timeout_s: float) -> Place | None:
+        rows = [
+            {"body": binascii.b2a_base64(body, newline=False).decode(), "body_encoding": "base64", "keys": [name]}
+            for name, body in batch.messages
+        ]
+        try:
+            response = self._http.post(
+                f"/v1/topics/{batch.topic}/messages",
+                json={"messages": rows, "queue_id": batch.queue_id},
+                headers={"Idempotency-Key": batch.request_id},
+                timeout=timeout_s,
+            )
+        except httpx.TransportError as error:
+            raise UnavailableError(repr(error)) from error
+        answer = response.json()
+        if response.is_error:
+            raise BY_REASON.get(answer["reason"], StoreError)(answer["detail"])
+        if response.status_code != httpx.codes.CREATED:
+            return None
+        assert answer["queue_id"] == batch.queue_id and answer["message_count"] == len(batch.messages)
+        return Place(
+            answer["queue_offset"],
+            tuple(answer["physical_offsets"]),
+            answer["end_physical_offset"],
+            answer["store_timestamp_ms"],
+            answer["duplicate"],
+            answer["term"],
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class Pace:
+    """When producers send, and when they end. per_s: batches a second of one producer."""
+
+    def __init__(self, per_s: float) -> None:
+        self.stopping = threading.Event()
+        self.give_up = FOR_EVER_S  # monotonic time at which unknown outcomes are left unknown
+        self._gap_s = 1 / per_s
+
+    def rest(self, choice: random.Random) -> bool:
+        """Wait for the next send; whether there is to be one."""
+        return not self.stopping.wait(choice.uniform(0, 2 * self._gap_s))
+
+
+class OneByOne:
+    """Sends batch after batch, each to certainty."""
+
+    def __init__(self, name: str, way: Way, topics: Sequence[str], pace: Pace, history: HistoryFile, seed: str) -> None:
+        self.name = name
+        self._way = way
+        self._topics = topics
+        self._pace = pace
+        self._history = history
+        self._choice = random.Random(f"{seed}-{name}")
+        self._sent = 0
+        self._next: dict[int, int] = {}  # of the LEDGER's queues, as far as this producer knows
+
+    def run(self) -> None:
+        """Until the pace says stop."""
+        while self._pace.rest(self._choice):
+            self._history.add(self._send(self._make()))
+        self._way.close()
+
+    def _make(self) -> Batch:
+        topic = self._choice.choice(self._topics)
+        queue_id = self._choice.randrange(QUEUES[topic])
+        count = min(1 + int(self._choice.expovariate(1 / 4)), 40)
+        names = [next_name(self.name, self._sent + i) for i in range(count)]
+        self._sent += count
+        expected = self._next.get(queue_id, 0) if topic == LEDGER else None
+        return Batch(topic, queue_id, [named(name) for name in names], f"request-{names[0]}", expected)
+
+    def _send(self, batch: Batch) -> Append:
+        invoked, attempts, reason = time.monotonic(), 0, "no answer"
+        forgets = self._choice.random() < _FORGETFUL
+        while time.monotonic() < self._pace.give_up:
+            attempts += 1
+            hasty = self._choice.random() < 0.05 and attempts < 3
+            try:
+                place = self._way.append(batch, _SHORT_TIMEOUT_S if hasty else _USUAL_TIMEOUT_S)
+            except NextOffsetMismatchError as error:
+                self._next[batch.queue_id] = actual = int(error.facts["actual"] or 0)
+                return _append(
+                    self.name, batch, invoked, REFUSED, reason=status_of(error).reason, attempts=attempts, actual=actual
+                )
+            except StoreError as error:
+                reason = status_of(error).reason
+                if isinstance(error, RejectedError):
+                    return _append(self.name, batch, invoked, REFUSED, reason=reason, attempts=attempts)
+                time.sleep(_PAUSE_S)
+                continue
+            if place is not None and forgets:
+                forgets, reason = False, "its answer was lost"
+                self._pace.stopping.wait(self._choice.uniform(0, _LONGEST_FORGOTTEN_S))
+            elif place is not None:
+                self._next[batch.queue_id] = place.queue_offset + len(batch.messages)
+                return _append(self.name, batch, invoked, ACKNOWLEDGED, place, attempts=attempts)
+        return _append(self.name, batch, invoked, UNKNOWN, reason=reason, attempts=attempts)
+
+
+class Streaming:
+    """The client library's Producer: single messages, several in flight, in the order they were sent."""
+
+    def __init__(self, name: str, address: str, pace: Pace, history: HistoryFile, seed: str) -> None:
+        self.name = name
+        self._producer = Producer(address, timeout_s=FOR_EVER_S)
+        self._pace = pace
+        self._history = history
+        self._choice = random.Random(f"{seed}-{name}")
+        self._room = threading.Semaphore(_MAX_IN_FLIGHT)
+        self._open: dict[int, tuple[Batch, float]] = {}  # by sequence, what has no answer yet
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Until the pace says stop and everything is answered, or given up."""
+        sequence = 0
+        while self._pace.rest(self._choice):
+            for _ in range(self._choice.randrange(1, 6)):
+                self._send(sequence)
+                sequence += 1
+        while self._open and time.monotonic() < self._pace.give_up:
+            time.sleep(0.05)
+        with self._lock:
+            for number, (batch, invoked) in self._open.items():
+                self._history.add(
+                    _append(self.name, batch, invoked, UNKNOWN, sequence=number, reason="no answer in time")
+                )
+            given_up, self._open = bool(self._open), {}
+        if not given_up:  # else it would wait for the answers that do not come
+            self._producer.close()
+
+    def _send(self, sequence: int) -> None:
+        while not self._room.acquire(timeout=0.5):
+            if time.monotonic() >= self._pace.give_up:
+                return
+        name = next_name(self.name, sequence)
+        queue_id = self._choice.randrange(QUEUES[ORDERS])
+        batch = Batch(ORDERS, queue_id, [named(name)], f"request-{name}")
+        invoked = time.monotonic()
+        with self._lock:
+            self._open[sequence] = batch, invoked
+        message = Message(batch.messages[0].body, keys=[name])
+        future = self._producer.send_async(ORDERS, message, queue_id=queue_id, request_id=batch.request_id)
+        future.add_done_callback(lambda done: self._answered(sequence, done))
+
+    def _answered(self, sequence: int, done: Future[SendResult]) -> None:
+        self._room.release()
+        with self._lock:
+            if sequence not in self._open:
+                return
+            batch, invoked = self._open.pop(sequence)
+        error = done.exception()
+        if error is not None:
+            refused = isinstance(error, StoreError) and not is_retryable(error)
+            outcome, reason = REFUSED if refused else UNKNOWN, status_of(error).reason
+            self._history.add(_append(self.name, batch, invoked, outcome, sequence=sequence, reason=reason))
+            return
+        sent = done.result()
+        place = Place(
+            sent.queue_offset,
+            tuple(sent.physical_offsets.tolist()),
+            sent.end_physical_offset,
+            sent.store_timestamp_ms,
+            sent.duplicate,
+            sent.term,
+        )
+        self._history.add(_append(self.name, batch, invoked, ACKNOWLEDGED, place, sequence=sequence))
+
+
+def _append(
+    client: str,
+    batch: Batch,
+    invoked: float,
+    outcome: str,
+    place: Place | None = None,
+    *,
+    sequence: int | None = None,
+    reason: str = "",
+    attempts: int = 1,
+    actual: int | None = None,
+) -> Append:
+    """As the history has it; it is over now, unless its outcome is unknown."""
+    return Append(
+        client,
+        batch.topic,
+        batch.queue_id,
+        invoked,
+        None if outcome == UNKNOWN else time.monotonic(),
+        outcome,
+        tuple(message.content for message in batch.messages),
+        sequence=sequence,
+        expected_next_offset=batch.expected_next_offset,
+        actual_next_offset=actual,
+        attempts=attempts,
+        reason=reason,
+        **({} if place is None else place._asdict()),
+    )

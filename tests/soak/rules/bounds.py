@@ -1,0 +1,27 @@
+"""A queue's bounds only rise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tests.soak.facts import Facts, Queue
+from tests.soak.history import Answer
+from tests.soak.rules.real_time import Told, regressions
+
+
+def going_back(facts: Facts) -> Iterator[str]:
+    """min_offset or max_offset, as any two clients were told one after the other."""
+    for name in ("min_offset", "max_offset"):
+        told: defaultdict[Queue, list[Told[Answer]]] = defaultdict(list)
+        for answer in facts.right:
+            value = getattr(answer, name)
+            if value is not None and answer.queue_id is not None:
+                row = Told(answer.invoked, answer.completed, value, answer)
+                told[Queue(answer.topic, answer.queue_id)].append(row)
+        for queue, rows in told.items():
+            for earlier, later in regressions(rows):
+                yield (
+                    f"{queue}: {name} {earlier.value} was told to {earlier.source.client} at {earlier.completed:.3f}, "
+                    f"{later.value} to {later.source.client}, which asked at {later.invoked:.3f}"
+                )

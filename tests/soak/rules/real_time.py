@@ -1,0 +1,32 @@
+"""Values that may only rise: who asks after an answer has come must not be told less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Told(NamedTuple, Generic[T]):
+    """A value, and during which time it was told. source: who was told."""
+
+    invoked: float
+    completed: float
+    value: int
+    source: T
+
+
+def regressions(told: Iterable[Told[T]]) -> Iterator[tuple[Told[T], Told[T]]]:
+    """(earlier, later) for each value that is less than one that was known before it was asked for."""
+    rows = list(told)
+    by_completion = sorted(rows, key=lambda row: row.completed)
+    known: Told[T] | None = None
+    at = 0
+    for row in sorted(rows, key=lambda row: row.invoked):
+        while by_completion[at].completed < row.invoked:
+            if known is None or by_completion[at].value > known.value:
+                known = by_completion[at]
+            at += 1
+        if known is not None and row.value < known.value:
+            yield known, row

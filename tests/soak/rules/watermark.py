@@ -1,0 +1,52 @@
+"""The watermark, the committed offset and the term only rise; what is acknowledged stays committed.
+
+Processes are killed here, the machine is not: whatever was written is still there, so nothing goes back, not even when
+a term of the writer ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tests.soak.facts import Facts
+from tests.soak.history import Answer, Append
+from tests.soak.rules.real_time import Told, regressions
+
+
+def going_back(facts: Facts) -> Iterator[str]:
+    """Watermark, committed offset or term, as any two clients were told one after the other."""
+    for name in ("watermark", "committed", "term"):
+        for earlier, later in regressions(_told(facts.right, name)):
+            yield (
+                f"{name} {earlier.value} (term {earlier.source.term}) was told to {earlier.source.client} at "
+                f"{earlier.completed:.3f}, {later.value} (term {later.source.term}) to {later.source.client}, which "
+                f"asked at {later.invoked:.3f}"
+            )
+
+
+def _told(answers: Iterable[Answer], name: str) -> Iterator[Told[Answer]]:
+    for answer in answers:
+        value = getattr(answer, name)
+        if value is not None:
+            yield Told(answer.invoked, answer.completed, value, answer)
+
+
+def behind_acknowledged(facts: Facts) -> Iterator[str]:
+    """A committed offset that does not cover what was acknowledged before, whatever has been killed since."""
+    acknowledged: list[Told[Append | Answer]] = [
+        Told(append.invoked, append.completed, append.end_physical_offset, append)
+        for append in facts.acknowledged
+        if append.completed is not None and append.end_physical_offset is not None
+    ]
+    told: list[Told[Append | Answer]] = [
+        Told(answer.invoked, answer.completed, answer.committed, answer)
+        for answer in facts.right
+        if answer.committed is not None
+    ]
+    for earlier, later in regressions([*acknowledged, *told]):
+        if isinstance(earlier.source, Append) and isinstance(later.source, Answer):
+            yield (
+                f"{earlier.source.contents[0]}, which ends at {earlier.value}, was acknowledged at "
+                f"{earlier.completed:.3f}; {later.source.client} asked at {later.invoked:.3f} and was told that "
+                f"{later.value} is committed (term {later.source.term})"
+            )

@@ -1,0 +1,110 @@
+"""One soak: a stack under load and faults for some time, then rest, a last reading, and judgement."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.soak.checker import check_facts
+from tests.soak.consumers import read_everything
+from tests.soak.facts import Facts, Violation
+from tests.soak.history import OK, UNKNOWN, HistoryFile, read_history
+from tests.soak.killer import Killer
+from tests.soak.load import Load, create_topics
+from tests.soak.questions import Questions
+from tests.soak.report import report
+from tests.soak.stack import Stack
+from tests.soak.store_check import check_store
+from tidemark.cli.local_stack import PIPELINE
+
+_RECOVERY_S = 600.0  # after the faults, until everything is answered and visible: a bound for what never comes
+_FIRST_START_S = 600.0
+HISTORY = "history.jsonl"
+Say = Callable[[str], None]
+
+
+def run(folder: Path, seconds: float, seed: str, say: Say) -> list[Violation]:
+    """Soak a new store below *folder* for *seconds*, and judge what clients saw; prints counts by *say*."""
+    choice = random.Random(seed)
+    stack = Stack(folder, choice)
+    history = HistoryFile(folder / HISTORY)
+    violations: list[Violation] = []
+    try:
+        say("starting writer, pipeline and query")
+        stack.start()
+        create_topics(stack.writer_address)
+        _wait_until_at_work(stack)
+        violations += _soak(stack, history, seconds, seed, choice, say)
+        violations += _stop(stack)
+    finally:
+        stack.kill()
+        history.close()
+    say("judging")
+    facts = Facts(read_history(history.path))
+    violations += _never_answered(facts)
+    violations += check_facts(facts)
+    violations += check_store(stack.store, folder)
+    for line in report(facts, stack.logs):
+        say(line)
+    return violations
+
+
+def _wait_until_at_work(stack: Stack) -> None:
+    """Faults begin when everything runs: who starts with a broken stack learns nothing."""
+    deadline = time.monotonic() + _FIRST_START_S
+    pipeline = stack.members[PIPELINE]
+    while not pipeline.is_at_work:
+        if not pipeline.is_running or time.monotonic() > deadline:
+            raise TimeoutError(f"the pipeline does not start: {pipeline.service.last_lines(5)}")
+        time.sleep(0.1)
+
+
+def _soak(
+    stack: Stack, history: HistoryFile, seconds: float, seed: str, choice: random.Random, say: Say
+) -> list[Violation]:
+    load = Load(stack, history, seconds, seed)
+    killer = Killer(stack, choice, history)
+    load.start()
+    killer.start()
+    say(f"load and faults for {seconds:.0f} s")
+    time.sleep(seconds)
+    killer.stop()
+    say("no more faults: waiting until every append is answered and visible")
+    load.stop_producers(_RECOVERY_S)
+    violations = _wait_until_visible(stack, history)
+    load.stop_consumers()
+    for form in ("json", "records"):
+        read_everything(stack.query_url, history, form)
+    if killer.failure is not None:
+        raise killer.failure
+    return violations + [Violation("client failed", f"{name}: {error!r}") for name, error in load.failures]
+
+
+def _wait_until_visible(stack: Stack, history: HistoryFile) -> list[Violation]:
+    """Everything comes back by itself."""
+    questions = Questions("referee", stack.query_url, history)
+    deadline = time.monotonic() + _RECOVERY_S
+    while True:
+        answer = questions.watermark()
+        if answer.outcome == OK and answer.watermark == answer.committed:
+            return []
+        if time.monotonic() > deadline:
+            text = f"{_RECOVERY_S:.0f} s after the last fault: {answer}"
+            return [Violation("no recovery", text)]
+        time.sleep(0.2)
+
+
+def _never_answered(facts: Facts) -> list[Violation]:
+    """Who keeps on asking learns what became of an append."""
+    open_ends = [append for append in facts.appends if append.outcome == UNKNOWN]
+    return [Violation("no recovery", f"{append.contents[0]}: {append.reason}") for append in open_ends]
+
+
+def _stop(stack: Stack) -> list[Violation]:
+    """SIGTERM ends each with exit status 0, and nothing is left behind."""
+    faults = [f"{name} ended with {status}" for name, status in stack.stop().items() if status != 0]
+    faults += [f"{name} is not running" for name, member in stack.members.items() if not member.asked_to_end]
+    faults += [f"left behind: {process}" for process in stack.left_behind()]
+    return [Violation("stop", text) for text in faults]

@@ -1,0 +1,212 @@
+"""Stack: writer, pipeline and query of one store as processes that may be hurt, on ports that stay the same."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import psutil
+
+from tidemark.cli.local_stack import PIPELINE, QUERY, START_ORDER, WRITER
+from tidemark.cli.service import Service, service_module
+
+SIZES = {  # small: a few minutes are to see many files and hand-overs
+    "COMMIT_LOG_SEGMENT_SIZE_BYTES": 1 << 20,
+    "CONSUME_QUEUE_FILE_SIZE_BYTES": 4_000,
+    "BATCH_CONSUME_QUEUE_FILE_SIZE_BYTES": 4_600,
+    "INDEX_SLOTS": 1_000,
+    "INDEX_ENTRIES": 4_000,
+}
+PACE = {
+    "EPOCH_MS": 2_000,
+    "CHUNK_SIZE_BYTES": 64 << 10,
+    "DURABLE_INTERVAL_MS": 200,
+    "QUERY_MAX_WAIT_MS": 2_000,
+    "START_TIMEOUT_S": 600,
+}
+_MODULES = {
+    WRITER: [service_module("writer")],
+    PIPELINE: [service_module("indexer"), "pipeline"],
+    QUERY: [service_module("indexer"), "query"],
+}
+_STOP_TIMEOUT_S = 60.0
+
+
+class Member:
+    """One service of the stack over its restarts. Each start has a log of its own."""
+
+    def __init__(self, name: str, environment: dict[str, str], logs: Path) -> None:
+        self.name = name
+        self.starts = 0
+        self.asked_to_end = False  # killed or stopped by us, or a part of it was
+        self._environment = environment
+        self._logs = logs
+        self._service: Service | None = None
+        self._sessions: list[int] = []
+
+    def start(self) -> None:
+        """Start it, without waiting until it serves."""
+        self.starts += 1
+        self.asked_to_end = False
+        log = self._logs / f"{self.name}-{self.starts:03d}.log"
+        self._service = Service(self.name, _MODULES[self.name], self._environment, log)
+        self._sessions.append(self._service.pid)
+
+    @property
+    def service(self) -> Service:
+        """Its latest process."""
+        assert self._service is not None, "it was started"
+        return self._service
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there, stopped or not."""
+        return self._service is not None and self._service.exit_status is None
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it is running and has said that it has started."""
+        return self.is_running and f'"{self.name}_started"'.encode() in self.service.log_path.read_bytes()
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything that its latest start has started: Spark's JVM and Python processes are in groups of their own."""
+        return self._of_session(self.service.pid)
+
+    def parts(self, kind: str) -> list[psutil.Process]:
+        """Its JVM (`jvm`), or its Python processes behind it (`worker`)."""
+        found = [process for process in self.processes() if process.pid != self.service.pid]
+        return [process for process in found if _is_java(process) == (kind == "jvm")]
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Send *number* to everything it has started."""
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
+    def kill_all(self) -> None:
+        """kill -9 of everything it has started."""
+        self.asked_to_end = True
+        self.signal_all(signal.SIGKILL)
+        self.service.kill()
+        self.signal_all(signal.SIGKILL)  # what was forked meanwhile
+
+    def kill_driver(self) -> None:
+        """kill -9 of its process alone: what it has started has to notice."""
+        self.asked_to_end = True
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.service.pid, signal.SIGKILL)
+        self.service.wait(_STOP_TIMEOUT_S)
+
+    def terminate(self) -> None:
+        """SIGTERM; `stop` waits."""
+        self.asked_to_end = True
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.service.pid, signal.SIGTERM)
+
+    def wait(self) -> int | None:
+        """Its exit status; None when it does not end."""
+        return self.service.wait(_STOP_TIMEOUT_S)
+
+    def left_behind(self) -> list[psutil.Process]:
+        """Processes of any start that are still there."""
+        return [process for session in self._sessions for process in self._of_session(session)]
+
+    def _of_session(self, session: int) -> list[psutil.Process]:
+        root = self._environment["TIDEMARK_STORE_ROOT"]  # a number may have been given to somebody else since
+        found = [process for process in psutil.process_iter() if _session_of(process) == session]
+        return [process for process in found if _store_of(process) == root]
+
+
+class Stack:
+    """The three of them. Settings: `SIZES`, `PACE`, and what TIDEMARK_ the environment has."""
+
+    def __init__(self, folder: Path, choice: random.Random) -> None:
+        self.store = folder / "store"
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True)
+        writer_port, query_port = _free_ports(choice)
+        self.writer_address = f"127.0.0.1:{writer_port}"
+        self.query_url = f"http://127.0.0.1:{query_port}"
+        settings = {
+            **SIZES,
+            **PACE,
+            "STORE_ROOT": self.store,
+            "WRITER_LISTEN": self.writer_address,
+            "WRITER_ADDRESS": self.writer_address,
+            "QUERY_LISTEN": f"127.0.0.1:{query_port}",
+        }
+        environment = {f"TIDEMARK_{name}": str(value) for name, value in settings.items()}
+        self.members = {name: Member(name, environment, self.logs) for name in START_ORDER}
+
+    def start(self) -> None:
+        """Start all three."""
+        for member in self.members.values():
+            member.start()
+
+    def stop(self) -> dict[str, int | None]:
+        """SIGTERM, query first, to those that run; their exit statuses by name, None for one that does not end."""
+        statuses: dict[str, int | None] = {}
+        for name in reversed(START_ORDER):
+            member = self.members[name]
+            if member.is_running:
+                member.terminate()
+                statuses[name] = member.wait()
+        return statuses
+
+    def kill(self) -> None:
+        """End everything that is still there."""
+        for member in self.members.values():
+            if member.starts:
+                member.kill_all()
+            for process in member.left_behind():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+
+    def left_behind(self, within_s: float = 20.0) -> list[str]:
+        """Command lines of processes that outlive their service by more than *within_s*."""
+        deadline = time.monotonic() + within_s
+        while processes := [process for member in self.members.values() for process in member.left_behind()]:
+            if time.monotonic() > deadline:
+                return [f"{process.pid} {' '.join(process.cmdline()[:6])}" for process in processes]
+            time.sleep(0.2)
+        return []
+
+
+def _session_of(process: psutil.Process) -> int | None:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return os.getsid(process.pid)
+    except (OSError, psutil.Error):
+        return None
+
+
+def _store_of(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get("TIDEMARK_STORE_ROOT")
+    except psutil.Error:
+        return None
+
+
+def _is_java(process: psutil.Process) -> bool:
+    try:
+        return process.name() == "java"
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _free_ports(choice: random.Random) -> Iterable[int]:
+    """Two ports below those that outgoing connections are given: nobody takes them while a service is down."""
+    ports: list[int] = []
+    while len(ports) < 2:
+        port = choice.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            if port not in ports and probe.connect_ex(("127.0.0.1", port)) != 0:
+                ports.append(port)
+    return ports

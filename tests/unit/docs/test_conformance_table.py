@@ -1,0 +1,69 @@
+"""docs/conformance.md is what behaviours.toml and the tests' names make; each behaviour has a test or a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts import conformance_table
+from scripts.conformance_table import (
+    PAGE,
+    Behaviour,
+    NamedTest,
+    current_page,
+    faults_of,
+    find_tests,
+    identifiers_in,
+    load_behaviours,
+)
+
+
+def test_the_page_is_current_and_every_behaviour_has_a_test_or_a_reason() -> None:
+    """`make docs` writes it."""
+    page, faults, _ = current_page()
+    assert faults == []
+    assert PAGE.read_text() == page
+    assert "| BPM1 | " in page
+
+
+def test_identifiers_stand_right_behind_test() -> None:
+    """Up to the first word that is none; words that look like one count only with a known prefix."""
+    prefixes = {"bpm", "ac"}
+    assert identifiers_in("test_bpm1_ac12_found_in_ipv6_bpm3", prefixes) == ["BPM1", "AC12"]
+    assert identifiers_in("test_ipv6_bpm1", prefixes) == []
+
+
+def test_a_behaviour_without_test_or_reason_is_told() -> None:
+    """As is a test with an unknown identifier or none, and a reason beside a test."""
+    behaviours = load_behaviours(
+        '[Class]\nA1 = "one"\nA2 = "two"\n'
+        'A3 = { behaviour = "three", not_applicable = "no" }\nA4 = { behaviour = "four", missing = "yet" }\n'
+    )
+    assert behaviours[2] == Behaviour("A3", "Class", "three", not_applicable="no")
+    tests = [NamedTest("f::test_a1_x", ["A1"]), NamedTest("f::test_a9_x", ["A9"]), NamedTest("f::test_x", [])]
+    assert faults_of(behaviours, tests) == [
+        "f::test_x carries no identifier",
+        "f::test_a9_x carries an unknown identifier, A9",
+        "A2 has neither a test nor a reason",
+    ]
+    beside = [NamedTest("f::test_a1_a2_a4_x", ["A1", "A2", "A4"])]
+    assert faults_of(behaviours, beside) == ["A4 has a test, and a reason why there is none"]
+    with pytest.raises(ValueError, match="sure"):
+        load_behaviours('[Class]\nA1 = { behaviour = "one", sure = true }\n')
+
+
+def test_tests_are_found_by_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the peer's folder only those that carry identifiers."""
+    folder = tmp_path / "tests" / "conformance"
+    (folder / "peer").mkdir(parents=True)
+    (folder / "peer" / "test_a.py").write_text("def test_a1_x(): ...\ndef test_x(): ...\ndef helper(): ...\n")
+    (folder / "test_b.py").write_text("def test_a2_x(): ...\ndef test_y(): ...\n")
+    monkeypatch.setattr(conformance_table, "ROOT", tmp_path)
+    monkeypatch.setattr(conformance_table, "TESTS", folder)
+    monkeypatch.setattr(conformance_table, "PEER", folder / "peer")
+    assert find_tests({"a"}) == [
+        NamedTest("tests/conformance/peer/test_a.py::test_a1_x", ["A1"]),
+        NamedTest("tests/conformance/peer/test_a.py::test_x", []),
+        NamedTest("tests/conformance/test_b.py::test_a2_x", ["A2"]),
+    ]

@@ -1,0 +1,109 @@
+"""What a broker believes of a directory: `abort`, and the times in `checkpoint`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import properties, write_log
+from tests.pipeline_runs import build, plan_of
+from tidemark.index.broker_trust import give_trust, last_store_timestamp, mark_running, withdraw_trust
+from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+
+FIRST_MS = 1_700_000_000_000
+RECORDS, SHARDS = 40, 2
+KEYS_UNTIL = 30  # records from here on have no key: the index ends earlier than the log
+TIMES = (Field.PHYSIC_MESSAGE_TIMESTAMP, Field.LOGICS_MESSAGE_TIMESTAMP, Field.INDEX_MESSAGE_TIMESTAMP)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> StorePaths:
+    """A store of several files, built to its end, that its writer has marked as running."""
+    fields = [
+        {
+            "queue_offset": i,
+            "store_timestamp": FIRST_MS + 10 * i,
+            "properties": properties({"UNIQ_KEY": f"u{i}"} if i < KEYS_UNTIL else {"TAGS": "A"}),
+        }
+        for i in range(RECORDS)
+    ]
+    paths = StorePaths(tmp_path)
+    write_log(paths.commit_log, 4096, fields)
+    build(plan_of(tmp_path, shards=SHARDS, index_slots=16, index_entries=20, consume_queue_file_size_bytes=200))
+    withdraw_trust(paths, DiskStorage())
+    mark_running(paths, DiskStorage())
+    return paths
+
+
+def times(paths: StorePaths) -> list[int]:
+    checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+    try:
+        return [checkpoint.get(field) for field in TIMES]
+    finally:
+        checkpoint.close()
+
+
+def end_and_time(paths: StorePaths) -> tuple[int, int]:
+    plan = plan_of(paths.root)
+    assert plan.limit is not None
+    log = plan.open_log()
+    try:
+        return plan.limit, last_store_timestamp(log, plan.limit)
+    finally:
+        log.close()
+
+
+def test_trust_is_given_when_all_is_built(paths: StorePaths) -> None:
+    """`abort` goes; log and queues are told to the last record, the index to its last key."""
+    end, store_timestamp = end_and_time(paths)
+    assert store_timestamp == FIRST_MS + 10 * (RECORDS - 1)
+    assert give_trust(paths, end, store_timestamp=store_timestamp, storage=DiskStorage())
+    assert not paths.abort.exists()
+    assert times(paths) == [store_timestamp, store_timestamp, FIRST_MS + 10 * (KEYS_UNTIL - 1)]
+
+
+@pytest.mark.parametrize("shard", range(SHARDS + 1))
+def test_one_shard_that_lags_is_enough_to_give_none(paths: StorePaths, shard: int) -> None:
+    """The key index, which is the last shard, counts as the others; nothing is changed."""
+    end, store_timestamp = end_and_time(paths)
+    marks = Marks.open_to_write(paths.marks, DiskStorage(), shards=SHARDS + 1, term=0)
+    marks.set_back(shard, 0)
+    marks.close()
+    assert not give_trust(paths, end, store_timestamp=store_timestamp, storage=DiskStorage())
+    assert paths.abort.read_text().split()[0] == str(os.getpid())
+    assert times(paths)[1:] == [0, 0]
+
+
+def test_marks_beyond_the_log_give_no_trust(paths: StorePaths) -> None:
+    """A log that was cut has queue units behind its end."""
+    end, store_timestamp = end_and_time(paths)
+    assert not give_trust(paths, end - 200, store_timestamp=store_timestamp, storage=DiskStorage())
+
+
+def test_trust_is_withdrawn_whole(paths: StorePaths) -> None:
+    """Both times are zero: one alone would make a broker lose index files."""
+    end, store_timestamp = end_and_time(paths)
+    give_trust(paths, end, store_timestamp=store_timestamp, storage=DiskStorage())
+    withdraw_trust(paths, DiskStorage())
+    assert times(paths) == [store_timestamp, 0, 0]
+
+
+def test_the_abort_file_is_a_new_one_each_time(paths: StorePaths) -> None:
+    """The writer's journal of batches knows its own run by it."""
+    before = paths.abort.stat().st_ino
+    kept = paths.abort.open()  # so that the number is not given again
+    mark_running(paths, DiskStorage())
+    assert paths.abort.stat().st_ino != before
+    kept.close()
+
+
+def test_an_empty_log_has_no_time(tmp_path: Path) -> None:
+    """Nothing is claimed."""
+    paths = StorePaths(tmp_path)
+    paths.commit_log.mkdir()
+    assert end_and_time(paths) == (0, 0)

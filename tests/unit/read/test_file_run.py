@@ -1,0 +1,47 @@
+"""A run of files while others delete from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tidemark.read.file_run import FileRun, Listing
+from tidemark.store.mapped_file_queue import file_name
+
+SIZE = 64
+
+
+class Vanishing:
+    """A listing of the folder in which file 0 goes after it was listed and before it was looked at."""
+
+    def __init__(self, entries: Any) -> None:
+        self._entries = list(entries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[os.DirEntry[str]]:
+        for entry in self._entries:
+            if entry.name == file_name(0):
+                Path(entry.path).unlink()
+            yield entry
+
+
+def test_a_file_that_goes_while_the_folder_is_listed_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the log would look empty for a moment, whenever retention deletes."""
+    for start in (0, 64, 128):
+        (tmp_path / file_name(start)).write_bytes(b"%d" % start + bytes(SIZE - len(b"%d" % start)))
+    run = FileRun(tmp_path)
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: Vanishing(scandir(folder)))
+    assert run.refresh() == Listing((64, 128), SIZE)
+    assert run.read(128, 3) == b"128"

@@ -1,0 +1,118 @@
+"""The moment a backup is of: the end of the log it takes, and the small files that fit that end.
+
+The order is what makes them fit while everybody writes:
+
+1. the table of queue numbers and the consumers' offsets, which then are of a moment before the end;
+2. the end: everything below it is committed, and committed bytes do not change;
+3. topics.json, which then knows the topic of every record below the end, and after it the tombstones: a topic that is
+   missing from the one is in the other. A tombstone above the end is of a topic deleted since: it counts from the end.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.errors import StoreClosedError
+from tidemark.index.check.scope import whole_store
+from tidemark.index.end_of_log import find_end_of_log
+from tidemark.index.queue_ends import queue_ends
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.lock import lock_holder
+from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
+from tidemark.store.next_offsets import NextOffsets, encode_next_offsets, load_next_offsets
+from tidemark.store.paths import StorePaths
+from tidemark.store.terms import current_term
+from tidemark.store.tombstones import encode_tombstones, load_tombstones
+from tidemark.store.topics import is_config
+
+_COMMIT_TIMEOUT_S = 10.0
+_POLL_S = 0.01
+
+
+class Moment(NamedTuple):
+    """What a backup takes. small_files: content by path below the store's root."""
+
+    start: int
+    end: int
+    log_file_size: int
+    term: int
+    small_files: dict[str, bytes]
+
+
+def look_at(paths: StorePaths) -> Moment:
+    """A moment of the store at *paths*, which may be running.
+
+    raises StoreClosedError for a store without a log, or one that has to be recovered first
+    """
+    size = size_on_disk(paths.commit_log)
+    if size is None:
+        raise StoreClosedError(f"{paths.root} has no log yet", path=str(paths.commit_log))
+    small = {name: data for name, data in _config_files(paths).items() if name != _name(paths, paths.topics)}
+    numbers = load_next_offsets(paths.next_offsets)
+    log = MappedFileQueue(paths.commit_log, size)
+    try:
+        end = _end(paths, log, at_least=0 if numbers is None else numbers.position)
+        if numbers is None:  # a broker's: what its queues say about numbers is not in the log once records expire
+            numbers = NextOffsets(log.min_offset, 0, dict(queue_ends(paths, below=end)))
+        small[_name(paths, paths.next_offsets)] = encode_next_offsets(numbers)
+        config = _config_files(paths)
+        if _name(paths, paths.topics) in config:
+            small[_name(paths, paths.topics)] = config[_name(paths, paths.topics)]
+        small.update(_own_files(paths, end))
+        return Moment(log.min_offset, end, size, current_term(paths.terms).number, small)
+    finally:
+        log.close()
+
+
+def _name(paths: StorePaths, path: Path) -> str:
+    return str(path.relative_to(paths.root))
+
+
+def _config_files(paths: StorePaths) -> dict[str, bytes]:
+    """What lies in config/. A file that is torn is taken from its `.bak`."""
+    files: dict[str, bytes] = {}
+    folder = paths.topics.parent
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if path.suffix in (".bak", ".tmp") or not path.is_file():
+            continue
+        backup = path.with_name(path.name + ".bak")
+        whole = backup if path.suffix == ".json" and not is_config(path) and is_config(backup) else path
+        files[_name(paths, path)] = whole.read_bytes()
+    return files
+
+
+def _own_files(paths: StorePaths, end: int) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    stones = load_tombstones(paths.tombstones)
+    if stones:
+        clamped = [stone._replace(physical_offset=min(stone.physical_offset, end)) for stone in stones]
+        files[_name(paths, paths.tombstones)] = encode_tombstones(clamped)
+    for path in (paths.terms, paths.format_file):
+        if path.exists():
+            files[_name(paths, path)] = path.read_bytes()
+    return files
+
+
+def _end(paths: StorePaths, log: MappedFileQueue, *, at_least: int) -> int:
+    """How far the log may be taken; a record's edge."""
+    term = current_term(paths.terms)
+    was_closed = (paths.writer / "clean").exists()  # by our writer; a broker may have gone on since
+    if term.number == 0 or was_closed:
+        return find_end_of_log(paths, log, whole_store(paths).floor)
+    if not term.is_of_this_boot():
+        raise StoreClosedError(
+            "the machine was started anew since the writer ran: start it once, so that it recovers the log",
+            path=str(paths.root),
+        )
+    checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+    try:
+        deadline = time.monotonic() + _COMMIT_TIMEOUT_S
+        while checkpoint.committed_offset < at_least and lock_holder(paths.lock) is not None:
+            if time.monotonic() > deadline:
+                raise StoreClosedError("the writer does not commit what it has appended", path=str(paths.root))
+            time.sleep(_POLL_S)
+        return checkpoint.committed_offset
+    finally:
+        checkpoint.close()

@@ -1,0 +1,114 @@
+"""Verifying a backup: every file against its hash, and every record of its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tidemark.backup.copy import hash_file
+from tidemark.backup.manifest import BackedFile, Manifest, load_manifest
+from tidemark.backup.take import Progress
+from tidemark.format.check import Checker, Crc, find_next_record
+from tidemark.format.dispatch_request import Fault, Outcome
+
+_LOG = "commitlog/"
+
+
+class Flaw(NamedTuple):
+    """One thing that is wrong. reason: FILE_MISSING, FILE_SIZE, HASH, LOG_GAP, or a record's as in the ledger."""
+
+    reason: str
+    text: str
+    path: str
+    physical_offset: int | None = None
+
+
+class Verified(NamedTuple):
+    """What a backup is worth."""
+
+    manifest: Manifest
+    flaws: list[Flaw]
+    records: int
+
+
+def verify_backup(folder: Path, *, on_progress: Progress = lambda done, total: None) -> Verified:
+    """Read all of the backup in *folder*.
+
+    raises FileNotFoundError where no backup was finished, CorruptStoreError for a manifest that cannot be read
+    """
+    manifest = load_manifest(folder)
+    flaws: list[Flaw] = []
+    records = done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        on_progress(done, manifest.size)
+
+    for file in manifest.files:
+        path = folder / file.stored
+        flaw = _flaw_of_file(path, file)
+        if flaw is None and hash_file(path, advance=advance) != file.sha256:
+            flaw = Flaw("HASH", "its bytes are not those that were backed up", file.stored)
+        if flaw is not None:
+            flaws.append(flaw)
+        elif file.path.startswith(_LOG) and file.size:
+            seen, found = _walk(path, file, manifest.log_file_size)
+            records += seen
+            flaws += found
+    flaws += _gaps(manifest)
+    return Verified(manifest, flaws, records)
+
+
+def _flaw_of_file(path: Path, file: BackedFile) -> Flaw | None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return Flaw("FILE_MISSING", "it is not there", file.stored)
+    if size != file.size:
+        return Flaw("FILE_SIZE", f"it has {size} bytes, not {file.size}", file.stored)
+    return None
+
+
+def _gaps(manifest: Manifest) -> Iterator[Flaw]:
+    """Whether the log's files follow each other up to the end."""
+    end = manifest.start
+    for file in manifest.files:
+        if file.path.startswith(_LOG):
+            start = int(Path(file.path).name)
+            if start != end:
+                yield Flaw("LOG_GAP", f"the log goes on at {start}, not at {end}", file.stored, end)
+            end = start + file.size
+    if end != manifest.end:
+        yield Flaw("LOG_GAP", f"the log ends at {end}, not at {manifest.end}", "manifest.json", end)
+
+
+def _walk(path: Path, file: BackedFile, log_file_size: int) -> tuple[int, list[Flaw]]:
+    """(records, what is wrong) of one log file."""
+    buffer = np.asarray(np.memmap(path, np.uint8, "r"))
+    base = int(Path(file.path).name)
+    checker = Checker(crc=Crc.MARKS)
+    flaws: list[Flaw] = []
+    at = records = 0
+    while True:
+        result = checker.check(buffer, base_offset=base, start=at, file_end=log_file_size)
+        records += result.records
+        damaged = result.requests[result.requests["fault"] != Fault.NONE]
+        flaws += [_damage(Fault(int(row["fault"])), int(row["physical_offset"]), file) for row in damaged]
+        at = result.end_at
+        if result.outcome in (Outcome.END, Outcome.BLANK):
+            return records, flaws
+        if result.outcome is not Outcome.FULL:
+            fault = result.fault if result.outcome is Outcome.BAD else Fault.LENGTH
+            flaws.append(_damage(fault, base + at, file))
+            found = find_next_record(buffer, base_offset=base, start=at + 1, file_end=log_file_size)
+            if found is None:
+                return records, flaws
+            at = found
+
+
+def _damage(fault: Fault, physical_offset: int, file: BackedFile) -> Flaw:
+    return Flaw(fault.name, "a record that fails its check; it was so when it was copied", file.stored, physical_offset)

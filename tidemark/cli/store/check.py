@@ -1,0 +1,96 @@
+"""`tidemark store check`: everything a store holds against everything else. Reads only."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+
+from tidemark.cli.store.outcome import ExitStatus, errors_told
+from tidemark.cli.store.progress import byte_progress
+from tidemark.errors import ArgumentIllegalError
+from tidemark.index.check.findings import Finding, Scope
+from tidemark.store.format_file import require_known_format
+from tidemark.store.paths import StorePaths
+
+_SHOWN = 50
+
+
+def check(
+    directory: Annotated[Path, typer.Argument(help="The store's directory.", exists=True, file_okay=False)],
+    start: Annotated[int | None, typer.Option("--from", min=0, metavar="PHYS", help="First physical offset.")] = None,
+    end: Annotated[int | None, typer.Option("--to", min=0, metavar="PHYS", help="End, exclusive.")] = None,
+    index: Annotated[bool, typer.Option(help="Check the key index too.")] = True,
+    index_slots: Annotated[
+        int | None, typer.Option(min=1, help="Slots of an index file, where there are not 4 entries to each.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Check a store: log, queues, key index and small files against each other.
+
+    Takes no lock and writes nothing, so it may run beside the services or a broker: then up to what is committed.
+    Exit status: 0 sound, 1 something is wrong, 2 it cannot be checked.
+    """
+    from tidemark.index.check.scope import whole_store
+    from tidemark.index.check.store import check_store
+
+    with errors_told():
+        paths = StorePaths(directory)
+        require_known_format(paths)
+        if not paths.commit_log.is_dir():
+            raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
+        scope = _within(whole_store(paths), start, end)
+        with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
+            task = progress.add_task("checking", total=None)
+            report = check_store(
+                paths,
+                scope,
+                with_index=index,
+                index_slots=index_slots,
+                on_progress=lambda done, total: progress.update(task, completed=done, total=total),
+            )
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(report.as_json(), option=orjson.OPT_APPEND_NEWLINE))
+    else:
+        console = Console(soft_wrap=True, highlight=False)
+        _show(console, report.findings, "red")
+        _show(console, report.notes, "yellow")
+        outcome = f"{len(report.findings)} findings" if report.findings else "sound"
+        console.print(f"{report.records:,} records from {report.start} to {report.end}: [bold]{outcome}[/]")
+    raise typer.Exit(ExitStatus.FINDINGS if report.findings else ExitStatus.DONE)
+
+
+def _within(scope: Scope, start: int | None, end: int | None) -> Scope:
+    """The part from *start* to *end*, of what the whole scope is."""
+    if start is None and end is None:
+        return scope
+    ends = [known for known in (end, scope.end) if known is not None]
+    part = dataclasses.replace(
+        scope, start=max(scope.start, start or 0), end=min(ends) if ends else None, is_range=True
+    )
+    if part.end is not None and part.end <= part.start:
+        raise ArgumentIllegalError(f"nothing lies between {part.start} and {part.end}", argument="--to")
+    return part
+
+
+def _show(console: Console, found: list[Finding], style: str) -> None:
+    for finding in found[:_SHOWN]:
+        console.print(f"[{style}]{finding.reason}[/]", end=" ")
+        console.print(_line(finding), markup=False)
+    if len(found) > _SHOWN:
+        console.print(f"… and {len(found) - _SHOWN} more; --json shows all", style="dim")
+
+
+def _line(finding: Finding) -> str:
+    """Where it is, and what."""
+    where = [finding.path] if finding.path is not None else []
+    if finding.topic is not None:
+        where.append(f"{finding.topic}/{finding.queue_id}" if finding.queue_id is not None else finding.topic)
+    if finding.physical_offset is not None:
+        where.append(f"at {finding.physical_offset}")
+    return f"{' '.join(where)}: {finding.text}" if where else finding.text

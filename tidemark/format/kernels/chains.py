@@ -1,0 +1,33 @@
+"""Whether slots and chains of an index file lead to every one of its entries (spec 6.2, 6.4), in a compiled loop."""
+
+from __future__ import annotations
+
+from tidemark.format.kernels.compiled import compiled
+from tidemark.format.kernels.integers import get_i4
+
+
+@compiled
+def check_chains(slots, entries, index_count, last):  # type: ignore[no-untyped-def]
+    """(number of the first entry whose chain is wrong, first slot that is wrong); 0 and -1 where none is.
+
+    slots, entries  uint8, the two tables; entry 0 is not used
+    last            int32, one a slot, zeros: works on it
+    A slot may be ahead of *index_count* while its file is written: it counts when its chain leads back.
+    """
+    wrong_entry = 0
+    for number in range(1, index_count):
+        slot = get_i4(entries, 20 * number) % last.size
+        previous = get_i4(entries, 20 * number + 16)
+        if previous != last[slot] and wrong_entry == 0:
+            wrong_entry = number
+        last[slot] = number
+    for slot in range(last.size):
+        value = get_i4(slots, 4 * slot)
+        while value >= index_count and 20 * value + 20 <= entries.size:
+            previous = get_i4(entries, 20 * value + 16)
+            if previous >= value:
+                break
+            value = previous
+        if value != last[slot]:
+            return wrong_entry, slot
+    return wrong_entry, -1

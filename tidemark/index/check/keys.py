@@ -1,0 +1,221 @@
+"""The key index of a store under check: every key of every record, in order, against the entries of the index files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format import index_file
+from tidemark.index.check.expected_units import runs_of
+from tidemark.index.check.findings import Note, Reason, Report, Scope, relative
+from tidemark.index.check.index_entries import Entries, EntryRow, SeenIndexFile
+from tidemark.index.key_index import index_files
+from tidemark.index.log_walk import LogPart
+from tidemark.store.paths import StorePaths
+
+_LARGEST_DIFFERENCE = (1 << 31) - 1
+_IN_PLACE = 10  # when at most one key in so many is wrong, and the last is right, none is missing or too many
+
+
+class _Keys(NamedTuple):
+    """Keys of a part of the log, in order."""
+
+    hashes: NDArray[np.int64]
+    physical_offsets: NDArray[np.int64]
+    store_timestamps: NDArray[np.int64]
+
+
+@dataclass
+class _Missing:
+    """Keys that follow each other and are not in the index."""
+
+    first: int  # number of the key, counted from where the check began
+    count: int
+    physical_offset: int
+
+
+class KeyChecks:
+    """The index of one store. slots: of an index file; None: as its size tells, at 4 entries a slot."""
+
+    def __init__(self, paths: StorePaths, scope: Scope, report: Report, *, slots: int | None) -> None:
+        self._root = paths.root
+        self._scope = scope
+        self._report = report
+        self._files = [file for path in index_files(paths.index) if (file := self._open(path, slots)) is not None]
+        self._row = EntryRow(self._files)
+        self._row.skip_below(scope.start)
+        used = next((file for file in self._files if file.count), None)
+        self._covered_from = None if used is None else int(used.entries[1]["physical_offset"])
+        self._last_physical_offset = scope.start - 1
+        self._wrong_files: set[int] = set()
+        self._keys_seen = 0
+        self._missing: list[_Missing] = []
+        self._not_reached = 0
+        self._lagging = 0
+
+    def _open(self, path: Path, slots: int | None) -> SeenIndexFile | None:
+        if path.stat().st_size == 0:
+            self._report.note(Note.EMPTY_FILE, "an empty index file: cut off while it was made", path=self._name(path))
+            return None
+        file = SeenIndexFile(path, slots)
+        if file.slots is None:
+            text = "an index file whose size does not tell its slots: say how many"
+            self._report.find(Reason.FILE_SIZE, text, path=self._name(path))
+            return None
+        return file
+
+    def _name(self, path: Path) -> str:
+        return relative(path, self._root)
+
+    # -- the log's keys -------------------------------------------------------------------------------------------
+
+    def take(self, part: LogPart) -> None:
+        """A part of the log."""
+        hashes, rows = index_file.hash_keys(part.buffer, part.requests)
+        if len(hashes) == 0:
+            return
+        keys = _Keys(
+            hashes.astype(np.int64), part.requests["physical_offset"][rows], part.requests["store_timestamp"][rows]
+        )
+        there = self._row.next(len(hashes))
+        if len(there) == len(hashes):
+            wrong = (there.hashes != keys.hashes) | (there.physical_offsets != keys.physical_offsets)
+            if not wrong[-1] and np.count_nonzero(wrong) * _IN_PLACE <= len(hashes):
+                self._take_in_place(keys, there, wrong)
+                self._row.advance(len(hashes))
+                self._finish_part(keys)
+                return
+        self._take_as_sets(part, keys)
+        self._finish_part(keys)
+
+    def _finish_part(self, keys: _Keys) -> None:
+        self._keys_seen += len(keys.hashes)
+        self._last_physical_offset = int(keys.physical_offsets[-1])
+
+    def _take_in_place(self, keys: _Keys, there: Entries, wrong: NDArray[np.bool_]) -> None:
+        for first, end in runs_of(wrong):
+            self._tell_wrong(there, first, end - first, int(keys.physical_offsets[first]))
+        begins = np.array([file.header.begin_timestamp for file in self._files], np.int64)[there.files]
+        expected = np.clip((keys.store_timestamps - begins) // 1000, 0, _LARGEST_DIFFERENCE)
+        late = ~wrong & (there.time_differences != expected) & (there.numbers > 1)  # a file's first counts otherwise
+        for first, end in runs_of(late):
+            path = self._name(self._files[int(there.files[first])].path)
+            text = f"entry {int(there.numbers[first])} has another time than its record"
+            physical_offset = int(keys.physical_offsets[first])
+            self._report.find(Reason.KEY_TIME, text, path=path, physical_offset=physical_offset, count=end - first)
+
+    def _tell_wrong(self, there: Entries, i: int, count: int, physical_offset: int) -> None:
+        self._wrong_files.update(there.files[i : i + count].tolist())
+        path = self._name(self._files[int(there.files[i])].path)
+        text = f"entry {int(there.numbers[i])} is not what the log says"
+        self._report.find(Reason.KEY_WRONG, text, path=path, physical_offset=physical_offset, count=count)
+
+    def _take_as_sets(self, part: LogPart, keys: _Keys) -> None:
+        """Not simply one behind the other: entries are missing, or there once more as after a broker's restart."""
+        there = self._row.below(part.end_offset)
+        self._row.advance(len(there))
+        base = self._last_physical_offset
+        places = (there.physical_offsets - base << 31) | there.hashes
+        wanted = (keys.physical_offsets - base << 31) | keys.hashes
+        missing = ~np.isin(wanted, places)
+        extra = ~np.isin(places, wanted) & (there.physical_offsets != base)
+        missing_places = keys.physical_offsets[missing]
+        for i in np.flatnonzero(extra).tolist():
+            place = int(there.physical_offsets[i])
+            if self._report.is_damaged(place):
+                continue
+            if (missing_places == place).any():
+                missing &= ~((keys.physical_offsets == place) & missing)
+                self._tell_wrong(there, i, 1, place)
+            else:
+                self._tell_extra(there, i)
+        for first, end in runs_of(missing):
+            self._add_missing(keys, first, end)
+
+    def _tell_extra(self, there: Entries, i: int) -> None:
+        self._wrong_files.add(int(there.files[i]))
+        path = self._name(self._files[int(there.files[i])].path)
+        text = f"entry {int(there.numbers[i])} points at no record with such a key"
+        self._report.find(Reason.KEY_EXTRA, text, path=path, physical_offset=int(there.physical_offsets[i]))
+
+    def _add_missing(self, keys: _Keys, first: int, end: int) -> None:
+        places = keys.physical_offsets[first:end]
+        not_reached = len(places) if self._covered_from is None else int((places < self._covered_from).sum())
+        self._not_reached += 0 if self._scope.is_ours else not_reached
+        lagging = int((places >= self._scope.built_to).sum())
+        self._lagging += lagging
+        skipped = min(0 if self._scope.is_ours else not_reached, len(places) - lagging)
+        count = len(places) - lagging - skipped
+        if count <= 0:
+            return
+        number = self._keys_seen + first + skipped
+        last = self._missing[-1] if self._missing else None
+        if last is not None and last.first + last.count == number:
+            last.count += count
+        else:
+            self._missing.append(_Missing(number, count, int(places[skipped])))
+
+    # -- at the end of the log ------------------------------------------------------------------------------------
+
+    def finish(self, log_end: int) -> None:
+        """Tell what is missing, what is too much, and what does not lead to its entries."""
+        for missing in self._missing:
+            text = f"{missing.count} keys are not in the index"
+            place = missing.physical_offset
+            self._report.find(Reason.KEY_MISSING, text, physical_offset=place, count=missing.count)
+        if self._not_reached:
+            text = f"the index does not reach back to the log's start: {self._not_reached} keys are not in it"
+            self._report.note(Note.INDEX_PART, text, count=self._not_reached)
+        if self._lagging:
+            text = f"the index lags behind the log, by {self._lagging} keys"
+            self._report.note(Note.INDEX_LAGS, text, count=self._lagging)
+        self._check_rest(log_end)
+        for number, file in enumerate(self._files):
+            if number not in self._wrong_files and self._is_in_scope(file):
+                self._check_file(file, is_growing=self._scope.is_living and number == len(self._files) - 1)
+
+    def _check_rest(self, log_end: int) -> None:
+        """Entries behind the last key of the log."""
+        if self._scope.is_living or self._scope.end is not None:
+            return
+        rest = self._row.next(sum(file.count for file in self._files))
+        behind = rest.physical_offsets >= log_end
+        for i in np.flatnonzero(~behind & (rest.physical_offsets != self._last_physical_offset)).tolist():
+            if not self._report.is_damaged(int(rest.physical_offsets[i])):
+                self._tell_extra(rest, i)
+        count = int(behind.sum())
+        if count and self._scope.is_clean:
+            self._tell_extra(rest, int(np.flatnonzero(behind)[0]))
+        elif count:
+            text = f"{count} keys of records behind the log's end: the next start drops them"
+            self._report.note(Note.UNITS_BEHIND_END, text, count=count)
+
+    def _is_in_scope(self, file: SeenIndexFile) -> bool:
+        header, end = file.header, self._scope.end
+        begins_before = end is None or header.begin_physical_offset < end
+        return not self._scope.is_range or (header.end_physical_offset >= self._scope.start and begins_before)
+
+    def _check_file(self, file: SeenIndexFile, *, is_growing: bool) -> None:
+        path = self._name(file.path)
+        if not is_growing and not self._is_header_right(file):
+            self._report.find(Reason.INDEX_HEADER, "the header does not tell the first or the last entry", path=path)
+            return
+        entry, slot = file.broken_chain()
+        if entry is not None:
+            self._report.find(Reason.KEY_CHAIN, f"entry {entry} does not lead to the one before it", path=path)
+        elif slot is not None:
+            self._report.find(Reason.KEY_CHAIN, f"slot {slot} does not lead to its newest entry", path=path)
+        elif not is_growing and file.header.hash_slot_count != file.slots_in_use():
+            self._report.find(Reason.INDEX_HEADER, "the header counts other slots than are in use", path=path)
+
+    @staticmethod
+    def _is_header_right(file: SeenIndexFile) -> bool:
+        header = file.header
+        if not file.is_counted or file.count == 0:
+            return file.is_counted
+        first, last = (int(file.entries[i]["physical_offset"]) for i in (1, file.count))
+        return (first, last) == (header.begin_physical_offset, header.end_physical_offset)

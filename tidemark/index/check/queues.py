@@ -1,0 +1,175 @@
+"""All queues of a store under check: hands each its records, and finds queues that the log does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tidemark.errors import StoreError
+from tidemark.format.dispatch_request import Fault, RequestArray
+from tidemark.index.check.findings import Note, Reason, Report, Scope, relative
+from tidemark.index.check.queue_check import QueueCheck
+from tidemark.index.check.seen_files import queue_folders
+from tidemark.index.dispatch import QueueRun, runs_by_queue
+from tidemark.index.log_walk import LogPart
+from tidemark.store.paths import StorePaths, is_topic_name
+from tidemark.store.tombstones import load_tombstones
+from tidemark.store.topics import TopicConfig, load_topics
+
+LIGHT_QUEUE_PREFIX = "%LMQ%"  # their units come from other topics' records (spec 4.9)
+QueueKey = tuple[str, int]
+
+
+class QueueChecks:
+    """The queues of one store. position: where numbers are wanted from, for `numbers_at`."""
+
+    def __init__(self, paths: StorePaths, scope: Scope, report: Report, *, position: int | None = None) -> None:
+        self._paths = paths
+        self._scope = scope
+        self._report = report
+        self._position = position
+        self._topics = _topics(paths)
+        self._dead_ends = _dead_ends(paths)
+        self._with_extension = (paths.root / "consumequeue_ext").is_dir()
+        self._queues: dict[QueueKey, QueueCheck | None] = {}
+        self._skipped_topics: dict[str, int] = {}
+        self.numbers_at: dict[QueueKey, int] = {}  # next queue offset at *position*
+
+    # -- the log's records ----------------------------------------------------------------------------------------
+
+    def take(self, part: LogPart) -> None:
+        """A part of the log."""
+        for run in runs_by_queue(part.buffer, part.requests):
+            self._tell_faults(run)
+            living = self._living(run.topic, run.requests)
+            if len(living) == 0:
+                continue
+            queue = self._queue(run.topic, run.queue_id)
+            if queue is not None:
+                queue.take(living)
+            elif run.topic in self._skipped_topics:
+                self._skipped_topics[run.topic] += len(living)
+            self._count_numbers(run)
+
+    def _tell_faults(self, run: QueueRun) -> None:
+        faults = run.requests["fault"]
+        for row in run.requests[faults != Fault.NONE] if faults.any() else ():
+            fault = Fault(int(row["fault"]))
+            what = "the body is" if fault is Fault.BODY_CRC else "the properties are"
+            self._tell_record(run, row, fault.name, f"{what} not what the CRC says")
+
+    def _tell_record(self, run: QueueRun, row: RequestArray, reason: str, text: str) -> None:
+        self._report.find(
+            reason,
+            text,
+            physical_offset=int(row["physical_offset"]),
+            size=int(row["message_size"]),
+            topic=run.topic,
+            queue_id=run.queue_id,
+            queue_offset=int(row["queue_offset"]),
+        )
+
+    def _living(self, topic: str, requests: RequestArray) -> RequestArray:
+        """Without records of before the topic was deleted."""
+        dead_end = self._dead_ends.get(topic, 0)
+        if requests["physical_offset"][0] >= dead_end:
+            return requests
+        return requests[requests["physical_offset"] >= dead_end]
+
+    def _count_numbers(self, run: QueueRun) -> None:
+        if self._position is None or run.requests["physical_offset"][0] >= self._position:
+            return
+        counted = run.requests[: np.searchsorted(run.requests["physical_offset"], self._position)]
+        key = (run.topic, run.queue_id)
+        end = int((counted["base_offset"] + counted["batch_size"]).max())
+        self.numbers_at[key] = max(self.numbers_at.get(key, 0), end)
+
+    # -- queues ---------------------------------------------------------------------------------------------------
+
+    def _queue(self, topic: str, queue_id: int) -> QueueCheck | None:
+        key = (topic, queue_id)
+        if key not in self._queues:
+            self._queues[key] = self._open(topic, queue_id)
+        return self._queues[key]
+
+    def _open(self, topic: str, queue_id: int) -> QueueCheck | None:
+        """The queue's check; None where there is nothing to compare with, which is told."""
+        if not is_topic_name(topic) or queue_id < 0:
+            self._report.find("TOPIC", f"records of a topic or queue that cannot be: {topic!r} {queue_id}")
+            return None
+        config = self._topics.get(topic)
+        batch = config is not None and config.is_batch
+        if config is None and not any((root / topic).is_dir() for root in self._roots):
+            self._skipped_topics.setdefault(topic, 0)
+            return None
+        other = self._paths.queue(topic, queue_id, batch=not batch)
+        if other.is_dir() and any(other.iterdir()):
+            said, found = ("BatchCQ", "SimpleCQ") if batch else ("SimpleCQ", "BatchCQ")
+            text = f"topics.json says {said}, and there is a {found}"
+            path = relative(other, self._paths.root)
+            self._report.find(Reason.QUEUE_TYPE, text, path=path, topic=topic, queue_id=queue_id)
+            return None
+        return self._make(topic, queue_id, batch=batch)
+
+    @property
+    def _roots(self) -> tuple[Path, Path]:
+        return self._paths.consume_queue, self._paths.batch_consume_queue
+
+    def _make(self, topic: str, queue_id: int, *, batch: bool) -> QueueCheck:
+        return QueueCheck(
+            self._paths.queue(topic, queue_id, batch=batch),
+            topic=topic,
+            queue_id=queue_id,
+            batch=batch,
+            scope=self._scope,
+            report=self._report,
+            dead_end=self._dead_ends.get(topic, 0),
+            with_extension=self._with_extension,
+        )
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def finish(self, log_end: int) -> dict[QueueKey, tuple[int, int]]:
+        """Tell what was found; first and next offset of each queue that has records."""
+        self._add_queues_without_records()
+        queues = {key: queue for key, queue in sorted(self._queues.items()) if queue is not None}
+        lagging = {key: units for key, queue in queues.items() if (units := queue.finish(log_end))}
+        if lagging:
+            text = f"{len(lagging)} queues lag behind the log, by {sum(lagging.values())} units"
+            self._report.note(Note.QUEUES_LAG, text, count=sum(lagging.values()))
+        for topic, count in sorted(self._skipped_topics.items()):
+            text = f"{count} records of a topic that topics.json does not know and that has no queue: deleted"
+            self._report.note(Note.TOPIC_GONE, text, topic=topic, count=count)
+        return {
+            key: (queue.first_offset, queue.next_offset)
+            for key, queue in queues.items()
+            if queue.first_offset is not None
+        }
+
+    def _add_queues_without_records(self) -> None:
+        """Queues on disk that no record was seen for. In a range that says nothing about them."""
+        light = 0
+        for root, batch in zip(self._roots, (False, True), strict=True):
+            for topic, queue_id, _ in queue_folders(root):
+                if topic.startswith(LIGHT_QUEUE_PREFIX):
+                    light += 1
+                elif (topic, queue_id) not in self._queues and not self._scope.is_range:
+                    self._queues[topic, queue_id] = self._make(topic, queue_id, batch=batch)
+        if light:
+            self._report.note(Note.NOT_CHECKED, f"{light} light queues are not compared with the log", count=light)
+
+
+def _topics(paths: StorePaths) -> dict[str, TopicConfig]:
+    """None where the file cannot be read: `check_small_files` tells that."""
+    try:
+        return load_topics(paths.topics)
+    except StoreError:
+        return {}
+
+
+def _dead_ends(paths: StorePaths) -> dict[str, int]:
+    try:
+        return {stone.topic: stone.physical_offset for stone in load_tombstones(paths.tombstones)}
+    except StoreError:
+        return {}

@@ -1,0 +1,94 @@
+"""What may be expected of a store as it lies there: told from its marks, terms, checkpoint and lock."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidemark.errors import CorruptStoreError
+from tidemark.format import consume_queue
+from tidemark.format.check import Checker
+from tidemark.index.check.expected_units import BATCH, SIMPLE, decode, open_queue
+from tidemark.index.check.findings import Scope
+from tidemark.index.check.seen_files import SeenFiles, common_size, queue_folders
+from tidemark.index.end_of_log import durable_floor
+from tidemark.index.queue_end import find_batch_end, find_simple_end
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.lock import lock_holder
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.terms import TermsFile
+
+_BEYOND_ALL = (1 << 63) - 1
+
+
+def whole_store(paths: StorePaths) -> Scope:
+    """All of the store at *paths*.
+
+    Beside a running writer of ours: up to what is committed now. Beside a broker, or where nobody writes: to where the
+    records end.
+    """
+    log = SeenFiles(paths.commit_log, common_size(paths.commit_log) or 1 << 30)
+    is_living = lock_holder(paths.lock) is not None
+    watermark = _watermark(paths)  # before what is committed: then it cannot be above
+    committed = _committed(paths) if is_living else None
+    floor = durable_floor(paths, log)
+    if watermark is None:
+        floor = max(floor, _dispatched_end(paths, log))
+    log.close()
+    is_clean = not is_living and not paths.abort.exists()
+    is_never_built = watermark is None and paths.writer.is_dir()  # only just written, or restored
+    everything = _BEYOND_ALL if is_clean and not is_never_built else 0
+    return Scope(
+        start=log.min_offset,
+        end=committed,
+        floor=max(floor, committed or 0),
+        built_to=everything if watermark is None else watermark,
+        is_living=is_living,
+        is_clean=is_clean,
+        is_ours=watermark is not None,
+    )
+
+
+def _watermark(paths: StorePaths) -> int | None:
+    """Everything below it is built; None where no pipeline of ours has been."""
+    try:
+        marks = Marks.open_read_only(paths.marks)
+    except (FileNotFoundError, CorruptStoreError):  # the check tells the latter
+        return None
+    watermark = TermsFile(paths.terms).clamp(marks.watermark(), of_term=marks.term)
+    marks.close()
+    return watermark
+
+
+def _committed(paths: StorePaths) -> int | None:
+    """What a running writer of ours has committed; None beside a broker."""
+    if not TermsFile(paths.terms).current().is_of_this_boot():
+        return None
+    checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+    committed = checkpoint.committed_offset
+    checkpoint.close()
+    return committed
+
+
+def _dispatched_end(paths: StorePaths, log: SeenFiles) -> int:
+    """Behind the last record that a queue knows and the log still has: below it nothing is a torn end."""
+    ends = [
+        _last_record_end(log, open_queue(folder, kind, kind.size), batch=kind is BATCH)
+        for root, kind in ((paths.consume_queue, SIMPLE), (paths.batch_consume_queue, BATCH))
+        for _, _, folder in queue_folders(root)
+    ]
+    return max(ends, default=0)
+
+
+def _last_record_end(log: SeenFiles, queue: SeenFiles, *, batch: bool) -> int:
+    kind = BATCH if batch else SIMPLE
+    end = (find_batch_end if batch else find_simple_end)(queue, _BEYOND_ALL)
+    units = decode(kind, queue.read(end - kind.size, kind.size)) if end > queue.min_offset else ()
+    queue.close()
+    for unit in units:
+        place, size = int(unit["physical_offset"]), int(unit["message_size"])
+        if place >= 0 and size != consume_queue.PRE_BLANK_SIZE and log.covers(place):
+            data = np.frombuffer(bytearray(log.read(place, size)), np.uint8)
+            found = Checker().check(data, base_offset=place)
+            return place + size if len(found.requests) == 1 else 0
+    return 0

@@ -1,0 +1,131 @@
+"""The files of the data folders as they lie there: what does not belong is told, not refused."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidemark.index.check.findings import Note, Reason, Report, relative
+from tidemark.index.key_index import is_index_name
+from tidemark.store.mapped_file_queue import MappedFileQueue, is_file_name
+from tidemark.store.paths import StorePaths, is_topic_name
+
+
+class SeenFiles(MappedFileQueue):
+    """The right files of a folder, to read; others are left out."""
+
+    def refresh(self) -> None:
+        """Look at the folder again."""
+        sizes = _sizes(self.folder)
+        self._starts = [
+            int(name)
+            for name in sorted(sizes)
+            if is_file_name(name) and sizes[name] == self.file_size and int(name) % self.file_size == 0
+        ]
+
+    def read_all(self, offset: int, length: int) -> bytes:
+        """*length* bytes from *offset* on, over the files' edges; zero bytes where no file is."""
+        pieces: list[bytes] = []
+        while length > 0:
+            room = min(length, self.file_start(offset) + self.file_size - offset)
+            pieces.append(self.read(offset, room).ljust(room, b"\0"))
+            offset += room
+            length -= room
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def data_stretches(self, offset: int) -> Iterator[tuple[int, int]]:
+        """(start, end) of what may be other than zero at or behind *offset*, within files: holes are left out."""
+        for start in self.starts:
+            at = max(offset, start) - start
+            while at < self.file_size:
+                found = _next_data(self.opened(start).descriptor, at, self.file_size)
+                if found is None:
+                    break
+                yield start + found[0], start + found[1]
+                at = found[1]
+
+
+def _next_data(descriptor: int, at: int, size: int) -> tuple[int, int] | None:
+    try:
+        first = os.lseek(descriptor, at, os.SEEK_DATA)
+        return first, min(os.lseek(descriptor, first, os.SEEK_HOLE), size)
+    except OSError:  # only a hole from here on
+        return None
+
+
+def common_size(folder: Path) -> int | None:
+    """Size that most of the folder's data files have; None without one."""
+    sizes = [size for name, size in _sizes(folder).items() if is_file_name(name) and size]
+    return statistics.mode(sizes) if sizes else None
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Files of *folder* by name."""
+    sizes: dict[str, int] = {}
+    try:
+        for entry in os.scandir(folder):
+            if entry.is_file():
+                sizes[entry.name] = entry.stat().st_size
+    except FileNotFoundError:  # deleted meanwhile
+        pass
+    return sizes
+
+
+def queue_folders(root: Path) -> Iterator[tuple[str, int, Path]]:
+    """(topic, queue id, folder) of every queue below consumequeue/ or batchconsumequeue/."""
+    for folder in sorted(root.glob("*/*")):
+        if is_topic_name(folder.parent.name) and _is_queue_id(folder.name) and folder.is_dir():
+            yield folder.parent.name, int(folder.name), folder
+
+
+def _is_queue_id(name: str) -> bool:
+    return name.isascii() and name.isdigit() and str(int(name)) == name
+
+
+def check_folders(paths: StorePaths, report: Report) -> None:
+    """Tell what does not belong into RocketMQ's data folders, and files of a wrong size."""
+    _check_data_folder(paths.commit_log, paths, report)
+    for root in (paths.consume_queue, paths.batch_consume_queue):
+        for topic in sorted(root.iterdir()) if root.is_dir() else []:
+            if not (topic.is_dir() and is_topic_name(topic.name)):
+                _tell_foreign(topic, paths, report)
+                continue
+            for queue in sorted(topic.iterdir()):
+                if queue.is_dir() and _is_queue_id(queue.name):
+                    _check_data_folder(queue, paths, report)
+                else:
+                    _tell_foreign(queue, paths, report)
+    for path in sorted(paths.index.iterdir()) if paths.index.is_dir() else []:
+        if not (path.is_file() and is_index_name(path.name)):
+            _tell_foreign(path, paths, report)
+
+
+def _check_data_folder(folder: Path, paths: StorePaths, report: Report) -> None:
+    if not folder.is_dir():
+        return
+    size = common_size(folder)
+    names = sorted(entry.name for entry in os.scandir(folder))
+    sizes = _sizes(folder)
+    for name in names:
+        path = folder / name
+        if not is_file_name(name) or name not in sizes:
+            if path.exists():
+                _tell_foreign(path, paths, report)
+        elif sizes[name] == 0 and name == names[-1]:
+            report.note(
+                Note.EMPTY_FILE, "an empty last file: cut off while it was made", path=relative(path, paths.root)
+            )
+        elif size is not None and (sizes[name] != size or int(name) % size):
+            what = (
+                f"{sizes[name]} bytes where the others have {size}"
+                if sizes[name] != size
+                else "at no multiple of its size"
+            )
+            report.find(Reason.FILE_SIZE, f"a data file of {what}", path=relative(path, paths.root))
+
+
+def _tell_foreign(path: Path, paths: StorePaths, report: Report) -> None:
+    text = f"a foreign {'folder' if path.is_dir() else 'file'} in a data folder"
+    report.find(Reason.FOREIGN_FILE, text, path=relative(path, paths.root))

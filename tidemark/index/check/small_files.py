@@ -1,0 +1,132 @@
+"""The small files of a store under check: whether they can be read, and whether they fit the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tidemark.errors import CorruptStoreError
+from tidemark.index.check.findings import Note, Reason, Report, relative
+from tidemark.index.check.queues import QueueKey
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.consumer_offsets import SEPARATOR, load_consumer_offsets
+from tidemark.store.marks import Marks
+from tidemark.store.next_offsets import decode_next_offsets, load_next_offsets
+from tidemark.store.paths import StorePaths
+from tidemark.store.terms import clamp, read_terms
+from tidemark.store.tombstones import load_tombstones
+from tidemark.store.topics import is_config, load_topics
+
+
+def check_small_files(paths: StorePaths, report: Report) -> None:
+    """Whether each can be read. One that is torn is told even where its `.bak` stands in."""
+    loaders: tuple[tuple[Path, Callable[[Path], Any]], ...] = (
+        (paths.topics, load_topics),
+        (paths.consumer_offsets, load_consumer_offsets),
+        (paths.tombstones, load_tombstones),
+        (paths.next_offsets, _load_next_offsets),
+    )
+    for path, load in loaders:
+        name = relative(path, paths.root)
+        try:
+            load(path)
+        except CorruptStoreError as error:
+            report.find(Reason.CONFIG, error.message.replace(str(path), name), path=name)
+            continue
+        if path.exists() and not is_config(path):
+            report.find(Reason.CONFIG, "cannot be read; what its .bak says counts", path=name)
+    _check_terms(paths, report)
+
+
+def _load_next_offsets(path: Path) -> None:
+    try:
+        if path.exists():
+            decode_next_offsets(orjson.loads(path.read_bytes()))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptStoreError(f"{path} is no table of queue offsets", path=str(path)) from error
+
+
+def _check_terms(paths: StorePaths, report: Report) -> None:
+    if not paths.terms.exists():
+        return
+    name = relative(paths.terms, paths.root)
+    numbers = [term.number for term in read_terms(paths.terms)]
+    lines = paths.terms.read_bytes().count(b"\n")
+    if lines != len(numbers) or numbers != sorted(set(numbers)) or not numbers:
+        report.find(Reason.TERMS, "not every line is a term, or they do not ascend", path=name)
+
+
+def check_checkpoint(paths: StorePaths, report: Report, *, log_end: int) -> None:
+    """Whether what is committed is there. A broker leaves 0 or the start of its last record."""
+    if not paths.checkpoint.exists():
+        return
+    name = relative(paths.checkpoint, paths.root)
+    try:
+        checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+    except CorruptStoreError as error:
+        report.find(Reason.CHECKPOINT, error.message, path=name)
+        return
+    committed = checkpoint.committed_offset
+    checkpoint.close()
+    if log_end < committed < 1 << 63:
+        text = f"{committed} is committed, and the log ends at {log_end}"
+        report.find(Reason.CHECKPOINT, text, path=name, physical_offset=log_end)
+
+
+def check_marks(paths: StorePaths, report: Report, *, log_end: int) -> None:
+    """Whether the pipeline has built nothing that is not there."""
+    name = relative(paths.marks, paths.root)
+    try:
+        marks = Marks.open_read_only(paths.marks)
+    except FileNotFoundError:
+        return
+    except CorruptStoreError as error:
+        report.find(Reason.MARKS, error.message, path=name)
+        return
+    watermark = clamp(marks.watermark(), of_term=marks.term, path=paths.terms)
+    marks.close()
+    if watermark > log_end:
+        text = f"the watermark is {watermark}, and the log ends at {log_end}"
+        report.find(Reason.MARKS, text, path=name, physical_offset=log_end)
+
+
+def check_next_offsets(paths: StorePaths, report: Report, counted: dict[QueueKey, int], *, log_end: int) -> None:
+    """Whether the writer's table is at least what the log counts. counted: next offsets at the table's position."""
+    saved = load_next_offsets(paths.next_offsets)
+    if saved is None:
+        return
+    name = relative(paths.next_offsets, paths.root)
+    if saved.position > log_end:
+        text = f"it is of position {saved.position}, and the log ends at {log_end}"
+        report.find(Reason.NUMBERS, text, path=name, physical_offset=log_end)
+        return
+    for (topic, queue_id), offset in sorted(counted.items()):
+        there = saved.table.get((topic, queue_id), 0)
+        if there < offset:
+            text = f"it says {there}, and the log has messages up to {offset - 1}"
+            report.find(Reason.NUMBERS, text, path=name, topic=topic, queue_id=queue_id, queue_offset=there)
+
+
+def check_consumer_offsets(paths: StorePaths, report: Report, bounds: dict[QueueKey, tuple[int, int]]) -> None:
+    """Whether each group's offset lies within its queue. bounds: first and next offset of queues with records."""
+    name = relative(paths.consumer_offsets, paths.root)
+    try:
+        table = load_consumer_offsets(paths.consumer_offsets)
+    except CorruptStoreError:
+        return  # told already
+    expired = 0
+    for key, queues in sorted(table.items()):
+        topic, _, group = key.partition(SEPARATOR)
+        for queue_id, offset in sorted(queues.items()):
+            first, end = bounds.get((topic, queue_id), (offset, offset))
+            if offset > end:
+                text = f"group {group} goes on at {offset}, and the queue ends at {end}"
+                where = {"topic": topic, "queue_id": queue_id, "queue_offset": offset}
+                report.find(Reason.CONSUMER_OFFSET, text, path=name, **where)
+            expired += offset < first
+    if expired:
+        text = f"{expired} consumer offsets lie below what is still there: those groups have missed messages"
+        report.note(Note.CONSUMER_OFFSET_EXPIRED, text, path=name, count=expired)

@@ -1,0 +1,182 @@
+"""Checking a store: one walk over the log, which queues, index and small files are held against.
+
+Reads only, and takes no lock: it works beside whoever writes, below the end it is given. What may be expected of the
+store is told by its caller, as a Scope; `tidemark.index.check.scope` tells it from the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidemark.format.check import Checker, Crc, find_next_record
+from tidemark.format.dispatch_request import Fault
+from tidemark.index.check.findings import Finding, Note, Report, Scope
+from tidemark.index.check.keys import KeyChecks
+from tidemark.index.check.queues import QueueChecks
+from tidemark.index.check.seen_files import SeenFiles, check_folders, common_size
+from tidemark.index.check.small_files import (
+    check_checkpoint,
+    check_consumer_offsets,
+    check_marks,
+    check_next_offsets,
+    check_small_files,
+)
+from tidemark.index.log_walk import Damage, LogPart, LogWalk
+from tidemark.store.next_offsets import load_next_offsets
+from tidemark.store.paths import StorePaths
+
+_DEFAULT_FILE_SIZE = 1 << 30
+_WINDOW_SIZE = 16 << 20
+_DAMAGE_TEXTS = {
+    "MAGIC": "no record starts here",
+    "LENGTH": "lengths that are negative, do not add up, or lead over the file's end",
+    "POSITION": "a record that says it lies elsewhere",
+    "BODY_CRC": "the body is not what its CRC says",
+    "NUMBER": "a property that must be a number is none",
+    "FILE_MISSING": "a file of the log is gone",
+}
+Progress = Callable[[int, int], None]  # (bytes of the log checked, bytes in all)
+
+
+class CheckReport(NamedTuple):
+    """What a check found. start, end: the stretch of the log it looked at, physical; end is exclusive."""
+
+    findings: list[Finding]
+    notes: list[Finding]
+    start: int
+    end: int
+    records: int
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "start": self.start,
+            "end": self.end,
+            "records": self.records,
+            "findings": [finding.as_json() for finding in self.findings],
+            "notes": [note.as_json() for note in self.notes],
+        }
+
+
+def check_store(
+    paths: StorePaths,
+    scope: Scope,
+    *,
+    with_index: bool = True,
+    index_slots: int | None = None,
+    on_progress: Progress = lambda done, total: None,
+) -> CheckReport:
+    """Check the store at *paths*, or the part of it that *scope* says.
+
+    with_index   whether the key index is checked too; index_slots: see KeyChecks
+    on_progress  called after each part of the log
+    raises       OSError when the disk does not read; nothing for what is wrong
+    """
+    report = Report()
+    check_folders(paths, report)
+    check_small_files(paths, report)
+    saved = load_next_offsets(paths.next_offsets)
+    log = SeenFiles(paths.commit_log, common_size(paths.commit_log) or _DEFAULT_FILE_SIZE)
+    scope = _at_records(log, scope)
+    queues = QueueChecks(paths, scope, report, position=None if saved is None else saved.position)
+    keys = KeyChecks(paths, scope, report, slots=index_slots) if with_index else None
+    limit = log.capacity_end if scope.end is None else scope.end
+    records, end = 0, scope.start
+    for part in _walk(log, scope, limit):
+        _tell_damages(part, report)
+        queues.take(part)
+        if keys is not None:
+            keys.take(part)
+        records += len(part.requests)
+        end = part.end_offset
+        on_progress(end - scope.start, limit - scope.start)
+    if scope.end is None:
+        _look_behind(log, end, report)
+    bounds = queues.finish(end)
+    if keys is not None:
+        keys.finish(end)
+    if not scope.is_range:
+        check_next_offsets(paths, report, queues.numbers_at, log_end=end)
+        check_consumer_offsets(paths, report, bounds)
+        if not scope.is_living:
+            check_checkpoint(paths, report, log_end=end)
+            check_marks(paths, report, log_end=end)
+    log.close()
+    on_progress(limit - scope.start, limit - scope.start)
+    return CheckReport(report.findings, report.notes, scope.start, end, records)
+
+
+def _at_records(log: SeenFiles, scope: Scope) -> Scope:
+    """The same scope, from a record's edge to a record's edge: whole records, those that begin within it."""
+    start = _first_record(log, max(scope.start, log.min_offset))
+    end = scope.end if scope.end is None or not scope.is_range else _first_record(log, scope.end)
+    return replace(scope, start=start, end=end)
+
+
+def _first_record(log: SeenFiles, at: int) -> int:
+    """Where the first record at or behind *at* begins: told by the records before it in its file.
+
+    Behind damage, where the next one begins that is whole and right.
+    """
+    if at % log.file_size == 0 or not log.covers(at):
+        return at
+    walk = LogWalk(log, log.file_start(at), Checker(crc=Crc.OFF))
+    for _ in walk.parts(limit=at, floor=0):
+        pass
+    file_end = log.file_start(at) + log.file_size
+    for place in (walk.position, at):
+        window = np.frombuffer(bytearray(log.read(place, _WINDOW_SIZE)), np.uint8)
+        found = Checker(crc=Crc.OFF, max_rows=1).check(window, base_offset=place, file_end=file_end - place)
+        if found.records and place + found.end_at >= at:
+            return place if place >= at else place + found.end_at
+    next_record = find_next_record(window, base_offset=at, file_end=file_end - at)
+    return file_end if next_record is None else at + next_record
+
+
+def _walk(log: SeenFiles, scope: Scope, limit: int) -> Iterator[LogPart]:
+    """The log's parts, ending where its records do: above the floor a wrong body is a torn one, too."""
+    walk = LogWalk(log, scope.start, Checker(crc=Crc.MARKS))
+    for part in walk.parts(limit=limit, floor=scope.floor):
+        if part.damages and _is_log_over(log, part.damages[-1]):
+            place = part.damages[-1].physical_offset
+            yield part._replace(damages=part.damages[:-1], end_offset=place)
+            return
+        rows = part.requests
+        torn = np.flatnonzero((rows["fault"] != Fault.NONE) & (rows["physical_offset"] >= scope.floor))
+        if torn.size:
+            first = int(torn[0])
+            yield part._replace(requests=rows[:first], end_offset=int(rows["physical_offset"][first]))
+            return
+        yield part
+
+
+def _is_log_over(log: SeenFiles, damage: Damage) -> bool:
+    """Whether nothing follows: then the log ends too early for what was committed, and no record is damaged."""
+    return damage.reason == Fault.MAGIC.name and _next_data(log, damage.physical_offset) is None
+
+
+def _tell_damages(part: LogPart, report: Report) -> None:
+    for place, size, reason in part.damages:
+        report.find_damage(reason, _DAMAGE_TEXTS[reason], physical_offset=place, size=size)
+
+
+def _look_behind(log: SeenFiles, end: int, report: Report) -> None:
+    """Tell bytes behind the log's end that are not zero: what a crash has left of a record, or older ones."""
+    place = _next_data(log, end)
+    if place is not None:
+        text = f"behind the log's end lie bytes that are no record, from {place} on: the next start drops them"
+        report.note(Note.TORN_TAIL, text, physical_offset=end)
+
+
+def _next_data(log: SeenFiles, offset: int) -> int | None:
+    """Where the first byte other than zero lies at or behind *offset*; None where there is none."""
+    for first, stop in log.data_stretches(offset):
+        for at in range(first, stop, _WINDOW_SIZE):
+            data = np.frombuffer(log.read_all(at, min(_WINDOW_SIZE, stop - at)), np.uint8)
+            if data.any():
+                return at + int(np.flatnonzero(data)[0])
+    return None

@@ -1,0 +1,79 @@
+"""`tidemark/format`: which version of Tidemark's files a store has (docs/format.md §9). The writer owns it.
+
+RocketMQ's own files have no version: this one covers what lies below `tidemark/`, and what may be assumed about the
+rest. A newer minor version has only added what an older program may overlook; a newer major one has not.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import NamedTuple
+
+import orjson
+
+from tidemark.errors import CorruptStoreError, StoreTooNewError
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage, replace_file
+
+
+class FormatVersion(NamedTuple):
+    """A version of the files."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+FORMAT = FormatVersion(1, 0)  # what this program reads and writes
+
+_UNFINISHED = {"restoring": True}
+
+
+def read_format(paths: StorePaths) -> FormatVersion | None:
+    """What the store says; None for a directory of a broker's, or of a Tidemark that did not say yet.
+
+    raises CorruptStoreError when the file is there and cannot be read, or says that a restore was not finished
+    """
+    path = paths.format_file
+    try:
+        content = orjson.loads(path.read_bytes())
+        if content == _UNFINISHED:
+            raise CorruptStoreError(
+                f"{paths.root} was not restored to its end: empty it, and restore again", path=str(path)
+            )
+        version = content["version"]
+        return FormatVersion(int(version["major"]), int(version["minor"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptStoreError(f"{path} does not tell a version", path=str(path)) from error
+
+
+def require_known_format(paths: StorePaths) -> FormatVersion | None:
+    """As `read_format`; StoreTooNewError when a newer program has made files that this one would misread."""
+    version = read_format(paths)
+    if version is not None and version.major > FORMAT.major:
+        raise StoreTooNewError(
+            f"{paths.root} has format {version}, and this program knows formats up to {FORMAT.major}.x: "
+            "use the Tidemark that wrote it, or a newer one",
+            path=str(paths.format_file),
+            format=str(version),
+            known=str(FORMAT),
+        )
+    return version
+
+
+def write_format(paths: StorePaths, storage: Storage) -> None:
+    """Say this program's version, durably, unless the store says the same or a newer one."""
+    version = require_known_format(paths)
+    if version is None or version < FORMAT:
+        content = {"version": FORMAT._asdict(), "written_by": f"tidemark {importlib.metadata.version('tidemark')}"}
+        storage.make_folder(paths.format_file.parent)
+        replace_file(storage, paths.format_file, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
+
+
+def say_unfinished(paths: StorePaths, storage: Storage) -> None:
+    """Let nobody open what is being restored; durable when this returns."""
+    replace_file(storage, paths.format_file, orjson.dumps(_UNFINISHED), keep_previous=False)

@@ -1,0 +1,64 @@
+"""`tidemark/writer/queue_offsets`: the next offset of every queue as of a position in the log (docs/format.md §9).
+
+The writer owns it; records behind the position are counted on top.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from tidemark.store.storage import Storage, replace_file
+
+_VERSION = 1
+
+
+class NextOffsets(NamedTuple):
+    """The table as it was when the log ended at *position*. store_timestamp: of the last record below it."""
+
+    position: int
+    store_timestamp: int
+    table: Mapping[tuple[str, int], int]  # (topic, queue id) → next queue offset
+
+
+def save_next_offsets(path: Path, next_offsets: NextOffsets, storage: Storage) -> None:
+    """Durable when this returns; the previous one stays as `.bak`."""
+    replace_file(storage, path, encode_next_offsets(next_offsets))
+
+
+def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
+    """The file's content."""
+    table: dict[str, dict[str, int]] = {}
+    for (topic, queue_id), offset in next_offsets.table.items():
+        table.setdefault(topic, {})[str(queue_id)] = offset
+    content = {
+        "version": _VERSION,
+        "position": next_offsets.position,
+        "storeTimestamp": next_offsets.store_timestamp,
+        "offsetTable": table,
+    }
+    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+
+
+def load_next_offsets(path: Path) -> NextOffsets | None:
+    """The last whole table, or its `.bak`; None without one that can be read: then the log tells."""
+    for candidate in (path, path.with_name(path.name + ".bak")):
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+            return decode_next_offsets(orjson.loads(candidate.read_bytes()))
+    return None
+
+
+def decode_next_offsets(content: dict[str, Any]) -> NextOffsets:
+    """Of the file's JSON; ValueError, KeyError, TypeError or AttributeError when it is something else."""
+    if content["version"] != _VERSION:
+        raise ValueError("a version of another program")
+    table = {
+        (topic, int(queue_id)): int(offset)
+        for topic, queues in content["offsetTable"].items()
+        for queue_id, offset in queues.items()
+    }
+    return NextOffsets(int(content["position"]), int(content["storeTimestamp"]), table)
