@@ -97,7 +97,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         segments = _open_segments(settings, paths, storage)
         was_clean = _take_clean_flag(paths, storage)
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
-        sync_files(segments, recovered)
+        sync_files(paths, segments, recovered, storage)
         lower_tombstones(paths, recovered.end, storage)
         withdraw_trust(paths, storage)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.index.consume_queue_ext import ConsumeQueueExt, last_address
 from tidemark.index.queue_end import find_batch_end, find_simple_end
@@ -9,6 +11,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _BEYOND_ALL = (1 << 63) - 1
 _PIECE_SIZE = 64 << 10
+_BLANKS_A_READ = 4096
 
 
 def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> bool:
@@ -31,6 +34,7 @@ def truncate_queue(
     find = find_batch_end if batch else find_simple_end
     unit_size = batch_consume_queue.UNIT_SIZE if batch else consume_queue.UNIT_SIZE
     keep = find(files, physical_end)
+    keep = keep if batch else _without_blanks(files, keep)
     dropped = (find(files, _BEYOND_ALL) - keep) // unit_size
     address = last_address(files, keep) if ext is not None else None
     for start in reversed(list(files.starts)):
@@ -41,6 +45,19 @@ def truncate_queue(
     if ext is not None:
         ConsumeQueueExt(ext).truncate_by_max_address(address)
     return max(dropped, 0)
+
+
+def _without_blanks(files: MappedFileQueue, end: int) -> int:
+    """*end* without the pre-blank units right below it: they only stood before a unit that is cut."""
+    size = consume_queue.UNIT_SIZE
+    while end > files.min_offset:
+        start = max(files.file_start(end - 1), end - _BLANKS_A_READ * size)
+        units = consume_queue.decode_units(files.read(start, end - start))
+        real = np.flatnonzero(units["message_size"] != consume_queue.PRE_BLANK_SIZE)
+        if real.size:
+            return start + (int(real[-1]) + 1) * size
+        end = start
+    return end
 
 
 def _wipe(files: MappedFileQueue, offset: int) -> None:

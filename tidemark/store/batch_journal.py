@@ -24,6 +24,7 @@ from isal.isal_zlib import crc32
 
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
 
 _BODY = struct.Struct(">qqqI")
 _CHECK = struct.Struct(">I")
@@ -117,6 +118,18 @@ def journaled_end(paths: StorePaths, log: MappedFileQueue, floor: int) -> int:
     """
     journal = read_journal(paths.writer / "batches", paths.abort)
     return log.capacity_end if journal is None else min(_end_of_row(journal, log, floor), log.capacity_end)
+
+
+def sync_journal(paths: StorePaths, storage: Storage) -> None:
+    """Make what a killed writer has told durable. FlushFailedError when that fails."""
+    try:
+        descriptor = storage.open(paths.writer / "batches")
+    except FileNotFoundError:
+        return
+    try:
+        storage.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _end_of_row(journal: Journal, log: MappedFileQueue, floor: int) -> int:

@@ -43,12 +43,13 @@ class Checker:
         self._settings = WriterSettings(store_root=root, min_free_disk_bytes=0, default_queues=1, **settings)
         self._rebuilt: dict[bytes, dict[str, bytes]] = {}
         self._seen: set[object] = set()
+        self.recovered_messages: list[Message] = []  # of the last check, before it went on
 
     def check(self, promises: Promises, *, lossy: bool = False, build_first: bool = True) -> None:
         """AssertionError for a promise that is broken; whatever the services raise when they cannot open it."""
         early = self._look()
         end = self._recover_twice()
-        messages = stored_messages(self.root)
+        messages = self.recovered_messages = stored_messages(self.root)
         self._check_log(messages, promises, lossy=lossy)
         self._check_early(early, messages, promises, lossy=lossy, end=end)
         self._check_small_files(promises)

@@ -66,6 +66,7 @@ class _Exploration:
     def go(self, storage: Storage | None) -> Counts:
         shutil.rmtree(self._folder, ignore_errors=True)
         recorder, first = record(self._folder / "recorded", self._run.steps, storage, **self._settings)
+        self._recorder = recorder
         states = self._choose(recorder, first=first, most=self._run.most)
         for number, state in enumerate(states):
             boot = NEXT if state.power_cut else FIRST
@@ -97,17 +98,23 @@ class _Exploration:
             raise PromiseBroken(f"{self._run}: {place}: {error!r}; see {self._folder / 'failed'}") from error
 
     def _crash_again(self, state: CrashState) -> None:
-        """Recovery and the first build after it are a trace of their own, cut in its turn."""
+        """Recovery and the first build after it are a trace of their own, cut in its turn.
+
+        After a power cut nothing is unsynced but what they write; after a kill also what was before it.
+        """
         put_tree(state.tree, self._checker.root)
         boot = NEXT if state.power_cut else FIRST
-        recorder = Recorder(self._checker.root)
+        was_whole = not state.power_cut and not state.choice
+        recorder = Recorder(self._checker.root, after=(self._recorder, state.prefix) if was_whole else None)
+        first = len(recorder.trace)
         with booted(boot), recorder:
             writer = InProcessWriter(recorder.root, recorder.storage(DiskStorage()), **self._settings)
             drain(recorder.root, recorder.storage(DiskStorage()))
             end = len(recorder.trace)
             writer.abandon()
         del recorder.trace[end:]
-        for number, later in enumerate(self._choose(recorder, most=self._run.most // 4, known=state.promises)):
+        known = None if was_whole else state.promises
+        for number, later in enumerate(self._choose(recorder, most=self._run.most // 4, first=first, known=known)):
             lossy = state.power_cut or later.power_cut
             place = f"{state}, then {later}"
             self._check(later, LAST if later.power_cut else boot, place, build_first=number % 2 == 0, lossy=lossy)

@@ -36,15 +36,27 @@ _UNUSED = ("write", "writev", "pwritev", "truncate", "link", "symlink", "sendfil
 
 
 class Recorder:
-    """Records while it is entered. base: what lay below *root* before; trace: what happened since."""
+    """Records while it is entered. base: what lay below *root* before; trace: what happened since.
 
-    def __init__(self, root: Path) -> None:
+    after: the record of an earlier life of the store and how much of its trace was run when it was killed. What that
+    left unsynced is unsynced still: base and trace are that life's, and go on.
+    """
+
+    def __init__(self, root: Path, *, after: tuple[Recorder, int] | None = None) -> None:
         self.root = root
-        self.base: Tree = read_tree(root)
-        self.files: dict[str, int] = {path: number for number, path in enumerate(sorted(self.base.files))}
-        self.trace: list[Operation] = []
-        self._by_name = dict(self.files)
-        self._sizes = [len(self.base.files[path]) for path in sorted(self.base.files)]
+        tree = read_tree(root)
+        if after is None:
+            self.base: Tree = tree
+            self.files = {path: number for number, path in enumerate(sorted(tree.files))}
+            self.trace: list[Operation] = []
+            self._by_name = dict(self.files)
+        else:
+            earlier, prefix = after
+            self.base, self.files, self.trace = earlier.base, earlier.files, earlier.trace[:prefix]
+            self._by_name = names_after(self.files, self.trace)
+        numbers = {number: path for path, number in self._by_name.items()}
+        count = 1 + max([*self.files.values(), *(o.file for o in self.trace if isinstance(o, Create))], default=-1)
+        self._sizes = [len(tree.files.get(numbers.get(number, ""), b"")) for number in range(count)]
         self._descriptors: dict[int, int | str] = {}  # of a file: its number; of a folder: its path
         self._lock = threading.RLock()
         self._real: dict[str, Any] = {}
@@ -213,6 +225,20 @@ class Recorder:
     def storage(self, inner: Storage) -> Storage:
         """*inner*, with its mapped words recorded too."""
         return _RecordedStorage(self, inner)
+
+
+def names_after(files: dict[str, int], trace: list[Operation]) -> dict[str, int]:
+    """Which file each name leads to once *trace* has run."""
+    names = dict(files)
+    for operation in trace:
+        match operation:
+            case Create(path, file):
+                names[path] = file
+            case Rename(source, target):
+                names[target] = names.pop(source)
+            case Unlink(path):
+                names.pop(path)
+    return names
 
 
 class _RecordedStorage:

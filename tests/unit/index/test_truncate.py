@@ -63,3 +63,13 @@ def test_a_file_without_units_goes(tmp_path: Path) -> None:
     files.create_file(200)
     truncate_queue(files, 5000, batch=False)
     assert files.starts == [0]
+
+
+def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> None:
+    """A hole is told by the record behind it: without that a rebuild makes no blank units, and no file for them."""
+    for folder, rows in (("cut", [(0, 0), (2000, 13)]), ("built", [(0, 0)]), ("head", [(2000, 13)])):
+        simple(tmp_path / folder).build(requests(*rows))
+    for folder in ("cut", "head"):
+        truncate_queue(MappedFileQueue(tmp_path / folder, 200, DiskStorage()), 1000, batch=False)
+    assert content(tmp_path / "cut") == content(tmp_path / "built")
+    assert content(tmp_path / "head") == {}
