@@ -23,7 +23,7 @@ KINDS = {
 }
 BEFORE = {
     "at the log's start": (),
-    "in the middle": (Sent(0, SIMPLE, 2), Sent(1, BATCHES, 2, inner=True)),
+    "in the middle": (Sent(0, SIMPLE), Sent(1, BATCHES, 2, inner=True)),
     "behind a roll": (Sent(0, SIMPLE, 1, 1500), Sent(1, SIMPLE, 1, 1500), Sent(2, BATCHES, 1, 530, inner=True)),
 }
 
@@ -35,6 +35,7 @@ class Layout(NamedTuple):
     promises: Promises  # the last batch is sent, the others are acknowledged
     start: int
     end: int
+    place_before: int | None  # physical offset of the record before it in its queue
 
     @property
     def file(self) -> str:
@@ -73,7 +74,11 @@ def lay_out(root: Path, kind: str, place: str) -> Layout:
                 promises.take(Note(ACKNOWLEDGED, where), ())
         writer.abandon()
     assert (place == "behind a roll") == (answer.physical_offset == SEGMENT_SIZE)
-    return Layout(read_tree(root), promises, answer.physical_offset, answer.end_physical_offset)
+    earlier = [
+        promises.acknowledged[sent.number].physical_offset for sent in BEFORE[place] if sent.topic == KINDS[kind].topic
+    ]
+    before = earlier[-1] if earlier else None
+    return Layout(read_tree(root), promises, answer.physical_offset, answer.end_physical_offset, before)
 
 
 class Spoiling(NamedTuple):

