@@ -10,7 +10,7 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import Progress, run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
-from tidemark.index.end_of_log import durable_floor, find_end_of_log
+from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.storage import DiskStorage, Storage
 
 GOLDEN_SETTINGS: dict[str, dict[str, Any]] = {  # sizes the broker of each golden store was set to
@@ -51,7 +51,7 @@ def end_of(root: Path, **settings: Any) -> int:
     """Where the log of a store that nobody writes ends."""
     plan = make_plan(PipelineSettings(store_root=root, once=True, **settings))
     log = plan.open_log()
-    end = find_end_of_log(log, durable_floor(plan.paths, log))
+    end = find_end_of_log(plan.paths, log)
     log.close()
     return end
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from tidemark.errors import DiskFullError, FlushFailedError, NextOffsetMismatchError, UnavailableError
 from tidemark.format.record import BLANK_SIZE, encode_blank
+from tidemark.store.batch_journal import Stretch
 
 from .batch import Appended, Batch, QueueKey
 from .disk_guard import DiskGuard
 from .encode import Encoder, Place
 from .idempotence import Window
-from .journal import BatchJournal, Stretch, stretch_of
+from .journal import BatchJournal, stretch_of
 from .queue_offsets import QueueOffsets
 from .segments import Segments, as_unavailable
 

@@ -12,21 +12,23 @@ import numpy as np
 
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
-from tidemark.format.record import BLANK, BLANK_SIZE, TRANSACTION_MASK, Magic, SysFlag
+from tidemark.format.record import BLANK, BLANK_SIZE, MIN_RECORD_SIZE, TRANSACTION_MASK, Magic, SysFlag
 from tidemark.index.end_of_log import durable_floor
 from tidemark.index.log_walk import Damage, LogWalk
 from tidemark.index.queue_ends import queue_ends
+from tidemark.store.batch_journal import journaled_end, sync_journal
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
-from tidemark.store.tombstones import load_tombstones
+from tidemark.store.storage import Storage
+from tidemark.store.tombstones import load_tombstones, save_tombstones
 
 from .batch import QueueKey
 from .idempotence import TailKeys
-from .journal import first_torn, owner_of, read_journal
 from .queue_offsets import QueueOffsets, load_snapshot
 from .segments import Segments
 
 _WIPE_STEP = 1 << 20
+_GREATEST_QUEUE_OFFSET = 1 << 58  # 20-byte units behind it could not be addressed
 
 
 class Recovered(NamedTuple):
@@ -45,8 +47,7 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     """Find the log's end, cut what is torn above it, and rebuild what the writer keeps in memory."""
     log = segments.log
     floor = durable_floor(paths, log)
-    torn = first_torn(log, read_journal(paths.writer / "batches", owner_of(paths.abort)), floor)
-    limit = log.capacity_end if torn is None else min(torn, log.capacity_end)
+    limit = journaled_end(paths, log, floor)
     snapshot = load_snapshot(paths.writer / "queue_offsets")
     scan: _Scan | None = None
     offsets, store_timestamp = QueueOffsets(), 0
@@ -85,6 +86,7 @@ class _Scan:
         self.store_timestamp = 0
         self.damages: list[Damage] = []
         self.tail_keys = TailKeys(rebuild_bytes)
+        self._last_places: dict[QueueKey, int] = {}  # of each queue's last record, physical offset
         self._known_end = start  # of the last record or damage: a blank record may stand there
         self._run(floor, limit)
 
@@ -122,12 +124,37 @@ class _Scan:
         order = np.argsort(rows["topic_hash"], kind="stable")
         hashes = rows["topic_hash"][order]
         firsts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
-        ends = (rows["base_offset"] + rows["batch_size"])[order]
-        for first, end in zip(order[firsts], np.maximum.reduceat(ends, firsts), strict=True):
-            row = rows[first]
-            at = int(row["topic_at"])
-            topic = buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
-            self._offsets.raise_to(QueueKey(topic, int(row["queue_id"])), int(end))
+        for queue in np.split(rows[order], firsts[1:]):
+            at = int(queue[0]["topic_at"])
+            topic = buffer[at : at + int(queue[0]["topic_length"])].tobytes().decode("utf-8", "replace")
+            self._raise_queue(QueueKey(topic, int(queue[0]["queue_id"])), queue)
+
+    def _raise_queue(self, key: QueueKey, rows: RequestArray) -> None:
+        """Rows of one queue. They have no checksum: a number that cannot be does not decide where numbering goes on.
+
+        The rule is the pipeline's (ConsumeQueueBuilder): else nothing behind such a record would ever be visible.
+        """
+        bases, ends = rows["base_offset"], rows["base_offset"] + rows["batch_size"]
+        for run in np.split(np.arange(len(rows)), np.flatnonzero(bases[1:] != ends[:-1]) + 1):
+            first, last = rows[run[0]], rows[run[-1]]
+            if self._is_possible(key, first):
+                self._offsets.raise_to(key, int(ends[run].max()))
+                self._last_places[key] = int(last["physical_offset"])
+            else:
+                place, size = int(first["physical_offset"]), int(first["message_size"])
+                self.damages.append(Damage(place, size, "QUEUE_OFFSET"))
+
+    def _is_possible(self, key: QueueKey, row: RequestArray) -> bool:
+        """Whether as many records as are missing before *row* can lie between it and the one before."""
+        base, place = int(row["base_offset"]), int(row["physical_offset"])
+        if not 0 <= base <= _GREATEST_QUEUE_OFFSET:
+            return False
+        if key not in self._last_places and self._offsets.next(key) == 0:  # its first record, as far as we know
+            return True
+        if row["sys_flag"] & SysFlag.INNER_BATCH:
+            return True
+        missing = base - self._offsets.next(key)
+        return missing <= (place - self._last_places.get(key, 0)) // MIN_RECORD_SIZE
 
     def _without_last_blank(self, end: int) -> int:
         """Spec 7.4: where a blank record ends the last file there is, the log ends at the blank's start."""
@@ -140,12 +167,24 @@ class _Scan:
         return end
 
 
-def sync_files(segments: Segments, recovered: Recovered) -> None:
-    """Make what recovery found durable: a killed process may have written what nobody has synced yet."""
+def sync_files(paths: StorePaths, segments: Segments, recovered: Recovered, storage: Storage) -> None:
+    """Make what recovery found durable: a killed process may have written what nobody has synced yet.
+
+    The journal, too: it is asked again if the machine stops before a new term has begun.
+    """
+    sync_journal(paths, storage)
     log = segments.log
     for start in log.starts:
         if start >= log.file_start(recovered.scanned_from) and start < recovered.end:
             log.flush(start)
+
+
+def lower_tombstones(paths: StorePaths, end: int, storage: Storage) -> None:
+    """A topic may have been deleted behind records that are lost: what comes there now is alive."""
+    stones = load_tombstones(paths.tombstones)
+    if any(stone.physical_offset > end for stone in stones):
+        lowered = [stone._replace(physical_offset=min(stone.physical_offset, end)) for stone in stones]
+        save_tombstones(paths.tombstones, lowered, storage)
 
 
 def cut_behind(segments: Segments, end: int) -> None:

@@ -62,6 +62,7 @@ class WriterServer:
         self.port = 0
         self._commit_log: CommitLog
         self._service: CommitLogService
+        self._topic_service: TopicService
         self._reader: LogReader
         self._retention: Retention
 
@@ -117,7 +118,7 @@ class WriterServer:
             Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
             self._reader,
         )
-        topic_service = TopicService(
+        self._topic_service = TopicService(
             topics,
             store.recovered.offsets,
             self._commit_log,
@@ -128,7 +129,7 @@ class WriterServer:
             self._service, self._server
         )
         topics_pb2_grpc.add_TopicServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-            topic_service, self._server
+            self._topic_service, self._server
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME), self._server)

@@ -24,9 +24,9 @@ from tidemark.store.terms import Term, begin_term
 
 from .config import FlushMode, WriterSettings
 from .disk_guard import free_bytes
-from .journal import BatchJournal, owner_of
+from .journal import BatchJournal
 from .queue_offsets import Snapshot, load_snapshot, save_snapshot
-from .recover import Recovered, recover, sync_files
+from .recover import Recovered, lower_tombstones, recover, sync_files
 from .segments import Segments
 
 log = structlog.get_logger()
@@ -97,18 +97,19 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         segments = _open_segments(settings, paths, storage)
         was_clean = _take_clean_flag(paths, storage)
         recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
-        sync_files(segments, recovered)
+        sync_files(paths, segments, recovered, storage)
+        lower_tombstones(paths, recovered.end, storage)
         withdraw_trust(paths, storage)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
         checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
         checkpoint.flush()
+        term = begin_term(paths.terms, recovered.end, storage)  # from here on marks of what was cut do not count
         commits_ahead = settings.flush_mode is FlushMode.ASYNC
         flushed = Flushed.open_to_write(
             paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
         )
-        term = begin_term(paths.terms, recovered.end, storage)
-        mark_running(paths, storage)
-        journal = BatchJournal(paths.writer / "batches", storage, owner_of(paths.abort))
+        token = mark_running(paths, storage)
+        journal = BatchJournal(paths.writer / "batches", storage, token=token, start=recovered.end)
     except BaseException:
         lock.release()
         raise

@@ -100,7 +100,7 @@ def _end(paths: StorePaths, log: MappedFileQueue, *, at_least: int) -> int:
     term = current_term(paths.terms)
     was_closed = (paths.writer / "clean").exists()  # by our writer; a broker may have gone on since
     if term.number == 0 or was_closed:
-        return find_end_of_log(log, whole_store(paths).floor)
+        return find_end_of_log(paths, log, whole_store(paths).floor)
     if not term.is_of_this_boot():
         raise StoreClosedError(
             "the machine was started anew since the writer ran: start it once, so that it recovers the log",

@@ -9,13 +9,12 @@ the whole log again), and both are true when `abort` goes.
 
 from __future__ import annotations
 
-import os
-
 from tidemark.errors import CorruptStoreError
 from tidemark.format import index_file
 from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import index_files
 from tidemark.index.log_walk import LogWalk
+from tidemark.store.batch_journal import encode_abort, new_token
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
@@ -35,9 +34,11 @@ def withdraw_trust(paths: StorePaths, storage: Storage) -> None:
     checkpoint.close()
 
 
-def mark_running(paths: StorePaths, storage: Storage) -> None:
-    """A new `abort` file with our process id, as a broker writes it; at no moment is there none."""
-    replace_file(storage, paths.abort, str(os.getpid()).encode(), keep_previous=False)
+def mark_running(paths: StorePaths, storage: Storage) -> bytes:
+    """A new `abort` file, durably; at no moment is there none. Gives the token of this run, which is in it."""
+    token = new_token()
+    replace_file(storage, paths.abort, encode_abort(token), keep_previous=False)
+    return token
 
 
 def give_trust(paths: StorePaths, end: int, *, store_timestamp: int, storage: Storage) -> bool:

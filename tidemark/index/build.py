@@ -51,9 +51,13 @@ class ConsumeQueueBuilder:
         self.touched: set[int] = set()
         self.ext = ext
         end = find_simple_end(files, mark)
-        self._next: int | None = end // UNIT_SIZE if files.starts else None
+        self._next: int | None = None if self._is_fresh(end) else end // UNIT_SIZE
         if ext is not None:
             ext.go_on_behind(last_address(files, end))
+
+    def _is_fresh(self, end: int) -> bool:
+        """Whether the queue has no unit: its first file may be there, made by a builder that was killed then."""
+        return not self.files.starts or (end == self.files.min_offset and len(self.files.starts) == 1)
 
     def build(self, requests: RequestArray) -> list[Oddity]:
         offsets = requests["queue_offset"]
@@ -96,7 +100,11 @@ class ConsumeQueueBuilder:
     def _begin(self, first: int) -> None:
         """The queue's very first unit: its head up to *first* is pre-blank within that file (spec 1.4)."""
         start = self.files.file_start(first * UNIT_SIZE)
-        self.files.create_file(start)
+        if self.files.starts and self.files.starts != [start]:
+            self._next = self.files.min_offset // UNIT_SIZE
+            return
+        if not self.files.starts:
+            self.files.create_file(start)
         self._fill(start // UNIT_SIZE, first)
         self._next = first
 

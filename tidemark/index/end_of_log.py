@@ -7,12 +7,13 @@ import contextlib
 from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc
 from tidemark.index.log_walk import LogWalk
+from tidemark.store.batch_journal import journaled_end
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.flushed import read_floor_of_async
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import current_term
+from tidemark.store.terms import clamp, current_term
 
 
 def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:
@@ -35,17 +36,29 @@ def _claimed_floor(paths: StorePaths) -> int:
         floor = checkpoint.committed_offset
         floor = 0 if floor >> 63 else floor  # negative: a broker that never confirmed
         checkpoint.close()
-    if paths.marks.exists():
-        with contextlib.suppress(CorruptStoreError):  # killed while the file was made: nothing is marked yet
-            marks = Marks.open_read_only(paths.marks)
-            floor = max(floor, marks.greatest_durable())
-            marks.close()
+    with contextlib.suppress(CorruptStoreError, FileNotFoundError):  # or killed while the file was made: no marks yet
+        floor = max(floor, _greatest_mark(paths))
     return floor
 
 
-def find_end_of_log(log: MappedFileQueue, floor: int) -> int:
-    """Exclusive end of the last record that stands in an unbroken row behind *floor*, which is a record's edge."""
+def _greatest_mark(paths: StorePaths) -> int:
+    """The greatest durable mark, as far as it is still true: marks of an older term may speak of what was cut since."""
+    marks = Marks.open_read_only(paths.marks)
+    try:
+        shards = range(marks.shards)
+        return max(clamp(marks.durable(i), of_term=marks.shard_term(i), path=paths.terms) for i in shards)
+    finally:
+        marks.close()
+
+
+def find_end_of_log(paths: StorePaths, log: MappedFileQueue, floor: int | None = None) -> int:
+    """Exclusive end of a log that nobody writes: of its last record in an unbroken row behind the durable floor.
+
+    As a writer's recovery will find it: where a journal tells of batches, no part of a torn one counts. floor: a
+    record's edge; None for the durable floor
+    """
+    floor = durable_floor(paths, log) if floor is None else floor
     walk = LogWalk(log, max(floor, log.min_offset), Checker(crc=Crc.STOPS))
-    for _ in walk.parts(limit=log.capacity_end, floor=floor):
+    for _ in walk.parts(limit=journaled_end(paths, log, floor), floor=floor):
         pass
     return walk.position

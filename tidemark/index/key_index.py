@@ -119,6 +119,11 @@ class OpenIndexFile:
         os.close(self._descriptor)
 
 
+def _read_header(path: Path) -> Header:
+    with path.open("rb") as file:
+        return index_file.decode_header(file.read(HEADER_SIZE))
+
+
 class KeyIndex:
     """Appends the keys of walked records; the newest file is open, the others are full and never change."""
 
@@ -174,17 +179,19 @@ class KeyIndex:
         if self._last is not None:
             self._last.repair()
 
-    def discard_last(self) -> int | None:
-        """After a power cut: drop the newest file. Physical offset to build again from; None when there was none."""
-        if self._last is None:
-            return None
-        header = self._last.header
-        path = self._last.path
-        self._last.close()
-        self._last = None
-        self._storage.unlink(path)
-        self._open_last()
-        return header.begin_physical_offset if header.index_count > 1 else None
+    def discard_last(self) -> None:
+        """Drop the newest file, after a power cut. Say durably before what `last_begins_at`: its keys are gone then."""
+        if self._last is not None:
+            path = self._last.path
+            self._last.close()
+            self._last = None
+            self._storage.unlink(path)
+            self._open_last()
+
+    def last_begins_at(self) -> int | None:
+        """Physical offset of the newest file's first key; None where there is no file, or nothing in it."""
+        header = None if self._last is None else self._last.header
+        return header.begin_physical_offset if header is not None and header.index_count > 1 else None
 
     def discard_all(self) -> None:
         """Drop all files: the index is built anew."""
@@ -194,15 +201,27 @@ class KeyIndex:
         for path in index_files(self._folder):
             self._storage.unlink(path)
 
-    def truncate(self, physical_end: int) -> int:
-        """Forget records at or above *physical_end*: drop files that know such. Physical offset to build again from."""
+    def resume_at(self, physical_end: int) -> int:
+        """Physical offset to build again from when records at or above *physical_end* are to be forgotten."""
         resume = physical_end
-        while self._last is not None:
-            header = self._last.header
+        for path in reversed(index_files(self._folder)):
+            header = _read_header(path)
             if header.index_count > 1:
                 if header.end_physical_offset < physical_end:
                     break
                 resume = min(resume, header.begin_physical_offset)
+        return resume
+
+    def truncate(self, physical_end: int) -> int:
+        """Forget records at or above *physical_end*: drop files that know such, and empty ones behind them.
+
+        returns what `resume_at` says. Say it durably before: a crash in between would lose keys
+        """
+        resume = self.resume_at(physical_end)
+        while self._last is not None:
+            header = self._last.header
+            if header.index_count > 1 and header.end_physical_offset < physical_end:
+                break
             self.discard_last()
         return resume
 
@@ -210,9 +229,7 @@ class KeyIndex:
         """Drop the oldest files that know no record at or above *log_min*, never the newest one; how many."""
         dropped = 0
         for path in index_files(self._folder)[:-1]:
-            with path.open("rb") as file:
-                header = index_file.decode_header(file.read(HEADER_SIZE))
-            if header.end_physical_offset >= log_min:
+            if _read_header(path).end_physical_offset >= log_min:
                 break
             self._storage.unlink(path)
             dropped += 1

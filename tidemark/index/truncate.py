@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.index.consume_queue_ext import ConsumeQueueExt, last_address
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _BEYOND_ALL = (1 << 63) - 1
+_PIECE_SIZE = 64 << 10
+_BLANKS_A_READ = 4096
 
 
 def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> bool:
@@ -21,24 +25,49 @@ def truncate_queue(
 ) -> int:
     """Drop units of records that start at or above *physical_end*, and what they have in *ext*; returns how many.
 
-    Bytes become zero and whole files behind the cut go, so what is left equals a rebuild. Durable when this returns.
+    Bytes become zero and whole files behind the cut go, so what is left equals a rebuild. Behind the cut nothing is
+    taken for granted: after a power cut there may be units behind pages that never reached the disk. Durable when this
+    returns.
     """
     if not files.starts:
         return 0
     find = find_batch_end if batch else find_simple_end
     unit_size = batch_consume_queue.UNIT_SIZE if batch else consume_queue.UNIT_SIZE
     keep = find(files, physical_end)
-    end = find(files, _BEYOND_ALL)
-    if keep >= end:
-        return 0
-    dropped = (end - keep) // unit_size
+    keep = keep if batch else _without_blanks(files, keep)
+    dropped = (find(files, _BEYOND_ALL) - keep) // unit_size
     address = last_address(files, keep) if ext is not None else None
     for start in reversed(list(files.starts)):
         if start >= keep:
             files.delete_file(start)
     if files.starts and keep < files.capacity_end:
-        files.zero(keep, min(end, files.capacity_end))
-        files.flush(files.file_start(keep))
+        _wipe(files, keep)
     if ext is not None:
         ConsumeQueueExt(ext).truncate_by_max_address(address)
-    return dropped
+    return max(dropped, 0)
+
+
+def _without_blanks(files: MappedFileQueue, end: int) -> int:
+    """*end* without the pre-blank units right below it: they only stood before a unit that is cut."""
+    size = consume_queue.UNIT_SIZE
+    while end > files.min_offset:
+        start = max(files.file_start(end - 1), end - _BLANKS_A_READ * size)
+        units = consume_queue.decode_units(files.read(start, end - start))
+        real = np.flatnonzero(units["message_size"] != consume_queue.PRE_BLANK_SIZE)
+        if real.size:
+            return start + (int(real[-1]) + 1) * size
+        end = start
+    return end
+
+
+def _wipe(files: MappedFileQueue, offset: int) -> None:
+    """Make the last file zero from *offset* on."""
+    start, is_dirty = files.starts[-1], False
+    while offset < files.capacity_end:
+        piece = files.read(offset, _PIECE_SIZE)
+        if piece.count(0) < len(piece):
+            files.zero(offset, offset + len(piece))
+            is_dirty = True
+        offset += len(piece)
+    if is_dirty:
+        files.flush(start)

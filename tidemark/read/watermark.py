@@ -92,6 +92,13 @@ class WatermarkReader:
             return self._checkpoint.committed_offset
         return 0
 
+    def close(self) -> None:
+        """Unmap."""
+        for mapped in (self._marks, self._checkpoint):
+            if mapped is not None:
+                mapped.close()
+        self._marks = self._checkpoint = None
+
     def _is_of_this_boot(self, term: Term) -> bool:
         return term.number > 0 and term.boot_id == self._boot_id
 

@@ -4,6 +4,7 @@
     word 2  time of the last publication, epoch milliseconds          word 3  a number that each publication changes
     word 4  which boot of the machine the visible marks belong to     word 5  time a follower last said it is there
     word 6  name, as a number, of the newest file of the key index; 0 for none
+    word 7  1 while all of the key index is synced
     from word 8, four a shard: visible, durable, term, intended
 
 *visible* moves after each chunk, *durable* after the fdatasync of what it covers. The watermark is the least visible
@@ -27,7 +28,7 @@ from tidemark.store.terms import machine_boot_id
 MARKS_SIZE = 4096
 MAX_SHARDS = 100
 _MAGIC = int.from_bytes(b"TIDEMRK1", sys.byteorder)
-_MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _COUNT_WORD, _BOOT_WORD, _ALIVE_WORD, _INDEX_FILE_WORD = range(7)
+_MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _COUNT_WORD, _BOOT_WORD, _ALIVE_WORD, _INDEX_FILE_WORD, _SYNCED_WORD = range(8)
 _FIRST_MARK = 8
 _VISIBLE, _DURABLE, _TERM, _INTENDED = range(4)
 _WORDS_A_SHARD = 4
@@ -68,7 +69,8 @@ class Marks:
     def open_to_write(cls, path: Path, storage: Storage, *, shards: int, term: int) -> Marks:
         """The pipeline's own. Another number of shards than before: all start at the least mark.
 
-        A new file says that nothing is indexed.
+        A new file says that nothing is indexed. After a reboot the visible marks are forgotten, and `claim_boot` is for
+        the caller, once everything fits the durable ones again.
         """
         if not 1 <= shards <= MAX_SHARDS:
             raise ValueError(f"{shards} shards")
@@ -78,6 +80,7 @@ class Marks:
             marks._words.store(_SHARDS_WORD, shards)
             for shard in range(shards):
                 marks._words.store(_word(shard, _TERM), term)
+            marks._words.store(_BOOT_WORD, _boot_number())
             marks._words.store(_MAGIC_WORD, _MAGIC)
             marks.flush()
         marks._require_magic(path)
@@ -106,6 +109,9 @@ class Marks:
         for shard in range(self.shards):
             self._words.store(_word(shard, _VISIBLE), self.durable(shard))
         self.flush()
+
+    def claim_boot(self) -> None:
+        """Let the visible marks count as published since the machine started, durably."""
         self._words.store(_BOOT_WORD, _boot_number())
         self.flush()
 
@@ -163,6 +169,17 @@ class Marks:
         self._words.store(_word(shard, _INTENDED), physical_offset)
 
     @property
+    def is_index_synced(self) -> bool:
+        """Whether everything in the key index's files is on the disk."""
+        return self._words.load(_SYNCED_WORD) == 1
+
+    def say_index_synced(self, is_synced: bool) -> None:
+        """False before the first write to its files, durably; True when all of them are synced."""
+        if self.is_index_synced != is_synced:
+            self._words.store(_SYNCED_WORD, int(is_synced))
+            self.flush()
+
+    @property
     def alive_ms(self) -> int:
         """When a follower last said that it is there, epoch milliseconds; at most a second old while one is."""
         return self._words.load(_ALIVE_WORD)
@@ -192,6 +209,13 @@ class Marks:
             self._words.store(_word(shard, which), physical_offset)
         self.flush()
 
+    def lower(self, shard: int, physical_offset: int) -> None:
+        """No mark of the shard above *physical_offset*, durably."""
+        for which in (_VISIBLE, _DURABLE):
+            self._words.store(_word(shard, which), min(self._words.load(_word(shard, which)), physical_offset))
+        self._words.store(_word(shard, _INTENDED), self.visible(shard))
+        self.flush()
+
     def publish(self, shard: int, physical_offset: int) -> None:
         """Move a shard's visible mark. The caller holds the shard's lock and has built what it says."""
         self._words.store(_word(shard, _VISIBLE), physical_offset)
@@ -206,10 +230,7 @@ class Marks:
 
     def adopt_term(self, shard: int, term: int, *, end_offset: int) -> None:
         """Take a shard over into a new term: no mark above *end_offset*, durably. Its queues are truncated already."""
-        for which in (_VISIBLE, _DURABLE):
-            self._words.store(_word(shard, which), min(self._words.load(_word(shard, which)), end_offset))
-        self._words.store(_word(shard, _INTENDED), self.visible(shard))
-        self.flush()
+        self.lower(shard, end_offset)
         self._words.store(_word(shard, _TERM), term)
         self.flush()
 

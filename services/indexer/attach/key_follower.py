@@ -121,8 +121,10 @@ class KeyFollower:
             index.discard_all()
             marks.set_back(0, self._position)
         elif marks.machine_was_restarted:
-            begin = index.discard_last()
+            begin = index.last_begins_at()
             marks.set_back(0, marks.durable(0) if begin is None else min(begin, marks.durable(0)))
+            index.discard_last()
+            marks.claim_boot()
         elif marks.intended(0) != marks.visible(0):
             index.repair()
         self._index, self._marks = index, marks
@@ -151,7 +153,10 @@ class KeyFollower:
             return
         end = self._terms.clamp(marks.visible(0), of_term=known)
         if end < marks.visible(0):
-            end = index.truncate(end)
+            resume = index.resume_at(end)
+            marks.lower(0, resume)
+            index.truncate(end)
+            end = resume
         marks.adopt_term(0, term.number, end_offset=end)
         self._position = marks.visible(0)
         index.begin(self._position)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
-from tidemark.index.end_of_log import durable_floor, find_end_of_log
+from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.format_file import require_known_format
 from tidemark.store.storage import DiskStorage
 
@@ -128,7 +128,7 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
 
 def _end_of_log(plan: EpochPlan) -> int:
     files = plan.open_log()
-    end = find_end_of_log(files, durable_floor(plan.paths, files))
+    end = find_end_of_log(plan.paths, files)
     files.close()
     return end
 

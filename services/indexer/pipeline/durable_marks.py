@@ -23,8 +23,11 @@ class Shard(Protocol):
     def sync_from(self, mark: int) -> None:
         """Sync what another process may have written of records at or above *mark*."""
 
-    def truncate(self, physical_end: int) -> int:
-        """Drop everything at or above *physical_end*; where to build from."""
+    def resume_at(self, physical_end: int) -> int:
+        """Where to build from once everything at or above *physical_end* is dropped."""
+
+    def truncate(self, physical_end: int) -> None:
+        """Drop it."""
 
     def expire(self, log_min: int) -> int:
         """Delete files about records that are all below *log_min*; how many."""

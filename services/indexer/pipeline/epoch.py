@@ -80,7 +80,8 @@ class _Epoch:
         self._progress = progress
         self._marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=progress.term)
         self._committed = CommittedOffset(plan)
-        self._shard: Shard = IndexShard(plan, storage) if shard == plan.shards else QueueShard(plan, shard, storage)
+        self._is_index = shard == plan.shards
+        self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, shard, storage)
         self._expiry = Expiry(plan, shard, self._shard, storage)
         self._position = 0
         self._walk: LogWalk | None = None
@@ -100,6 +101,8 @@ class _Epoch:
                 durable.abandon()
                 raise
             durable.stop()
+            if self._is_index:
+                self._marks.say_index_synced(True)
         finally:
             self._finish()
 
@@ -119,9 +122,13 @@ class _Epoch:
         if term.number <= known:
             return
         end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
-        resume = self._shard.truncate(end if known else term.recovered_end)
-        self._marks.adopt_term(self._number, term.number, end_offset=min(end, resume))
-        self._position = self._shard.begin(self._marks.visible(self._number), intended=min(end, resume))
+        cut = end if known else term.recovered_end
+        resume = min(end, self._shard.resume_at(cut))
+        self._marks.lower(self._number, resume)  # before anything is dropped: a crash in between would lose it
+        self._shard.truncate(cut)
+        self._note_index_file()
+        self._marks.adopt_term(self._number, term.number, end_offset=resume)
+        self._position = self._shard.begin(self._marks.visible(self._number), intended=resume)
 
     def _follow(self, durable: DurableMarks) -> None:
         ending = False
@@ -145,7 +152,7 @@ class _Epoch:
                 with durable.lock:
                     self._adopt_term()
                 continue
-            if self._position >= committed:
+            if self._position >= committed and self._plan.epoch_ms:
                 timeout = 0.001 if ending else min(self._hand_over.seconds_left, 0.25)
                 self._committed.wait(committed, timeout)
 
@@ -164,14 +171,19 @@ class _Epoch:
             durable.raise_failure()
 
     def _publish(self, part: LogPart) -> None:
+        if self._is_index:
+            self._marks.say_index_synced(False)
         self._marks.intend(self._number, part.end_offset)
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
-        if isinstance(self._shard, IndexShard):
-            self._marks.set_index_file(self._shard.newest_file)
+        self._note_index_file()
         self._marks.publish(self._number, part.end_offset)
         self._position = part.end_offset
         wake.wake(self._wake_address)
+
+    def _note_index_file(self) -> None:
+        if isinstance(self._shard, IndexShard):
+            self._marks.set_index_file(self._shard.newest_file)
 
     def _say_alive(self) -> None:
         now = time.monotonic()
@@ -187,6 +199,7 @@ class _Epoch:
         if self._walk is not None:
             self._walk.close()
         self._committed.close()
+        self._marks.close()
 
 
 def run_epochs(plan: EpochPlan, *, follower: int, values: Iterator[int]) -> Iterator[Progress]:

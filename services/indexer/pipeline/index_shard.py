@@ -33,9 +33,13 @@ class IndexShard:
         """Sync the newest file; the others were synced when they were full."""
         self._index.flush()
 
-    def truncate(self, physical_end: int) -> int:
-        """Forget records at or above *physical_end*; where to build from."""
-        return self._index.truncate(physical_end)
+    def resume_at(self, physical_end: int) -> int:
+        """Where to build from once records at or above *physical_end* are forgotten: whole files go."""
+        return self._index.resume_at(physical_end)
+
+    def truncate(self, physical_end: int) -> None:
+        """Forget them."""
+        self._index.truncate(physical_end)
 
     def expire(self, log_min: int) -> int:
         """Drop files of keys whose records are all below *log_min*; how many."""

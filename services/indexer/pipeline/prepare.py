@@ -71,21 +71,35 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         lock.acquire()
     try:
         plan.stop_flag.unlink(missing_ok=True)
-        is_new = not plan.paths.marks.exists()
+        if not _has_marks(plan):
+            _open_index(plan, storage).discard_all()  # not ours to go on with
         marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
         marks.say_gone()
-        _match_folders(plan, marks, storage, is_new=is_new)
+        _match_folders(plan, marks, storage)
         sync_failed = plan.failed_flag.exists()
         if sync_failed:
             marks.forget_visible()
-        _drop_foreign_keys(plan, marks, storage)
-        if sync_failed or marks.machine_was_restarted:
-            _distrust_last_index_file(plan, marks, storage)
+        _mend_index(plan, marks, storage, distrusted=sync_failed or marks.machine_was_restarted)
+        if marks.machine_was_restarted:
+            marks.claim_boot()  # only now: a crash before leads here again
         marks.close()
         storage.unlink(plan.failed_flag)
     finally:
         for lock in held:
             lock.release()
+
+
+def _has_marks(plan: EpochPlan) -> bool:
+    """Whether a pipeline of ours has been here: not when one was killed while it made the file."""
+    try:
+        Marks.open_read_only(plan.paths.marks).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _open_index(plan: EpochPlan, storage: Storage) -> KeyIndex:
+    return KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
 
 
 def _require_queue_files(plan: EpochPlan) -> None:
@@ -95,14 +109,11 @@ def _require_queue_files(plan: EpochPlan) -> None:
         raise StoreContradictionError("consumequeue/ is a RocksDB database (a broker's storeType)", path=str(sign))
 
 
-def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: bool) -> None:
-    """Folders that were deleted are built again from the log's start; an index that is not ours is not gone on with."""
+def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
+    """Folders that were deleted are built again from the log's start."""
     paths = plan.paths
     queues_gone = not (paths.consume_queue.is_dir() and paths.batch_consume_queue.is_dir())
     index_gone = not paths.index.is_dir()
-    if is_new and not index_gone:
-        index = KeyIndex(paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
-        index.discard_all()
     for shard in range(plan.tasks):
         if index_gone if shard == plan.shards else queues_gone:
             marks.set_back(shard, 0)
@@ -111,46 +122,44 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage, *, is_new: b
 
 
 def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+    """Marks first, durably: what is dropped behind them is built again from there."""
     marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+    index = _open_index(plan, storage)
     for shard in range(plan.tasks):
-        if max(marks.visible(shard), marks.durable(shard)) > physical_end:
-            resume = physical_end
-            if shard == plan.shards:
-                index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
-                resume = index.truncate(physical_end)
-                index.close()
+        resume = index.resume_at(physical_end) if shard == plan.shards else physical_end
+        if max(marks.visible(shard), marks.durable(shard)) > resume:
             marks.set_back(shard, resume)
+    index.truncate(physical_end)
+    index.close()
     marks.close()
 
 
-def _distrust_last_index_file(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """After a power cut or a failed sync the newest index file may hold any mix of pages, unless synced to its end."""
-    shard = plan.shards
-    if marks.intended(shard) == marks.durable(shard):
-        return
-    index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
-    resume = index.discard_last()
-    marks.set_index_file(index.newest_file)
-    index.close()
-    if resume is not None:
-        marks.set_back(shard, min(resume, marks.durable(shard)))
+def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: bool) -> None:
+    """Make the key index hold each key below its mark once, whatever a power cut or a broker has done to it.
 
+    After a kill a broker destroys files and does not put all of their keys into new ones: where our newest file is
+    gone, all is built anew. After a power cut or a failed sync (*distrusted*) the newest file may hold any mix of
+    pages, unless all was synced. Else, if nobody of ours was killed at work, what lies behind the mark is a broker's.
 
-def _drop_foreign_keys(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """What a broker did to the index while it had the directory: it may not hold every key, nor each once.
-
-    After a kill a broker destroys files and does not put all of their keys into new ones. So where our newest file is
-    gone, all is built anew; else, if nobody of ours was killed at work, what lies behind the mark.
+    Marks go back first, durably: a crash before the files go is mended by the next start.
     """
-    shard = plan.shards
-    index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+    shard, mark = plan.shards, marks.visible(plan.shards)
+    index = _open_index(plan, storage)
+    newest = index.newest_file
     if marks.index_file and not (plan.paths.index / f"{marks.index_file:017d}").exists():
-        index.discard_all()
         marks.set_back(shard, 0)
-    elif marks.intended(shard) == marks.visible(shard):
-        resume = index.truncate(marks.visible(shard))
-        if resume < marks.visible(shard):
+        index.discard_all()
+    elif distrusted and not marks.is_index_synced:
+        begin = index.last_begins_at()
+        marks.lower(shard, min(index.resume_at(mark), mark if begin is None else begin))
+        index.truncate(mark)
+        if index.newest_file == newest:
+            index.discard_last()
+    elif marks.intended(shard) == mark:
+        resume = index.resume_at(mark)
+        if resume < mark:
             marks.set_back(shard, resume)
+        index.truncate(mark)
     marks.set_index_file(index.newest_file)
     index.close()
 

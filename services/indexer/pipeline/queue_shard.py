@@ -68,8 +68,12 @@ class QueueShard:
                 self.flush([(ext, start) for start in ext.starts])
                 ext.close()
 
-    def truncate(self, physical_end: int) -> int:
-        """Drop this shard's units at or above *physical_end*; where to build from."""
+    def resume_at(self, physical_end: int) -> int:
+        """Where to build from once units at or above *physical_end* are dropped."""
+        return physical_end
+
+    def truncate(self, physical_end: int) -> None:
+        """Drop them."""
         self._builders.clear()
         for topic, queue_id, batch in self._all_queues():
             files = self._files(topic, queue_id, batch)
@@ -78,7 +82,6 @@ class QueueShard:
             files.close()
             if ext is not None:
                 ext.close()
-        return physical_end
 
     def expire(self, log_min: int) -> int:
         """Delete this shard's queue files whose records are all below *log_min*; how many."""

@@ -252,3 +252,27 @@ def test_rubbish_behind_the_end_never_survives(tmp_path: Path) -> None:
         patch(log.paths, log.end, bytes(source.randrange(256) for _ in range(length)))
         assert run(log.paths).end == log.end
         assert not any(content(log.paths)[log.end :])
+
+
+@pytest.mark.parametrize("bit", [12, 40, 60, 63])
+def test_a_flipped_bit_in_a_queue_offset_does_not_decide_where_numbering_goes_on(tmp_path: Path, bit: int) -> None:
+    """Nothing covers the field; taken for true it would hide everything appended behind it. It is told instead."""
+    log = make_log(tmp_path, 30)
+    confirm(log.paths, log.end)
+    number = (14 ^ 1 << bit).to_bytes(8, "big")
+    patch(log.paths, log.places[28] + 20, number)
+    recovered = run(log.paths)
+    assert [(damage.physical_offset, damage.reason) for damage in recovered.damages] == [
+        (log.places[28], "QUEUE_OFFSET")
+    ]
+    assert dict(recovered.offsets) == {QueueKey("T", 0): 14, QueueKey("T", 1): 15}
+    assert recovered.end == log.end
+
+
+def test_a_hole_in_a_queue_that_can_be_is_believed(tmp_path: Path) -> None:
+    """Records between were damaged: their numbers are used up."""
+    log = make_log(tmp_path, 30)
+    confirm(log.paths, log.end)
+    for damaged in (20, 22):
+        patch(log.paths, log.places[damaged] + 4, b"????")
+    assert dict(run(log.paths).offsets) == {QueueKey("T", 0): 15, QueueKey("T", 1): 15}

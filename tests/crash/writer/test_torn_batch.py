@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from services.writer.journal import BatchJournal, Stretch, first_torn, owner_of, read_journal
+from services.writer.journal import BatchJournal
 from services.writer.recover import recover
 from services.writer.segments import Segments
 from tests.builders import properties, wire_batch
+from tidemark.store.batch_journal import Journal, Stretch, encode_abort, journaled_end, read_journal
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
@@ -67,66 +72,154 @@ def recovered_end(paths: StorePaths) -> int:
         segments.log.close()
 
 
-@pytest.fixture
-def abort(tmp_path: Path) -> Path:
-    path = tmp_path / "abort"
-    path.write_text("1")
-    return path
+ABORT = bytes(range(16))
 
 
-def test_journal_tells_what_was_written_last(tmp_path: Path, abort: Path) -> None:
+def open_journal(root: Path, *, start: int = 0, token: bytes = ABORT) -> BatchJournal:
+    """The journal of the run whose `abort` lies there."""
+    paths = StorePaths(root)
+    paths.writer.mkdir(parents=True, exist_ok=True)
+    if not paths.abort.exists():
+        paths.abort.write_bytes(encode_abort(token))
+    return BatchJournal(paths.writer / "batches", STORAGE, token=token, start=start)
+
+
+def told(root: Path) -> list[Stretch]:
+    """What the journal tells the next run."""
+    journal = read_journal(StorePaths(root).writer / "batches", StorePaths(root).abort)
+    return [] if journal is None else journal.stretches
+
+
+def test_journal_tells_what_was_written_last(tmp_path: Path) -> None:
     """Entries come back ascending; a ring's worth of them at most."""
-    journal = BatchJournal(tmp_path / "batches", STORAGE, owner_of(abort))
+    journal = open_journal(tmp_path)
     written = [Stretch(i * 10, i * 10 + 10, i) for i in range(70_000)]
     for first in range(0, 70_000, 700):
         journal.write(written[first : first + 700])
     journal.close()
-    assert read_journal(tmp_path / "batches", owner_of(abort)) == written[-65_536:]
+    assert told(tmp_path) == written[-65_536:]
 
 
-def test_forgotten_batches_are_not_told(tmp_path: Path, abort: Path) -> None:
+def test_forgotten_batches_are_not_told(tmp_path: Path) -> None:
     """What was taken back is gone, and what is written in its place counts."""
-    journal = BatchJournal(tmp_path / "batches", STORAGE, owner_of(abort))
+    journal = open_journal(tmp_path)
     journal.write([Stretch(0, 10, 1)])
     journal.write([Stretch(10, 500, 2), Stretch(500, 600, 3)])
     journal.forget(2)
-    assert read_journal(tmp_path / "batches", owner_of(abort)) == [Stretch(0, 10, 1)]
+    assert told(tmp_path) == [Stretch(0, 10, 1)]
     journal.write([Stretch(10, 20, 4)])
     journal.close()
-    assert read_journal(tmp_path / "batches", owner_of(abort)) == [Stretch(0, 10, 1), Stretch(10, 20, 4)]
+    assert told(tmp_path) == [Stretch(0, 10, 1), Stretch(10, 20, 4)]
 
 
-def test_journal_of_another_run_tells_nothing(tmp_path: Path, abort: Path) -> None:
+def test_journal_of_another_run_tells_nothing(tmp_path: Path) -> None:
     """A broker that opened the store since made `abort` anew: what we know may no longer be true."""
-    BatchJournal(tmp_path / "batches", STORAGE, owner_of(abort)).close()
+    journal = open_journal(tmp_path)
+    journal.write([Stretch(0, 10, 1)])
+    journal.close()
+    abort = StorePaths(tmp_path).abort
+    for content in (b"4711", b"4711 " + bytes(16).hex().encode(), b"", b"4711 no-token"):
+        abort.write_bytes(content)
+        assert read_journal(StorePaths(tmp_path).writer / "batches", abort) is None
     abort.unlink()
-    assert read_journal(tmp_path / "batches", owner_of(abort)) == []
-    abort.write_text("2")
-    assert read_journal(tmp_path / "batches", owner_of(abort)) == []
+    assert read_journal(StorePaths(tmp_path).writer / "batches", abort) is None
 
 
-def test_torn_entries_are_skipped(tmp_path: Path, abort: Path) -> None:
-    """An entry that fails its own check says nothing, whatever byte is wrong."""
-    journal = BatchJournal(tmp_path / "batches", STORAGE, owner_of(abort))
+def test_a_copied_store_keeps_its_journal(tmp_path: Path) -> None:
+    """It belongs to the run by what `abort` says, not by where or when the file was made."""
+    journal = open_journal(tmp_path / "store", start=7)
+    journal.write([Stretch(7, 10, 1)])
+    journal.close()
+    shutil.copytree(tmp_path / "store", tmp_path / "copy", copy_function=shutil.copyfile)
+    copied = StorePaths(tmp_path / "copy")
+    assert read_journal(copied.writer / "batches", copied.abort) == Journal(7, [Stretch(7, 10, 1)], has_wrapped=False)
+
+
+def test_torn_entries_are_skipped(tmp_path: Path) -> None:
+    """An entry that fails its own check says nothing, whatever byte is wrong; a torn head leaves no journal."""
+    journal = open_journal(tmp_path)
     journal.write([Stretch(0, 10, 1), Stretch(10, 20, 2)])
     journal.close()
-    path = tmp_path / "batches"
+    path = StorePaths(tmp_path).writer / "batches"
     whole = path.read_bytes()
     for at in range(64, 96):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert read_journal(path, owner_of(abort)) == [Stretch(0, 10, 1)]
+        assert told(tmp_path) == [Stretch(0, 10, 1)]
     path.write_bytes(whole[:80])
-    assert read_journal(path, owner_of(abort)) == [Stretch(0, 10, 1)]
+    assert told(tmp_path) == [Stretch(0, 10, 1)]
+    for at in range(28):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert read_journal(path, StorePaths(tmp_path).abort) is None
 
 
-def test_below_the_floor_nothing_is_torn(tmp_path: Path) -> None:
-    """A stretch that starts below the floor is not looked at: damage there is the ledger's."""
-    folder = tmp_path / "commitlog"
-    folder.mkdir()
-    (folder / f"{0:020d}").write_bytes(bytes(4096))
-    log = MappedFileQueue(folder, 4096)
-    stretches = [Stretch(0, 10, 1), Stretch(10, 20, 2)]
-    assert first_torn(log, stretches, 0) == 0
-    assert first_torn(log, stretches, 5) == 10
-    assert first_torn(log, stretches, 11) is None
+class Row(NamedTuple):
+    """A log of 4 KiB files of some bytes, and what its journal tells of them."""
+
+    paths: StorePaths
+    log: MappedFileQueue
+
+    def stretch(self, start: int, end: int) -> Stretch:
+        return Stretch(start, end, zlib.crc32(self.log.read(start, end - start)))
+
+    def end(self, *stretches: Stretch, start: int = 0, floor: int = 0) -> int:
+        journal = open_journal(self.paths.root, start=start)
+        journal.write(list(stretches))
+        journal.close()
+        return journaled_end(self.paths, self.log, floor)
+
+
+@pytest.fixture
+def row(tmp_path: Path) -> Iterator[Row]:
+    paths = StorePaths(tmp_path)
+    paths.commit_log.mkdir()
+    for start in (0, 4096):
+        (paths.commit_log / f"{start:020d}").write_bytes(random.Random(start).randbytes(4096))
+    log = MappedFileQueue(paths.commit_log, 4096)
+    yield Row(paths, log)
     log.close()
+
+
+def test_the_log_reaches_as_far_as_the_row_of_whole_batches(row: Row) -> None:
+    """Up to the first that is not as it was told; over a roll; and no further than what was told."""
+    first, second, third = row.stretch(0, 100), row.stretch(100, 300), row.stretch(4096, 4200)
+    assert row.end() == 0
+    assert row.end(first, second) == 300
+    assert row.end(first, second, third) == 4200
+    assert row.end(first, second._replace(crc=5), third) == 100
+    assert row.end(first, third) == 4200, "what lies before a roll may be long: only the blank record can tell"
+
+
+def test_a_batch_that_was_not_told_in_time_is_torn(row: Row) -> None:
+    """Its entry did not reach the disk, its records did in part: the row ends before it."""
+    assert row.end(row.stretch(0, 100), row.stretch(200, 300)) == 100
+    assert row.end(row.stretch(50, 100)) == 0
+
+
+def test_below_the_floor_nothing_is_asked(row: Row) -> None:
+    """Damage there is the ledger's. The same for what was there when the run began."""
+    torn = Stretch(0, 100, 1)
+    assert row.end(torn, row.stretch(100, 200), floor=100) == 200
+    assert row.end(torn, row.stretch(100, 200), floor=50) == 200
+    assert row.end(row.stretch(100, 200), start=100) == 200
+    assert row.end(floor=700) == row.end(start=700) == 700
+
+
+def test_what_was_written_over_in_the_ring_is_not_missed(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More batches than the ring holds, and an old floor: records speak for themselves up to the oldest entry."""
+    monkeypatch.setattr("services.writer.journal.ENTRIES", 4)
+    monkeypatch.setattr("tidemark.store.batch_journal.ENTRIES", 4)
+    batches = [row.stretch(at, at + 10) for at in range(0, 100, 10)]
+    assert row.end(*batches[:4]) == 40
+    journal = open_journal(row.paths.root)
+    for batch in batches:
+        journal.write([batch])
+    journal.close()
+    assert journaled_end(row.paths, row.log, 0) == 100
+
+
+def test_without_a_journal_the_files_are_the_limit(row: Row) -> None:
+    """A broker's directory, or one whose journal is another run's."""
+    assert journaled_end(row.paths, row.log, 0) == 8192
+    row.end(row.stretch(0, 100))
+    row.paths.abort.write_bytes(b"4711")
+    assert journaled_end(row.paths, row.log, 0) == 8192

@@ -50,6 +50,13 @@ def test_a_queue_that_begins_above_zero_has_a_pre_blank_head_in_its_first_file(t
     assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13) + unit(5100, 14)).ljust(200, b"\0")}
 
 
+def test_a_first_file_that_a_killed_builder_left_empty_is_begun_again(tmp_path: Path) -> None:
+    """Killed between making the file and its pre-blank head: the queue begins above zero all the same."""
+    MappedFileQueue(tmp_path, 200, DiskStorage()).create_file(200)
+    assert simple(tmp_path).build(requests((5000, 13))) == []
+    assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13)).ljust(200, b"\0")}
+
+
 @pytest.mark.parametrize("first", [-1, -(1 << 62), (1 << 63) - 1, 1 << 59])
 def test_a_queue_does_not_begin_at_an_offset_that_no_file_can_hold(tmp_path: Path, first: int) -> None:
     """A flipped high bit in a queue's first record must not make a file that nobody can load."""

@@ -110,12 +110,31 @@ def test_truncation_drops_files_that_know_cut_records_and_says_where_to_go_on(tm
     buffer, rows, places = walk(100)
     index = open_index(tmp_path / "a")
     index.append(buffer, rows)
-    resume = index.truncate(places[70])
+    resume = index.resume_at(places[70])
     assert resume in places
+    index.truncate(places[70])
+    assert index.resume_at(resume) <= resume, "also when it is asked again, after a crash"
     index.append(buffer, rows[places.index(resume) : 70])
     assert look_up(tmp_path / "a", "only70") == []
     assert look_up(tmp_path / "a", "only69") == [places[69]]
     assert look_up(tmp_path / "a", "k3") == [places[i] for i in range(68, 0, -5)]
+
+
+def test_truncation_does_not_stop_at_an_empty_newest_file(tmp_path: Path) -> None:
+    """Its builder was killed before it wrote to it; the file before it knows cut records."""
+    buffer, rows, places = walk(100)
+    index = open_index(tmp_path)
+    index.append(buffer, rows)
+    newest = index_files(tmp_path)[-1]
+    newest.with_name(str(int(newest.name) + 1)).write_bytes(bytes(newest.stat().st_size))
+    again = open_index(tmp_path)
+    resume = again.resume_at(places[70])
+    assert resume < places[70]
+    again.truncate(places[70])
+    again.begin(resume)
+    again.append(buffer, rows[places.index(resume) : 70])
+    assert look_up(tmp_path, "only70") == []
+    assert look_up(tmp_path, "only69") == [places[69]]
 
 
 def test_names_of_files_ascend_even_when_made_in_one_millisecond(tmp_path: Path) -> None:

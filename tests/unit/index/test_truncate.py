@@ -43,3 +43,33 @@ def test_what_is_left_of_a_batch_queue_equals_a_rebuild(tmp_path: Path, keep: in
 def test_truncating_an_empty_folder_does_nothing(tmp_path: Path) -> None:
     """A queue without files has no units."""
     assert truncate_queue(MappedFileQueue(tmp_path, 200, DiskStorage()), 0, batch=False) == 0
+
+
+@pytest.mark.parametrize("hole", [(0, 40), (60, 100), (100, 180)])
+def test_units_behind_a_hole_go_too(tmp_path: Path, hole: tuple[int, int]) -> None:
+    """After a power cut pages may be missing between units that are there: none of a cut record stays behind them."""
+    simple(tmp_path / "cut").build(requests(*ROWS))
+    files = MappedFileQueue(tmp_path / "cut", 200, DiskStorage())
+    files.zero(400 + hole[0], 400 + hole[1])
+    truncate_queue(files, 2100, batch=False)
+    kept = content(tmp_path / "cut").get("400", bytes(200))
+    assert all(int.from_bytes(kept[at : at + 8], "big") < 2100 for at in range(0, 200, 20))
+
+
+def test_a_file_without_units_goes(tmp_path: Path) -> None:
+    """It was made for a unit that never reached the disk."""
+    simple(tmp_path).build(requests(*ROWS[:10]))
+    files = MappedFileQueue(tmp_path, 200, DiskStorage())
+    files.create_file(200)
+    truncate_queue(files, 5000, batch=False)
+    assert files.starts == [0]
+
+
+def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> None:
+    """A hole is told by the record behind it: without that a rebuild makes no blank units, and no file for them."""
+    for folder, rows in (("cut", [(0, 0), (2000, 13)]), ("built", [(0, 0)]), ("head", [(2000, 13)])):
+        simple(tmp_path / folder).build(requests(*rows))
+    for folder in ("cut", "head"):
+        truncate_queue(MappedFileQueue(tmp_path / folder, 200, DiskStorage()), 1000, batch=False)
+    assert content(tmp_path / "cut") == content(tmp_path / "built")
+    assert content(tmp_path / "head") == {}

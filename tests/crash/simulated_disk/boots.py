@@ -1,0 +1,34 @@
+"""Which boot of the machine it is: faked, because it decides whether mapped numbers of an earlier life count.
+
+The time of appends is faked too: equal logs are equal byte for byte then, and need not be looked at twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from tidemark.store import marks
+
+FIRST, NEXT, LAST = "first-boot", "next-boot", "last-boot"
+_NOW_NS = 1_700_000_000_123_000_000
+_ASKING = ("tidemark.store.terms", "tidemark.store.marks", "tidemark.read.watermark")
+
+
+@contextmanager
+def booted(boot_id: str) -> Iterator[None]:
+    """The machine has been up as *boot_id* since before."""
+    patches: list[Any] = [mock.patch(f"{module}.machine_boot_id", return_value=boot_id) for module in _ASKING]
+    patches.append(mock.patch("services.writer.append.time", SimpleNamespace(time_ns=lambda: _NOW_NS)))
+    for patch in patches:
+        patch.start()
+    marks._boot_number.cache_clear()
+    try:
+        yield
+    finally:
+        for patch in patches:
+            patch.stop()
+        marks._boot_number.cache_clear()

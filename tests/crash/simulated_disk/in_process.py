@@ -1,0 +1,99 @@
+"""The writer without its network: the server's own parts on an event loop of this thread, called as gRPC calls them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from services.writer.config import WriterSettings
+from services.writer.server import WriterServer
+from services.writer.store import close_store, open_store, release_store
+from tests.integration.writer.harness import ADVERTISED
+from tidemark.errors import StoreError
+from tidemark.store.storage import DiskStorage, Storage
+from tidemark.v1 import commit_log_pb2 as pb
+from tidemark.v1 import topics_pb2
+
+SEGMENT_SIZE = 8192
+
+
+class _Context:
+    """What the service asks of a call."""
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:54321"
+
+
+_CONTEXT: Any = _Context()
+
+
+class InProcessWriter:
+    """Opened at once; closed in order by `close`, or left as it is by `abandon`, as a killed process would."""
+
+    def __init__(self, root: Path, storage: Storage | None = None, **settings: Any) -> None:
+        given = {"advertised_address": ADVERTISED, "min_free_disk_bytes": 0, "default_queues": 1, **settings}
+        self.settings = WriterSettings(store_root=root, **given)
+        self.store = open_store(self.settings, storage or DiskStorage())
+        self._runner = asyncio.Runner()
+        try:
+            self._runner.run(self._start())
+        except BaseException:
+            release_store(self.store)
+            self._runner.close()
+            raise
+
+    async def _start(self) -> None:
+        self._server = WriterServer(self.settings, self.store)
+        self._server._put_together()
+        self.commit_log = self._server._commit_log
+        self._service = self._server._service
+        self._topics = self._server._topic_service
+        self.commit_log.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abandon()
+
+    def append(self, *requests: pb.AppendBatchRequest) -> list[pb.AppendBatchResponse | StoreError]:
+        """All at the same time; the answer to each."""
+
+        async def all_of_them() -> list[pb.AppendBatchResponse | StoreError]:
+            calls = [self._service.AppendBatch(request, _CONTEXT) for request in requests]
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            for answer in answers:
+                if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
+                    raise answer
+            return answers  # type: ignore[return-value]
+
+        return self._runner.run(all_of_them())
+
+    def create_topic(self, name: str, **fields: Any) -> None:
+        self._runner.run(self._topics.CreateTopic(topics_pb2.CreateTopicRequest(name=name, **fields), _CONTEXT))
+
+    def delete_topic(self, name: str) -> None:
+        self._runner.run(self._topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name=name), _CONTEXT))
+
+    def close(self) -> None:
+        """A clean stop."""
+        self._stop_threads()
+        close_store(self.store, self.commit_log.snapshot())
+
+    def abandon(self) -> None:
+        """End without a word to the disk but what the threads were at."""
+        self._stop_threads()
+        release_store(self.store)
+
+    def _stop_threads(self) -> None:
+        async def stop() -> None:
+            self._service.close()
+            await self.commit_log.close()
+            self._server._reader.close()
+
+        self._runner.run(stop())
+        self._runner.close()

@@ -1,0 +1,205 @@
+"""PageCache: which bytes may be on the disk after a power cut, by the operations so far.
+
+The model, with no help from a journalling file system. On the disk is what was synced, and of the rest any subset of
+these *units*, each by itself:
+
+    page of a file    its content as it was at some moment since the file's last sync: pages are written back whole, at
+                      any time, in any order, so of n writes to one page the first k are there, for any k from 0 to n.
+                      A write over several pages may be torn between them. Stores through a mapping are such writes.
+    size of a file    any of the sizes it had since then; bytes beyond it are lost, bytes never written are zero
+    entry of a folder a name made, replaced (a rename is both its names at once) or removed since the folder's last sync
+                      may be so or not yet; what happened to one name happened in order. Syncing a file does not sync
+                      its name; what lies in a folder whose own name was not synced is lost with it.
+
+A page has *page_size* bytes: 4096, or 512 where what lies within one page shall be torn too (a disk's sector).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .operations import (
+    Create,
+    MakeFolder,
+    Note,
+    Operation,
+    RemoveFolder,
+    Rename,
+    Resize,
+    Sync,
+    SyncFolder,
+    Unlink,
+    Write,
+)
+from .tree import Tree
+
+PAGE_SIZE = 4096
+_FOLDER = -1
+
+_Entries = dict[str, int | None]
+
+
+class Unit(NamedTuple):
+    """Something unsynced. writes: how many states it went through; 0 to that many of them may be on the disk."""
+
+    file: int  # -1: a folder's entry
+    page: int  # -1: the file's size; of an entry its number
+    writes: int
+
+
+class _File:
+    def __init__(self, content: bytes) -> None:
+        self.synced = content
+        self.pages: dict[int, list[tuple[int, bytes]]] = {}
+        self.sizes: list[int] = []
+        self._made: dict[tuple[tuple[int, int], ...], bytes] = {}  # contents since the last change
+
+    def resize(self, size: int) -> None:
+        self._made.clear()
+        self.sizes.append(size)
+
+    def write(self, at: int, data: bytes, page_size: int) -> None:
+        self._made.clear()
+        while data:
+            page = at // page_size
+            room = (page + 1) * page_size - at
+            self.pages.setdefault(page, []).append((at, data[:room]))
+            at, data = at + len(data[:room]), data[room:]
+
+    def content(self, chosen: dict[int, int]) -> bytes:
+        """chosen: page (or -1, the size) → how many of its writes are there."""
+        key = tuple(sorted((page, count) for page, count in chosen.items() if count))
+        if key not in self._made:
+            self._made[key] = self._make(chosen)
+        return self._made[key]
+
+    def _make(self, chosen: dict[int, int]) -> bytes:
+        sizes = self.sizes[: chosen.get(-1, 0)]
+        size = sizes[-1] if sizes else len(self.synced)
+        data = bytearray(self.synced[: min([len(self.synced), *sizes])]).ljust(size, b"\0")
+        for page, writes in self.pages.items():
+            for at, piece in writes[: chosen.get(page, 0)]:
+                end = min(at + len(piece), size)
+                if end > at:
+                    data[at:end] = piece[: end - at]
+        return bytes(data)
+
+    def sync(self) -> None:
+        self.synced = self.content({-1: len(self.sizes)} | {page: len(writes) for page, writes in self.pages.items()})
+        self.pages, self.sizes = {}, []
+        self._made = {(): self.synced}
+
+
+class PageCache:
+    """Apply operations in order; ask for states at any time. Paths that end in one of *ignored* do not count."""
+
+    def __init__(
+        self, base: Tree, files: dict[str, int], *, page_size: int = PAGE_SIZE, ignored: Sequence[str] = ()
+    ) -> None:
+        self._page_size = page_size
+        self._ignored = tuple(ignored)
+        self._files = {number: _File(base.files[path]) for path, number in files.items()}
+        self._entries: _Entries = {**files, **dict.fromkeys(base.folders, _FOLDER)}
+        self._current = dict(self._entries)  # as the running system sees it
+        self._pending: list[tuple[str, _Entries]] = []  # (folder, what an operation made of its names)
+
+    def apply(self, operation: Operation) -> None:
+        """The next operation."""
+        match operation:
+            case Create(path, file):
+                self._files[file] = _File(b"")
+                self._name(path, {path: file})
+            case Write(file, at, data):
+                self._files[file].write(at, data, self._page_size)
+            case Resize(file, size):
+                self._files[file].resize(size)
+            case Sync(file):
+                self._files[file].sync()
+            case Rename(source, target):
+                self._name(target, {source: None, target: self._current[source]})
+            case Unlink(path) | RemoveFolder(path):
+                self._name(path, {path: None})
+            case MakeFolder(path):
+                self._name(path, {path: _FOLDER})
+            case SyncFolder(folder):
+                for parent, names in self._pending:
+                    if parent == folder:
+                        self._entries.update(names)
+                self._pending = [one for one in self._pending if one[0] != folder]
+            case Note():
+                pass
+
+    def _name(self, path: str, names: _Entries) -> None:
+        self._current.update(names)
+        if not path.endswith(self._ignored):
+            self._pending.append((os.path.dirname(path) or ".", names))
+
+    def units(self) -> list[Unit]:
+        """Everything unsynced."""
+        units = [Unit(-1, number, 1) for number in range(len(self._pending))]
+        named = {file for file in (*self._entries.values(), *self._current.values()) if file is not None}
+        for number, file in self._files.items():
+            if number in named:  # what has no name any more cannot come back
+                units += [Unit(number, page, len(writes)) for page, writes in file.pages.items()]
+                units += [Unit(number, -1, len(file.sizes))] * bool(file.sizes)
+        return units
+
+    def count(self) -> int:
+        """How many states there are, equal ones included."""
+        return math.prod(unit.writes + 1 for unit in self.units())
+
+    def count_with(self, operation: Operation) -> int:
+        """The same after an operation that only adds something unsynced; never too small."""
+        grown = self.count()
+        match operation:
+            case Write(file, at, data):
+                pages = range(at // self._page_size, (at + len(data) - 1) // self._page_size + 1)
+                for page in pages:
+                    writes = len(self._files[file].pages.get(page, ()))
+                    grown = grown * (writes + 2) // (writes + 1)
+            case Resize(file):
+                sizes = len(self._files[file].sizes)
+                grown = grown * (sizes + 2) // (sizes + 1)
+            case _:
+                grown *= 2
+        return grown
+
+    def state(self, units: list[Unit], choice: Sequence[int]) -> Tree:
+        """What is on the disk when of each unit that many writes are."""
+        entries = dict(self._entries)
+        undone: set[str] = set()
+        by_file: dict[int, dict[int, int]] = {}
+        for (file, page, _), chosen in zip(units, choice, strict=True):
+            if file >= 0:
+                by_file.setdefault(file, {})[page] = chosen
+        chosen_entries = [chosen for (file, _, _), chosen in zip(units, choice, strict=True) if file < 0]
+        for (_, names), chosen in zip(self._pending, chosen_entries, strict=True):
+            if chosen and undone.isdisjoint(names):
+                entries.update(names)
+            else:
+                undone.update(names)
+        return self._tree(entries, by_file)
+
+    def everything(self) -> Tree:
+        """What the running system sees: what a killed process leaves."""
+        whole = {
+            number: {-1: len(file.sizes)} | {page: len(writes) for page, writes in file.pages.items()}
+            for number, file in self._files.items()
+        }
+        return self._tree(self._current, whole)
+
+    def _tree(self, entries: _Entries, chosen: dict[int, dict[int, int]]) -> Tree:
+        folders = {"."}
+        for path in sorted(path for path, entry in entries.items() if entry == _FOLDER):
+            if (os.path.dirname(path) or ".") in folders:
+                folders.add(path)
+        files = {
+            path: self._files[entry].content(chosen.get(entry, {}))
+            for path, entry in sorted(entries.items())
+            if entry is not None and entry != _FOLDER and (os.path.dirname(path) or ".") in folders
+            if not path.endswith(self._ignored)
+        }
+        return Tree(files, tuple(sorted(folders - {"."})))

@@ -1,0 +1,51 @@
+"""The pipeline beside a living writer, without Spark: prepare, and one draining epoch of each task."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.epoch import run_epoch
+from services.indexer.pipeline.plan import EpochPlan, make_plan
+from services.indexer.pipeline.prepare import prepare
+from tidemark.store.storage import DiskStorage, Storage
+
+INDEX_SLOTS, INDEX_ENTRIES = 16, 24
+
+
+@functools.cache
+def plan_of(root: Path) -> EpochPlan:
+    """Small files of everything; sizes are set, so the plan of a folder never changes."""
+    settings = PipelineSettings(
+        store_root=root,
+        epoch_ms=0,
+        shards=1,
+        commit_log_segment_size_bytes=None,
+        consume_queue_file_size_bytes=400,
+        batch_consume_queue_file_size_bytes=92,
+        index_slots=INDEX_SLOTS,
+        index_entries=INDEX_ENTRIES,
+        chunk_size_bytes=4096,
+        durable_interval_ms=10_000,
+    )
+    root.mkdir(parents=True, exist_ok=True)
+    plan = make_plan(settings)
+    assert (plan.consume_queue_size, plan.batch_consume_queue_size, plan.index_slots) == (400, 92, INDEX_SLOTS)
+    return plan
+
+
+def drain(root: Path, storage: Storage | None = None) -> None:
+    """Start, build what is committed, make it durable, stop."""
+    storage = storage or DiskStorage()
+    plan = plan_of(root)
+    storage.make_folder(plan.paths.indexer)
+    prepare(plan, storage)
+    follow(root, storage)
+
+
+def follow(root: Path, storage: Storage | None = None) -> None:
+    """One epoch of each task of a pipeline that has started already."""
+    plan = plan_of(root)
+    for shard in range(plan.tasks):
+        run_epoch(plan, shard=shard, follower=0, storage=storage)

@@ -1,0 +1,47 @@
+"""The suite notices when the code does not keep its promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash.torn_tail.test_damaged_tail import flip_all
+
+from .explore import PromiseBroken, Run, explore
+from .mutations import MUTATIONS, drop_position_check
+
+pytestmark = pytest.mark.crash
+
+SEEN_BY = {
+    "no fdatasync": Run(("append",)),
+    "no fdatasync of the log": Run(("append",)),
+    "no fsync of folders": Run(("roll", "roll")),
+    "no sync of the journal": Run(("append three",)),
+    "publish before build": Run(("build",), page_size=512),
+    "durable mark before sync": Run(("build",), page_size=512),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_the_suite_notices(mutation: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state is found in which a promise is broken; without the mutation there is none."""
+    with monkeypatch.context() as patch:
+        storage = MUTATIONS[mutation](patch)
+        with pytest.raises(PromiseBroken):
+            explore(SEEN_BY[mutation], folder, storage)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("run", sorted(set(SEEN_BY.values()), key=str), ids=str)
+def test_there_is_nothing_to_notice_without_them(run: Run, folder: Path) -> None:
+    """The same runs over the real code."""
+    explore(run, folder)
+
+
+@pytest.mark.exhaustive
+def test_the_suite_notices_that_positions_are_not_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that says it lies elsewhere is taken for one: the flips of that field go unnoticed."""
+    drop_position_check(monkeypatch)
+    with pytest.raises(AssertionError, match="physical_offset"):
+        flip_all("single record", "in the middle", folder, every=1, built=1 << 30)

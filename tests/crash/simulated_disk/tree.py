@@ -1,0 +1,44 @@
+"""Tree: the content of a folder, as plain values, and putting it on a disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Tree(NamedTuple):
+    """Files by path below the root, and the folders, parents before children."""
+
+    files: dict[str, bytes]
+    folders: tuple[str, ...] = ()
+
+    def key(self) -> frozenset[tuple[str, bytes]]:
+        """Equal for equal trees."""
+        return frozenset([*self.files.items(), *((folder, b"/") for folder in self.folders)])
+
+
+def read_tree(root: Path) -> Tree:
+    """What lies below *root*."""
+    files, folders = {}, []
+    for path in sorted(root.rglob("*")):
+        place = str(path.relative_to(root))
+        if path.is_dir():
+            folders.append(place)
+        else:
+            files[place] = path.read_bytes()
+    return Tree(files, tuple(folders))
+
+
+def put_tree(tree: Tree, root: Path) -> Path:
+    """*root* with exactly that below it."""
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    for folder in tree.folders:
+        os.mkdir(root / folder)
+    for place, data in tree.files.items():
+        descriptor = os.open(root / place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        os.write(descriptor, data)
+        os.close(descriptor)
+    return root
