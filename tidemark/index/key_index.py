@@ -161,13 +161,13 @@ class KeyIndex:
                     f"{path} does not have the size that {self._slots} slots and {self._entries} entries make",
                     path=str(path),
                 )
-        paths = index_files(self._folder)
-        if paths:
-            self._last = OpenIndexFile(paths[-1], self._slots, self._storage, self._storage.open(paths[-1]))
-            if self._last.header.index_count <= 1:  # begun and no more: its times may be half written
-                self._last.close()
-                self._last = None
-                self._storage.unlink(paths[-1])
+        for path in reversed(index_files(self._folder)):
+            last = OpenIndexFile(path, self._slots, self._storage, self._storage.open(path))
+            if last.header.index_count > 1:
+                self._last = last
+                return
+            last.close()  # begun and no more: its times may be half written
+            self._storage.unlink(path)
 
     @property
     def newest_file(self) -> int:
