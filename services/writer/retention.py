@@ -101,9 +101,8 @@ class Retention:
         """Delete what may go; how many files."""
         files = self._open_log()
         try:
-            disk = self._look(self._paths.root)
             now_ms = time.time_ns() // 1_000_000
-            chosen = files_to_delete(self._table(files, now_ms), self._policy, now_ms=now_ms, disk=disk)
+            chosen = files_to_delete(self._table(files, now_ms), self._policy, now_ms=now_ms, disk=self._disk())
         finally:
             files.close()
         if not chosen:
@@ -122,6 +121,11 @@ class Retention:
             self._ages.forget_below(self._log.min_offset)
             self._on_deleted()
         return deleted
+
+    def _disk(self) -> DiskUse:
+        """Of the log's disk; of several the one with the most room, where new files go."""
+        disks = [self._look(folder) for folder in self._paths.log_folders.writable]
+        return min(disks, key=lambda disk: disk.used_bytes / max(disk.total_bytes, 1))
 
     def _table(self, files: MappedFileQueue, now_ms: int) -> Iterator[LogFile]:
         """The files that may go but for their age, oldest first; looked at one by one, as they are asked for."""

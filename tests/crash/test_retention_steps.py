@@ -11,8 +11,8 @@ import pytest
 from services.writer.batch import QueueKey
 from services.writer.config import WriterSettings
 from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
-from services.writer.retention import Retention
-from services.writer.retention_policy import RetentionPolicy
+from services.writer.retention import Retention, disk_use
+from services.writer.retention_policy import DiskUse, RetentionPolicy
 from services.writer.store import open_store, release_store
 from tests.builders import wire_batch
 from tests.integration.writer.harness import RunningWriter, stored_records
@@ -30,6 +30,7 @@ pytestmark = pytest.mark.crash
 
 SIZE = 1 << 16
 NEXT = {("gone", 0): 4, ("gone", 3): 4, ("lives", 0): 16}
+OLD_ENOUGH = RetentionPolicy(1, 0)  # a millisecond
 SETTINGS = {"consume_queue_file_size_bytes": 100, "index_slots": 16, "index_entries": 64}
 
 
@@ -51,11 +52,13 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def retention(root: Path, storage: Storage) -> Retention:
-    """Of a store that nobody else has open: all is old enough to go."""
+def retention(
+    root: Path, storage: Storage, policy: RetentionPolicy = OLD_ENOUGH, look: Callable[[Path], DiskUse] = disk_use
+) -> Retention:
+    """Of a store that nobody else has open."""
     paths = StorePaths(root)
     return Retention(
-        RetentionPolicy(1, 0),
+        policy,
         MappedFileQueue(paths.commit_log, SIZE, storage),
         paths,
         paths.writer / "queue_offsets",
@@ -65,6 +68,7 @@ def retention(root: Path, storage: Storage) -> Retention:
         ask_for_snapshot=lambda: None,
         on_deleted=lambda: None,
         on_failure=lambda error: None,
+        look=look,
     )
 
 
@@ -137,6 +141,27 @@ def test_nothing_goes_whose_numbers_are_not_on_the_disk(template: Path, tmp_path
     put_snapshot(root, 2 * SIZE + 100)
     assert retention(root, DiskStorage()).run_once() == 2
     assert min(int(path.name) for path in (root / "commitlog").iterdir()) == 2 * SIZE
+
+
+def test_a_disk_too_full_takes_files_of_any_age_until_it_is_not(template: Path, tmp_path: Path) -> None:
+    """The real files' places count; what is not indexed in this term stays, however full the disk."""
+    root = Path(shutil.copytree(template, tmp_path / "store"))
+    total = 1 << 30
+
+    def look(folder: Path) -> DiskUse:
+        assert folder == root / "commitlog"
+        return DiskUse(total * 85 // 100 + 2 * SIZE - 20_000, total)
+
+    assert retention(root, DiskStorage(), RetentionPolicy(0, 86), look).run_once() == 0
+    assert retention(root, DiskStorage(), RetentionPolicy(0, 85), look).run_once() == 2
+    mark_shard_0_of_an_older_term(root)
+    assert retention(root, DiskStorage(), RetentionPolicy(0, 85), look).run_once() == 0
+
+
+def mark_shard_0_of_an_older_term(root: Path) -> None:
+    marks = Marks.open_to_write(StorePaths(root).marks, DiskStorage(), shards=3, term=0)
+    marks.adopt_term(0, 0, end_offset=marks.durable_floor())
+    marks.close()
 
 
 def test_a_repeated_restart_with_retention_changes_nothing_more(template: Path, tmp_path: Path) -> None:

@@ -47,11 +47,12 @@ DECK = (
 _MEAN_GAP_S = 2.0
 _LONGEST_DOWN_S, _LONGEST_PAUSE_S = 1.5, 3.0
 _LONGEST_AFTER_JVM_S = 120.0  # then the pipeline should have ended
-_PATIENCE = 0.8  # how often a card waits for services that work
+_PATIENCE = 0.8  # how often a card waits for services that work, and have for a while
+_LONGEST_PEACE_S = 10.0
 
 
 class Killer:
-    """A thread that plays cards until `stop`."""
+    """A thread that plays cards until `rest`, and keeps everything running until `stop`."""
 
     def __init__(self, stack: Stack, choice: random.Random, history: HistoryFile) -> None:
         self._stack = stack
@@ -59,9 +60,9 @@ class Killer:
         self._history = history
         self._deck: list[Card] = []
         self._due: dict[str, float] = {}  # services that are down, and when they are to be started
-        self._longest_down_s = _LONGEST_DOWN_S
+        self._at_work_since: dict[str, float] = {}
         self._jvm_killed_at: float | None = None
-        self._stopping = threading.Event()
+        self._resting, self._stopping = threading.Event(), threading.Event()
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="killer")
 
@@ -69,20 +70,24 @@ class Killer:
         """Begin."""
         self._thread.start()
 
+    def rest(self) -> None:
+        """Hurt nobody any more, but start what ends of what was done to it before."""
+        self._resting.set()
+
     def stop(self) -> None:
-        """End; everything has been started again, or is running, when this returns."""
+        """End; everything is running when this returns."""
+        self._resting.set()
         self._stopping.set()
         self._thread.join()
-        self._longest_down_s = 0.0
         self._due.clear()
-        self.revive()
+        self._revive()
 
     def _run(self) -> None:
         try:
             next_card = time.monotonic() + self._gap()
             while not self._stopping.wait(0.05):
-                self.revive()
-                if time.monotonic() >= next_card:
+                self._revive()
+                if time.monotonic() >= next_card and not self._resting.is_set():
                     self._play(self._draw())
                     next_card = time.monotonic() + self._gap()
         except BaseException as error:
@@ -91,19 +96,22 @@ class Killer:
     def _gap(self) -> float:
         return min(self._choice.expovariate(1 / _MEAN_GAP_S), 3 * _MEAN_GAP_S)
 
-    def revive(self) -> None:
+    def _revive(self) -> None:
         """Start what has ended and is due; note what has ended by itself, or does not although it should."""
         now = time.monotonic()
         self._end_what_hangs(now)
         for name, member in self._stack.members.items():
             if member.is_running:
+                if name not in self._at_work_since and member.is_at_work:
+                    self._at_work_since[name] = now
                 continue
+            self._at_work_since.pop(name, None)
             if name not in self._due:
                 if not member.asked_to_end:
                     status = member.service.exit_status
                     self._note((name,), "ended", f"exit status {status}; see {member.service.log_path}")
-                self._due[name] = now + self._choice.uniform(0, self._longest_down_s)
-            if time.monotonic() >= self._due[name]:
+                self._due[name] = now + self._choice.uniform(0, _LONGEST_DOWN_S)
+            if now >= self._due[name] or self._resting.is_set():
                 del self._due[name]
                 member.start()
 
@@ -122,10 +130,15 @@ class Killer:
             self._deck = self._choice.sample(DECK, len(DECK))
         patient = self._choice.random() < _PATIENCE
         for at, card in enumerate(self._deck):
-            members = [self._stack.members[name] for name in card.targets]
-            if all(member.is_at_work if patient else member.is_running for member in members):
+            if all(self._is_worth_it(self._stack.members[name], patient=patient) for name in card.targets):
                 return self._deck.pop(at)
         return Card((), KILL)
+
+    def _is_worth_it(self, member: Member, *, patient: bool) -> bool:
+        if not patient:
+            return member.is_running
+        since = self._at_work_since.get(member.name)
+        return since is not None and time.monotonic() - since > self._choice.uniform(0, _LONGEST_PEACE_S)
 
     def _play(self, card: Card) -> None:
         if not card.targets:
@@ -153,7 +166,7 @@ class Killer:
     def _pause(self, members: list[Member]) -> None:
         for member in members:
             member.signal_all(signal.SIGSTOP)
-        self._stopping.wait(self._choice.uniform(0.1, _LONGEST_PAUSE_S))
+        self._resting.wait(self._choice.uniform(0.1, _LONGEST_PAUSE_S))
         for member in members:
             member.signal_all(signal.SIGCONT)
 
@@ -176,7 +189,7 @@ class Killer:
             if workers := member.parts("worker"):
                 worker = self._choice.choice(workers)
                 _signal(worker, signal.SIGSTOP)
-                self._stopping.wait(self._choice.uniform(0.1, _LONGEST_PAUSE_S))
+                self._resting.wait(self._choice.uniform(0.1, _LONGEST_PAUSE_S))
                 _signal(worker, signal.SIGCONT)
 
     def _note(self, targets: tuple[str, ...], action: str, detail: str = "") -> None:

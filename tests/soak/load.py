@@ -10,8 +10,9 @@ from typing import Protocol
 from tests.soak.consumers import Asker, Follower, Rest
 from tests.soak.history import HistoryFile
 from tests.soak.messages import BATCH_TOPICS, BUNDLES, LEDGER, ORDERS, QUEUES
-from tests.soak.producers import OneByOne, OverGrpc, OverHttp, Pace, Streaming
+from tests.soak.producers import OneByOne, Pace, Streaming
 from tests.soak.stack import Stack
+from tests.soak.ways import OverGrpc, OverHttp
 from tidemark.client import Producer
 from tidemark.client.topics import BATCH_QUEUE
 

@@ -67,19 +67,19 @@ def _counts(counter: Counter[str]) -> str:
 
 
 def _waits(facts: Facts) -> Iterator[str]:
-    """For each target, the longest time from a fault until clients were served again."""
+    """For each kind of fault, the longest time until clients were served again; - where nobody asked any more."""
     appends = _Successes((append.invoked, append.completed) for append in facts.acknowledged)
     pulls = _Successes((answer.invoked, answer.completed) for answer in facts.right if answer.kind == "pull")
     visible = _Visibility(facts)
-    longest: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    longest: defaultdict[str, list[float | None]] = defaultdict(lambda: [None, None, None])
     for fault in facts.faults:
         waits = (appends.next_after(fault.at), pulls.next_after(fault.at), visible.next_after(fault.at))
         row = longest[f"{' + '.join(fault.targets)}, {fault.action}"]
         for i, wait in enumerate(waits):
-            row[i] = max(row[i], wait)
+            row[i] = max(filter(None, (row[i], wait)), default=None)
     yield "longest wait after a fault, in seconds, until     append     pull  new is visible"
-    for name, (append, pull, shown) in sorted(longest.items()):
-        yield f"  {name:46} {append:8.1f} {pull:8.1f} {shown:8.1f}"
+    for name, row in sorted(longest.items()):
+        yield f"  {name:46}" + "".join(f"{'-' if wait is None else f'{wait:.1f}':>9}" for wait in row)
 
 
 class _Successes:
@@ -93,18 +93,19 @@ class _Successes:
             self._first.append(min(completed, self._first[-1]) if self._first else completed)
         self._first.reverse()
 
-    def next_after(self, time: float) -> float:
+    def next_after(self, time: float) -> float | None:
         at = bisect_right(self._invoked, time)
-        return self._first[at] - time if at < len(self._first) else 0.0
+        return self._first[at] - time if at < len(self._first) else None
 
 
 class _Visibility:
-    """How soon was something visible that was acknowledged after a time?"""
+    """How soon was something visible that was sent after a time? A duplicate may have been visible before."""
 
     def __init__(self, facts: Facts) -> None:
-        rows = sorted((append.completed or 0.0, append.end_physical_offset or 0) for append in facts.acknowledged)
+        new = [append for append in facts.acknowledged if not append.duplicate]
+        rows = sorted((append.invoked, append.end_physical_offset or 0) for append in new)
         self._times = [time for time, _ in rows]
-        self._least: list[int] = []  # of all acknowledged then or later, the least end
+        self._least: list[int] = []  # of all sent then or later, the least end
         for _, end in reversed(rows):
             self._least.append(min(end, self._least[-1]) if self._least else end)
         self._least.reverse()
@@ -115,9 +116,9 @@ class _Visibility:
                 self._told_at.append(answer.completed)
                 self._watermarks.append(max(answer.watermark, self._watermarks[-1] if self._watermarks else 0))
 
-    def next_after(self, time: float) -> float:
+    def next_after(self, time: float) -> float | None:
         at = bisect_right(self._times, time)
         if at == len(self._times):
-            return 0.0
+            return None
         told = bisect_right(self._watermarks, self._least[at] - 1)
-        return max(0.0, self._told_at[told] - time) if told < len(self._told_at) else 0.0
+        return self._told_at[told] - time if told < len(self._told_at) else None

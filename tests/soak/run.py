@@ -68,12 +68,15 @@ def _soak(
     killer = Killer(stack, choice, history)
     load.start()
     killer.start()
-    say(f"load and faults for {seconds:.0f} s")
-    time.sleep(seconds)
-    killer.stop()
-    say("no more faults: waiting until every append is answered and visible")
-    load.stop_producers(_RECOVERY_S)
-    violations = _wait_until_visible(stack, history)
+    try:
+        say(f"load and faults for {seconds:.0f} s")
+        time.sleep(seconds)
+        killer.rest()
+        say("no more faults: waiting until every append is answered and visible")
+        load.stop_producers(_RECOVERY_S)
+        violations = _wait_until_visible(stack, history)
+    finally:
+        killer.stop()  # nobody else starts what has been stopped
     load.stop_consumers()
     for form in ("json", "records"):
         read_everything(stack.query_url, history, form)
@@ -88,11 +91,11 @@ def _wait_until_visible(stack: Stack, history: HistoryFile) -> list[Violation]:
     deadline = time.monotonic() + _RECOVERY_S
     while True:
         answer = questions.watermark()
-        if answer.outcome == OK and answer.watermark == answer.committed:
-            return []
-        if time.monotonic() > deadline:
+        is_over = answer.outcome == OK and answer.watermark == answer.committed
+        if is_over or time.monotonic() > deadline:
+            questions.close()
             text = f"{_RECOVERY_S:.0f} s after the last fault: {answer}"
-            return [Violation("no recovery", text)]
+            return [] if is_over else [Violation("no recovery", text)]
         time.sleep(0.2)
 
 

@@ -1,4 +1,4 @@
-"""`manifest.json` of a backup: what it holds, and how each file is known again (docs/format.md §10).
+"""`manifest.json` of a backup: what it holds, and how each file is known again (docs/format.md §12).
 
 It is written last, whole: a backup is what its manifest says. Whatever else lies there is of a backup that was killed.
 """

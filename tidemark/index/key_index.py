@@ -164,6 +164,10 @@ class KeyIndex:
         paths = index_files(self._folder)
         if paths:
             self._last = OpenIndexFile(paths[-1], self._slots, self._storage, self._storage.open(paths[-1]))
+            if self._last.header.index_count <= 1:  # begun and no more: its times may be half written
+                self._last.close()
+                self._last = None
+                self._storage.unlink(paths[-1])
 
     @property
     def newest_file(self) -> int:

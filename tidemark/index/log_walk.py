@@ -82,6 +82,11 @@ class LogWalk:
             if buffer.size == 0:
                 return None
         result = self._checker.check(buffer, base_offset=start, file_end=file_end - start)
+        if _is_suspect(
+            result, is_cut=start + buffer.size < end
+        ):  # what is wrong may be the read: bytes that are wrong twice are
+            buffer = self._read(start, end)
+            result = self._checker.check(buffer, base_offset=start, file_end=file_end - start)
         return self._take(buffer, start, result, end, file_end, floor)
 
     def _expired(self, start: int, limit: int) -> LogPart:
@@ -147,6 +152,12 @@ class LogWalk:
                 break
             at += got - _WINDOW_OVERLAP_BYTES  # a record may begin in one window and end in the next
         return end
+
+
+def _is_suspect(result: CheckResult, *, is_cut: bool) -> bool:
+    """Whether anything would be told as damage. is_cut: the buffer ends in the middle of what is to be walked."""
+    wrong = result.outcome is Outcome.BAD or (result.outcome is Outcome.PARTIAL and not is_cut)
+    return wrong or bool(result.requests["fault"].any())
 
 
 _NO_ROWS: RequestArray = np.empty(0, DISPATCH_REQUEST)

@@ -11,6 +11,7 @@ from tidemark.errors import (
     CorruptMessageError,
     MessageNotFoundError,
     MessageNotYetVisibleError,
+    OffsetError,
     OffsetTooSmallError,
     QueueIllegalError,
     TopicNotFoundError,
@@ -48,25 +49,27 @@ def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -
         raise MessageNotFoundError(f"the log does not reach {physical_offset}", **facts)
     if physical_offset < log_min:
         raise OffsetTooSmallError(f"the log begins at {log_min}: what was below has been deleted", **facts)
-    not_found = MessageNotFoundError(f"no message starts at {physical_offset}", **facts)
     head = store.log.read(physical_offset, MIN_RECORD_SIZE)
     size = int.from_bytes(head[:_SIZE_FIELD], "big", signed=True)
-    if not head and physical_offset < store.log_min:
-        raise UnitsGoneError("its file has expired", **facts)
     if len(head) < MIN_RECORD_SIZE or size < MIN_RECORD_SIZE or physical_offset + size > watermark.physical_offset:
-        raise not_found
+        raise _not_found(store, physical_offset, facts)
     records = read_records(store.log, np.array([physical_offset], np.int64), np.array([size], np.int64))
     row = records.rows[0]
-    if records.are_removed() and physical_offset < store.log_min:
-        raise UnitsGoneError("its file has expired", **facts)
     is_damaged = row["fault"] != 0
     if (is_damaged and row["topic_length"] == 0) or not has_unit(store, watermark, records):
-        raise not_found
+        raise _not_found(store, physical_offset, facts)
     if is_damaged:
         raise CorruptMessageError(
             "the record is damaged", reason_of_damage=records.skipped(_NO_OFFSET)[0].reason, **facts
         )
     return PulledPart(records, records.messages(), records.right)
+
+
+def _not_found(store: StoreReader, physical_offset: int, facts: dict[str, int]) -> OffsetError:
+    """No record, or no unit, is there: never was, or it has expired since the log's minimum was looked at."""
+    if physical_offset < store.log_min:
+        return UnitsGoneError("its file has expired", **facts)
+    return MessageNotFoundError(f"no message starts at {physical_offset}", **facts)
 
 
 _NO_OFFSET = np.array([-1], np.int64)

@@ -54,10 +54,6 @@ class Records(NamedTuple):
             for i in np.flatnonzero(~self.right)
         ]
 
-    def are_removed(self) -> bool:
-        """Whether the log file of any of them is gone."""
-        return bool((self.rows["fault"] == REMOVED_FAULT).any())
-
     def messages(self) -> MessageArray:
         """MESSAGE rows of what may be shown, inner batches unwrapped."""
         return message.unwrap_records(self.buffer, self.places, self.rows)
@@ -99,12 +95,33 @@ def read_records(
     queue_offsets    what they must say about their place in it; None for anything
     with_fields      False: nobody will ask for messages, only for the records as stored
     raises           nothing for bad or missing records: their rows carry a fault
+
+    What is wrong may be the read, and readers go on behind what they are not shown: bad records are read once more.
     """
     physical_offsets, sizes = np.ascontiguousarray(physical_offsets), np.ascontiguousarray(sizes)
     readable = _is_possible(physical_offsets, sizes, log.known.file_size)
     if not readable.all():
         numbers = None if queue_offsets is None else queue_offsets[readable]
         return _read_around(log, physical_offsets, sizes, readable, topic, queue_id, numbers)
+    asked = _Asked(physical_offsets, sizes, topic, queue_id, queue_offsets)
+    records = _read_once(log, asked, with_fields=with_fields)
+    if records.right.all() or (records.rows["fault"] == REMOVED_FAULT).any():
+        return records
+    return _read_once(log, asked, with_fields=with_fields)
+
+
+class _Asked(NamedTuple):
+    """The arguments of `read_records`, all of them possible."""
+
+    physical_offsets: IntArray
+    sizes: IntArray
+    topic: bytes
+    queue_id: int
+    queue_offsets: IntArray | None
+
+
+def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
+    physical_offsets, sizes, topic, queue_id, queue_offsets = asked
     places = np.cumsum(sizes) - sizes
     buffer = np.empty(int(sizes.sum()), np.uint8)
     missing: list[slice] = []

@@ -1,4 +1,4 @@
-"""`tidemark/format`: which version of Tidemark's files a store has (docs/format.md §9). The writer owns it.
+"""`tidemark/format`: which version of Tidemark's files a store has (docs/format.md §11). The writer owns it.
 
 RocketMQ's own files have no version: this one covers what lies below `tidemark/`, and what may be assumed about the
 rest. A newer minor version has only added what an older program may overlook; a newer major one has not.

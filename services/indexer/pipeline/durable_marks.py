@@ -56,6 +56,7 @@ class DurableMarks:
         self._interval_s = interval_s
         self._asked = threading.Event()
         self._ending = False
+        self._abandoned = False
         self._caught_up = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="durable-marks", daemon=True)
@@ -66,7 +67,8 @@ class DurableMarks:
             while not self._ending:
                 asked = self._asked.wait(self._interval_s)
                 self._asked.clear()
-                self._sync()
+                if not self._abandoned:
+                    self._sync()
                 if asked:
                     self._caught_up.set()
         except BaseException as error:
@@ -78,6 +80,8 @@ class DurableMarks:
             visible = self._marks.visible(self._number)
             touched = self._shard.take_touched()
         self._shard.flush(touched)
+        if self._abandoned:  # a sync of the same file may have failed, and this one told nothing of it
+            return
         if visible != self._marks.durable(self._number):
             self._marks.publish_durable(self._number, visible)
 
@@ -94,6 +98,12 @@ class DurableMarks:
     def has_caught_up(self) -> bool:
         """Whether the sync that `ask` began is done."""
         return self._caught_up.is_set()
+
+    def abandon(self) -> None:
+        """End the thread, and leave the mark where it is: the follower has failed, perhaps at a sync."""
+        self._abandoned = self._ending = True
+        self._asked.set()
+        self._thread.join()
 
     def stop(self) -> None:
         """End the thread and sync the rest: afterwards durable equals visible."""

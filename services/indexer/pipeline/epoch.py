@@ -97,8 +97,10 @@ class _Epoch:
             )
             try:
                 self._follow(durable)
-            finally:
-                durable.stop()
+            except BaseException:
+                durable.abandon()
+                raise
+            durable.stop()
             if self._is_index:
                 self._marks.say_index_synced(True)
         finally:

@@ -57,14 +57,16 @@ class QueueShard:
         return mark
 
     def sync_from(self, mark: int) -> None:
-        """Sync the files that may hold units of records at or above *mark*."""
+        """Sync the files that may hold units of records at or above *mark*, and what extends them."""
         for topic, queue_id, batch in self._all_queues():
             files = self._files(topic, queue_id, batch)
             end = (find_batch_end if batch else find_simple_end)(files, mark)
-            for start in files.starts:
-                if start + files.file_size > end:
-                    files.flush(start)
+            self.flush([(files, start) for start in files.starts if start + files.file_size > end])
             files.close()
+            ext = None if batch else self._plan.existing_ext(topic, queue_id, self._storage)
+            if ext is not None:
+                self.flush([(ext, start) for start in ext.starts])
+                ext.close()
 
     def resume_at(self, physical_end: int) -> int:
         """Where to build from once units at or above *physical_end* are dropped."""

@@ -19,7 +19,8 @@ class History:
 
     def __init__(self) -> None:
         self.acknowledged: dict[tuple[str, int, int], ToSend] = {}  # by topic, queue id and queue offset
-        self.committed: dict[bytes, ToSend] = {}  # in a transaction: no answer tells their place
+        self.committed: dict[bytes, ToSend] = {}  # in a transaction, and seen since: no answer tells their place
+        self.committing: dict[bytes, ToSend] = {}  # a client does not wait for the answer to its commit
         self.delayed: dict[bytes, ToSend] = {}  # shown when their time has come
         self.uncertain: dict[bytes, ToSend] = {}  # one-way, or no answer came
         self.rolled_back: set[bytes] = set()
@@ -36,8 +37,18 @@ class History:
             self.acknowledged[place] = self.uncertain.pop(message.body)
 
     def commit(self, message: ToSend) -> None:
-        """Its transaction is committed."""
-        self.committed[message.body] = self.uncertain.pop(message.body)
+        """Its transaction is about to be committed."""
+        self.committing[message.body] = self.uncertain.pop(message.body)
+
+    def settle_commits(self) -> None:
+        """The broker has worked them off: they must be there from now on."""
+        self.committed.update(self.committing)
+        self.committing.clear()
+
+    def doubt_commits(self) -> None:
+        """The broker was killed: what it had not worked off is rolled back when it asks."""
+        self.uncertain.update(self.committing)
+        self.committing.clear()
 
     def delay(self, message: ToSend) -> None:
         """It is stored, to be shown later."""
@@ -53,7 +64,7 @@ class History:
         seen: set[bytes] = set()
         places: dict[tuple[str, int, int], bytes] = {}
         by_body = {message.body: message for message in self.acknowledged.values()}
-        known = {**self.uncertain, **self.delayed, **self.committed, **by_body}
+        known = {**self.uncertain, **self.delayed, **self.committed, **self.committing, **by_body}
         for (topic, queue_id), messages in reading.items():
             offsets = [message["queue_offset"] for message in messages]
             assert offsets == list(range(len(offsets))), f"queue {topic} {queue_id} is not dense"

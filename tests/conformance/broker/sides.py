@@ -5,6 +5,7 @@ Answers are in the words of RocketMQ's client; the bounds that it adds to a mess
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import httpx
@@ -33,7 +34,7 @@ def is_inner(message: Answer) -> bool:
 class Side(Protocol):
     """Who can be asked."""
 
-    def bounds(self) -> dict[Queue, tuple[int, int]]:
+    def bounds(self, topics: Iterable[str]) -> dict[Queue, tuple[int, int]]:
         """Minimum and maximum offset of each queue."""
 
     def pull(self, queue: Queue, offset: int, most: int, tags: str) -> Answer:
@@ -49,10 +50,10 @@ class Side(Protocol):
         """A message by its offset id."""
 
 
-def read_all(side: Side) -> Reading:
+def read_all(side: Side, topics: Iterable[str] = TOPICS) -> Reading:
     """Every message of every queue."""
     reading: Reading = {}
-    for queue, (first, end) in side.bounds().items():
+    for queue, (first, end) in side.bounds(topics).items():
         messages, offset = reading.setdefault(queue, []), first
         while offset < end:
             answer = side.pull(queue, offset, PULL_MOST, "*")
@@ -70,10 +71,10 @@ class BrokerSide:
         for topic in TOPICS:
             client.wait_until_known(topic)
 
-    def bounds(self) -> dict[Queue, tuple[int, int]]:
+    def bounds(self, topics: Iterable[str]) -> dict[Queue, tuple[int, int]]:
         return {
             (topic, queue["queue_id"]): (queue["min_offset"], queue["max_offset"])
-            for topic in TOPICS
+            for topic in topics
             for queue in self._client.queues(topic)
         }
 
@@ -109,10 +110,10 @@ class RestSide:
         answer: Answer = response.json()
         return answer
 
-    def bounds(self) -> dict[Queue, tuple[int, int]]:
+    def bounds(self, topics: Iterable[str]) -> dict[Queue, tuple[int, int]]:
         found: dict[Queue, tuple[int, int]] = {}
-        for topic, shape in TOPICS.items():
-            for queue_id in range(shape.queues):
+        for topic in topics:
+            for queue_id in range(TOPICS[topic].queues):
                 answer = self._get(f"topics/{topic}/queues/{queue_id}")
                 found[topic, queue_id] = answer["min_offset"], answer["max_offset"]
         return found

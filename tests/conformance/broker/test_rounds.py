@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from .counts import COUNTS, SEEDS
-from .our_leg import Ending, check_rebuild, our_leg
+from .our_leg import Ending, check_directory, our_leg
 from .round import Round
 from .their_leg import their_leg
 
@@ -49,7 +49,7 @@ def test_theirs_first(this: Round, seed: int) -> None:
     our_leg(this, _ENDINGS[seed % 4], rebuild=True, kill_pipeline=False)
     their_leg(this, kill=seed % 2 == 1)
     our_leg(this, Ending.CLEAN, rebuild=False, kill_pipeline=True)
-    check_rebuild(this)
+    check_directory(this)
 
 
 @pytest.mark.parametrize("seed", _ROUNDS)
@@ -60,4 +60,4 @@ def test_ours_first(this: Round, seed: int) -> None:
     our_leg(this, _ENDINGS[(seed + 2) % 4], rebuild=False, kill_pipeline=False)
     their_leg(this, kill=False)
     our_leg(this, Ending.CLEAN, rebuild=True, kill_pipeline=False)
-    check_rebuild(this)
+    check_directory(this)

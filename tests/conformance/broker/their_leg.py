@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
 
@@ -14,10 +15,12 @@ from .messages import UNSETTLED
 from .questions import ask, check_keys, make_questions
 from .real_broker import RealBroker, free_ports
 from .round import Round, Seen, check_alike
-from .sides import BrokerSide, Side
+from .sides import BrokerSide, Side, read_all
 
-_SENDS = 250
+_SENDS = 200
 _MANY_SENDS = 100_000
+_TIMEOUT_S = 240
+_RECOVERY_REACH_S = 4  # a broker dispatches again from 3 s before its times in `checkpoint` (spec 7.1)
 
 
 def their_leg(this: Round, *, kill: bool) -> None:
@@ -35,6 +38,9 @@ def their_leg(this: Round, *, kill: bool) -> None:
         _kill_while_appending(this, load)
         this.theirs = _recover_copy(this)
     else:
+        time.sleep(_RECOVERY_REACH_S)
+        load.append(_SENDS // 4)
+        _wait_for_commits(this, side)
         this.theirs = this.look(side)
         this.broker.stop()
         assert not (this.root / "abort").exists()
@@ -54,12 +60,26 @@ def _check_taken_over(this: Round, side: Side) -> None:
     check_keys(questions, ask(side, questions), reading)
 
 
+def _wait_for_commits(this: Round, side: Side) -> None:
+    """The client sends a commit without waiting for an answer: until each is shown."""
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        reading = read_all(side, ("transactions",))
+        shown = {base64.b64decode(message["body"]) for messages in reading.values() for message in messages}
+        if this.history.committing.keys() <= shown:
+            break
+        assert time.monotonic() < deadline, "committed, and not shown"
+        time.sleep(0.05)
+    this.history.settle_commits()
+
+
 def _kill_while_appending(this: Round, load: BrokerLoad) -> None:
     thread = threading.Thread(target=load.append, args=(_MANY_SENDS,))
     thread.start()
     time.sleep(this.draw.uniform(0.2, 1.5))
     this.broker.kill()
     thread.join()
+    this.history.doubt_commits()
     COUNTS["kills of the broker"] += 1
 
 

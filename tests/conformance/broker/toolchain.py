@@ -56,7 +56,7 @@ def _fetch_jars(cache: Path) -> Path:
         copied = Path(work) / "jars"
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={copied}", "-DincludeScope=runtime"]
         done = subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(pom), *goal],
+            ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(pom), *goal],
             capture_output=True,
             text=True,
             check=False,

@@ -69,8 +69,9 @@ def test_kf03_a_last_message_torn_at_any_byte_is_cut(tmp_path: Path) -> None:
     here the journal of batches covers every byte, and the torn message goes whole."""
     wire = wire_batch((b"body", properties({"UNIQ_KEY": "k1", "TAGS": "tag", "name": "a value"}), 0))
     with RunningWriter(tmp_path) as writer:
-        start = writer.append("t", wire).end_physical_offset
+        start = writer.append("t", wire_batch((b"first", b"", 0))).end_physical_offset
         end = writer.append("t", wire).end_physical_offset
+    assert end > start
     paths = StorePaths(tmp_path)
     confirm(paths, start)
     path = paths.commit_log / f"{0:020d}"

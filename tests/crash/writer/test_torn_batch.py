@@ -34,9 +34,11 @@ def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., Write
     """Killed while it was written: between its records, in a body, in a property or in a head, all of it goes."""
     writer = start_writer()
     request = pb.AppendBatchRequest(topic="t", queue_id=0, packed=BATCH)
-    start = writer.log.AppendBatch(request, timeout=10).end_physical_offset
+    first = pb.AppendBatchRequest(topic="t", queue_id=0, packed=wire_batch((b"first", b"", 0)))
+    start = writer.log.AppendBatch(first, timeout=10).end_physical_offset
     end = writer.log.AppendBatch(request, timeout=10).end_physical_offset
     writer.kill()
+    assert end > start, "it is no repeat of what was there"
     paths = StorePaths(tmp_path / "store")
     path = paths.commit_log / f"{0:020d}"
     whole = path.read_bytes()
@@ -47,7 +49,9 @@ def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., Write
         path.write_bytes(whole[:torn] + bytes(len(whole) - torn))
         assert recovered_end(paths) == start, torn
         assert path.read_bytes() == whole[:start] + bytes(len(whole) - start)
-    path.write_bytes(whole[: start + 200] + bytes(8) + whole[start + 208 :])
+    hole = start + 123 + 88  # the second record's body
+    assert whole[hole : hole + 6] == b"body 1"
+    path.write_bytes(whole[:hole] + bytes(6) + whole[hole + 6 :])
     assert recovered_end(paths) == start, "a hole is as bad as a torn end"
     path.write_bytes(whole)
     assert recovered_end(paths) == end, "a whole one is kept"

@@ -13,13 +13,16 @@ import pytest
 from services.indexer.pipeline.config import PipelineSettings
 from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from tests import builders
+from tidemark.backup.manifest import BackedFile, Manifest, save_manifest
 from tidemark.format import batch_consume_queue, consume_queue, consume_queue_ext, index_file, record, wire_batch
 from tidemark.format.dispatch_request import Fault
 from tidemark.format.record import Magic, SysFlag
 from tidemark.index import build
 from tidemark.index.ledger import Ledger, ledger_path
 from tidemark.store.checkpoint import CHECKPOINT_SIZE, Field
+from tidemark.store.format_file import FORMAT, say_unfinished, write_format
 from tidemark.store.marks import MARKS_SIZE, Marks
+from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 
 Table = list[list[str]]
@@ -154,3 +157,22 @@ def test_sizes_are_the_defaults() -> None:
         PipelineSettings().consume_queue_ext_file_size_bytes,
     ):
         assert f"{number:,}" in DOCS
+
+
+def test_the_format_file_has_the_keys_told(tmp_path: Path) -> None:
+    """As the writer says it, and as a restore that was not finished leaves it."""
+    paths = StorePaths(tmp_path)
+    write_format(paths, DiskStorage())
+    content = orjson.loads(paths.format_file.read_bytes())
+    say_unfinished(paths, DiskStorage())
+    assert [key for key, _ in tables(11)[0]] == [*content, *orjson.loads(paths.format_file.read_bytes())]
+    assert orjson.loads(tables(11)[0][0][1]) == content["version"] == FORMAT._asdict()
+
+
+def test_the_manifest_has_the_keys_told(tmp_path: Path) -> None:
+    """Of the backup, and of each of its files."""
+    save_manifest(tmp_path, Manifest("s", 1, 0, 0, 1, 2, (BackedFile("p", "q", 3, "f"),)), DiskStorage())
+    content = orjson.loads((tmp_path / "manifest.json").read_bytes())
+    rows = tables(12)[0]
+    assert [key for key, _ in rows] == list(content)
+    assert all(f"`{key}`" in rows[-1][1] for key in content["files"][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -39,20 +40,22 @@ def test_violations_are_told_and_exit_1(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_counts_and_the_longest_waits_are_told(tmp_path: Path) -> None:
-    """A fault, and six clock ticks later the next append, another two until it is visible."""
+    """A fault, six ticks later the next append, two more until it is visible; a repeat of an old one is no news."""
     service = Simulated()
-    service.append(count=2)
+    old = service.append(count=2)
     service.publish()
+    service.pull()
     fault = Fault(("writer", "query"), "kill", service.clock + 0.5)
     service.clock += 5
     service.append()
     service.pull()
     service.publish()
     service.pull()
+    repeat = dataclasses.replace(old, invoked=fault.at + 2, completed=service.clock, duplicate=True)
     (tmp_path / "pipeline-001.log").write_text('{"event": "epoch_finished"}\n{"event":"epoch_finished"}\n')
-    lines = list(report(Facts([fault, *service.finish()]), tmp_path))
-    assert "batches sent     2: 2 acknowledged" in lines
-    assert "messages sent    3: 3 acknowledged" in lines
+    lines = list(report(Facts([fault, repeat, *service.finish()]), tmp_path))
+    assert "batches sent     3: 3 acknowledged" in lines
+    assert "messages sent    5: 5 acknowledged" in lines
     assert "  writer + query             1 kill" in lines
     assert any(line.startswith("hand-overs       2 epochs") for line in lines)
     assert lines[-1].split() == ["writer", "+", "query,", "kill", "5.6", "6.6", "7.6"]

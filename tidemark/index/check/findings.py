@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tidemark.format.dispatch_request import Fault
-
 _BEYOND_ALL = (1 << 63) - 1
 
 
@@ -64,10 +62,6 @@ MEANINGS: dict[str, str] = {  # what `docs/operations.md` says about each; a tes
     Reason.TERMS: "the writer's terms cannot be read",
     Reason.NUMBERS: "the writer's table of queue numbers is behind the log: numbers would be used again",
 }
-RECORD_REASONS = (
-    *(fault.name for fault in Fault if fault is not Fault.NONE),
-    *("FILE_MISSING", "TOPIC", "QUEUE_HOLE", "QUEUE_REPEAT", "QUEUE_RESTART", "QUEUE_OFFSET", "BATCH_SIZE"),
-)
 
 
 class Note(_Word):

@@ -279,3 +279,11 @@ def test_a_scope_may_be_given_without_any_file_of_ours(store: Path) -> None:
     whole = check(store)
     report = check_store(StorePaths(store), Scope(end=whole.end, floor=whole.end, is_living=True))
     assert (report.findings, report.end, report.records) == ([], whole.end, whole.records)
+
+
+def test_the_docs_say_what_each_reason_means() -> None:
+    """The table of docs/operations.md is the one of the code."""
+    text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
+    table = text.partition("| Finding | Meaning |\n|---|---|\n")[2].partition("\n\n")[0]
+    assert table.splitlines() == [f"| {reason} | {meaning} |" for reason, meaning in MEANINGS.items()]
+    assert all(f"`{note}`" in text for note in Note)

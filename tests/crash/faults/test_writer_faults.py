@@ -1,0 +1,137 @@
+"""A writer on a disk that fails at a drawn moment, under a drawn load; then opened again on a good one."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from services.writer.config import WriterSettings
+from services.writer.store import open_store, release_store
+from tests.builders import wire_batch
+from tests.integration.writer.harness import ADVERTISED, RunningWriter, stored_places
+from tidemark.store.storage import DiskStorage
+from tidemark.v1 import commit_log_pb2 as pb
+
+from .seeded_faults import DiskFault, SeededFaults, short_writes
+
+pytestmark = pytest.mark.crash
+
+SEGMENT_SIZE = 16 << 10
+SETTINGS: dict[str, Any] = {"commit_log_segment_size_bytes": SEGMENT_SIZE, "confirm_interval_ms": 5}
+QUICK_SEEDS, ALL_SEEDS = range(4), range(4, 40)
+
+
+class Load:
+    """Batches of one to three messages to two queues, bodies ``<number>:<part>:…``; knows what was answered."""
+
+    def __init__(self, random_: random.Random) -> None:
+        self._random = random_
+        self.sent: dict[int, int] = {}  # number → messages
+        self.acknowledged: dict[int, pb.AppendBatchResponse] = {}
+
+    def send(self, writer: RunningWriter, count: int) -> None:
+        """Append *count* batches one after the other, or until the writer is gone."""
+        for _ in range(count):
+            number = len(self.sent)
+            parts = self._random.randint(1, 3)
+            bodies = [b"%d:%d:" % (number, part) + bytes(self._random.randrange(900)) for part in range(parts)]
+            self.sent[number] = parts
+            try:
+                wire = wire_batch(*[(body, b"", 0) for body in bodies])
+                self.acknowledged[number] = writer.append("t", wire, queue_id=number % 2)
+            except grpc.RpcError:
+                if writer.failure is not None:
+                    return
+
+    def check(self, root: Path) -> None:
+        """Acknowledged ⊆ stored ⊆ sent, each once, whole batches, at the place that was told, numbers dense."""
+        stored: dict[int, list[tuple[int, int]]] = {}
+        following = [0, 0]
+        for place, record in stored_places(root):
+            number, part = (int(word) for word in record.body.split(b":")[:2])
+            assert (record.queue_id, record.queue_offset) == (number % 2, following[number % 2])
+            following[number % 2] += 1
+            assert part == len(stored.setdefault(number, []))
+            stored[number].append((place, record.queue_offset))
+        assert self.acknowledged.keys() <= stored.keys() <= self.sent.keys()
+        assert all(len(places) == self.sent[number] for number, places in stored.items())
+        for number, answer in self.acknowledged.items():
+            assert stored[number][0] == (answer.physical_offset, answer.queue_offset)
+
+
+def open_and_check(root: Path, load: Load) -> None:
+    """Recovery finds no damage; the log keeps what was promised and goes on."""
+    store = open_store(
+        WriterSettings(store_root=root, advertised_address=ADVERTISED, commit_log_segment_size_bytes=SEGMENT_SIZE),
+        DiskStorage(),
+    )
+    try:
+        assert store.recovered.damages == []
+    finally:
+        release_store(store)
+    load.check(root)
+    with RunningWriter(root, **SETTINGS) as writer:
+        before = len(load.acknowledged)
+        load.send(writer, 5)
+        assert len(load.acknowledged) == before + 5
+    load.check(root)
+
+
+def run(root: Path, fault: DiskFault, seed: int) -> bool:
+    """One drawn run; whether the fault came to happen."""
+    random_ = random.Random(seed)
+    storage, load = SeededFaults(fault, random_), Load(random_)
+    mode = "async" if seed % 2 else "sync"
+    with RunningWriter(root, storage, flush_mode=mode, flush_interval_ms=5, **SETTINGS) as writer:
+        load.send(writer, random_.randrange(30))
+        storage.arm(random_.randrange(6))
+        load.send(writer, 40)
+        if fault is DiskFault.SYNC and storage.happened:
+            writer.wait_for_end()
+            assert writer.failure is not None, "a failed sync ends the writer"
+            assert storage.retried_syncs == 0, "and is not tried again"
+        elif fault is DiskFault.READ_ONLY:
+            assert not storage.happened or len(load.acknowledged) < len(load.sent)
+        else:
+            storage.heal()
+            assert writer.failure is None, "a write that fails refuses its batch, and nothing else"
+            time.sleep(0.01)
+            before = len(load.acknowledged)
+            load.send(writer, 10)
+            assert len(load.acknowledged) == before + 10
+    open_and_check(root, load)
+    return storage.happened
+
+
+@pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize("seed", QUICK_SEEDS)
+def test_a_fault_costs_nothing_that_was_acknowledged(tmp_path: Path, fault: DiskFault, seed: int) -> None:
+    """A failed sync ends the writer; failed writes refuse their batch, and it goes on unless they cannot be undone."""
+    assert run(tmp_path, fault, seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
+def test_a_fault_at_many_more_moments(tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]) -> None:
+    """The same, for more seeds."""
+    happened = sum(run(tmp_path / str(seed), fault, seed) for seed in ALL_SEEDS)
+    tell(f"writer, {fault.value}: {len(ALL_SEEDS)} seeds, {happened} runs with the fault")
+    assert happened > len(ALL_SEEDS) // 2
+
+
+@pytest.mark.parametrize("seed", QUICK_SEEDS)
+def test_writes_that_take_only_a_part_are_finished(tmp_path: Path, seed: int) -> None:
+    """A short write is no error: the rest of it follows."""
+    random_ = random.Random(seed)
+    load = Load(random_)
+    with short_writes(random_) as count, RunningWriter(tmp_path, **SETTINGS) as writer:
+        load.send(writer, 40)
+    assert count[0] > 40
+    assert len(load.acknowledged) == 40
+    open_and_check(tmp_path, load)
