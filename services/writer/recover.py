@@ -17,9 +17,11 @@ from tidemark.index.end_of_log import durable_floor
 from tidemark.index.log_walk import Damage, LogWalk
 from tidemark.index.queue_ends import queue_ends
 from tidemark.store.batch_journal import journaled_end, sync_journal
+from tidemark.store.flushed import read_flushed_offset
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
+from tidemark.store.terms import current_term
 from tidemark.store.tombstones import load_tombstones, save_tombstones
 
 from .batch import QueueKey
@@ -173,10 +175,26 @@ def sync_files(paths: StorePaths, segments: Segments, recovered: Recovered, stor
     The journal, too: it is asked again if the machine stops before a new term has begun.
     """
     sync_journal(paths, storage)
+    _write_again(paths, segments, recovered)
     log = segments.log
     for start in log.starts:
         if start >= log.file_start(recovered.scanned_from) and start < recovered.end:
             log.flush(start)
+
+
+def _write_again(paths: StorePaths, segments: Segments, recovered: Recovered) -> None:
+    """What an earlier run in this boot never saw synced: after a failed sync the page cache still shows it, counts it
+    as clean, and the next sync would succeed over pages that the disk never got."""
+    flushed = read_flushed_offset(paths.flushed)
+    if flushed is None or not current_term(paths.terms).is_of_this_boot():
+        return
+    offset, log = max(flushed, segments.log.min_offset), segments.log
+    while offset < recovered.end:
+        data = log.read(offset, min(_WIPE_STEP, recovered.end - offset))
+        if not data:
+            return
+        log.write(offset, data)
+        offset += len(data)
 
 
 def lower_tombstones(paths: StorePaths, end: int, storage: Storage) -> None:

@@ -48,17 +48,27 @@ class Flushed:
         self._words.close()
 
 
+def read_flushed_offset(path: Path) -> int | None:
+    """What the last writer said; None when there was none. Exact only in the boot of the machine it ran in."""
+    return _read(path)[0]
+
+
 def read_floor_of_async(path: Path) -> int | None:
     """The flushed offset of a writer that committed ahead of it; None where the committed offset is as good."""
+    offset, is_ahead = _read(path)
+    return offset if is_ahead else None
+
+
+def _read(path: Path) -> tuple[int | None, bool]:
     try:
         if path.stat().st_size < FLUSHED_SIZE:
-            return None
+            return None, False
         words = MappedWords(path, FLUSHED_SIZE, writable=False)
     except FileNotFoundError:
-        return None
+        return None, False
     try:
-        if words.load(_MAGIC_WORD) != _MAGIC or not words.load(_AHEAD_WORD):
-            return None
-        return words.load(_OFFSET_WORD)
+        if words.load(_MAGIC_WORD) != _MAGIC:
+            return None, False
+        return words.load(_OFFSET_WORD), bool(words.load(_AHEAD_WORD))
     finally:
         words.close()

@@ -36,6 +36,12 @@ class Sync(NamedTuple):
     file: int
 
 
+class FailedSync(NamedTuple):
+    """The same, with an error: what was unsynced never gets to the disk, though the cache goes on showing it."""
+
+    file: int
+
+
 class Rename(NamedTuple):
     """rename over whatever was there, within one folder."""
 
@@ -74,4 +80,6 @@ class Note(NamedTuple):
     about: object
 
 
-Operation = Create | Write | Resize | Sync | Rename | Unlink | MakeFolder | RemoveFolder | SyncFolder | Note
+Operation = (
+    Create | Write | Resize | Sync | FailedSync | Rename | Unlink | MakeFolder | RemoveFolder | SyncFolder | Note
+)

@@ -6,6 +6,7 @@ these *units*, each by itself:
     page of a file    its content as it was at some moment since the file's last sync: pages are written back whole, at
                       any time, in any order, so of n writes to one page the first k are there, for any k from 0 to n.
                       A write over several pages may be torn between them. Stores through a mapping are such writes.
+                      A sync that failed loses what was unsynced, whatever later ones say.
     size of a file    any of the sizes it had since then; bytes beyond it are lost, bytes never written are zero
     entry of a folder a name made, replaced (a rename is both its names at once) or removed since the folder's last sync
                       may be so or not yet; what happened to one name happened in order. Syncing a file does not sync
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 from .operations import (
     Create,
+    FailedSync,
     MakeFolder,
     Note,
     Operation,
@@ -53,6 +55,7 @@ class Unit(NamedTuple):
 class _File:
     def __init__(self, content: bytes) -> None:
         self.synced = content
+        self.cached = bytearray(content)
         self.pages: dict[int, list[tuple[int, bytes]]] = {}
         self.sizes: list[int] = []
         self._made: dict[tuple[tuple[int, int], ...], bytes] = {}  # contents since the last change
@@ -60,9 +63,11 @@ class _File:
     def resize(self, size: int) -> None:
         self._made.clear()
         self.sizes.append(size)
+        self.cached = self.cached[:size].ljust(size, b"\0")
 
     def write(self, at: int, data: bytes, page_size: int) -> None:
         self._made.clear()
+        self.cached[at : at + len(data)] = data
         while data:
             page = at // page_size
             room = (page + 1) * page_size - at
@@ -89,6 +94,10 @@ class _File:
 
     def sync(self) -> None:
         self.synced = self.content({-1: len(self.sizes)} | {page: len(writes) for page, writes in self.pages.items()})
+        self.lose()
+
+    def lose(self) -> None:
+        """A failed sync: the pages are clean now, and the disk never got them."""
         self.pages, self.sizes = {}, []
         self._made = {(): self.synced}
 
@@ -118,6 +127,8 @@ class PageCache:
                 self._files[file].resize(size)
             case Sync(file):
                 self._files[file].sync()
+            case FailedSync(file):
+                self._files[file].lose()
             case Rename(source, target):
                 self._name(target, {source: None, target: self._current[source]})
             case Unlink(path) | RemoveFolder(path):
@@ -125,12 +136,15 @@ class PageCache:
             case MakeFolder(path):
                 self._name(path, {path: _FOLDER})
             case SyncFolder(folder):
-                for parent, names in self._pending:
-                    if parent == folder:
-                        self._entries.update(names)
-                self._pending = [one for one in self._pending if one[0] != folder]
+                self._sync_names(folder)
             case Note():
                 pass
+
+    def _sync_names(self, folder: str) -> None:
+        for parent, names in self._pending:
+            if parent == folder:
+                self._entries.update(names)
+        self._pending = [one for one in self._pending if one[0] != folder]
 
     def _name(self, path: str, names: _Entries) -> None:
         self._current.update(names)
@@ -185,19 +199,18 @@ class PageCache:
 
     def everything(self) -> Tree:
         """What the running system sees: what a killed process leaves."""
-        whole = {
-            number: {-1: len(file.sizes)} | {page: len(writes) for page, writes in file.pages.items()}
-            for number, file in self._files.items()
-        }
-        return self._tree(self._current, whole)
+        return self._tree(self._current, None)
 
-    def _tree(self, entries: _Entries, chosen: dict[int, dict[int, int]]) -> Tree:
+    def _tree(self, entries: _Entries, chosen: dict[int, dict[int, int]] | None) -> Tree:
+        """chosen: of each file; None: everything."""
         folders = {"."}
         for path in sorted(path for path, entry in entries.items() if entry == _FOLDER):
             if (os.path.dirname(path) or ".") in folders:
                 folders.add(path)
         files = {
-            path: self._files[entry].content(chosen.get(entry, {}))
+            path: bytes(self._files[entry].cached)
+            if chosen is None
+            else self._files[entry].content(chosen.get(entry, {}))
             for path, entry in sorted(entries.items())
             if entry is not None and entry != _FOLDER and (os.path.dirname(path) or ".") in folders
             if not path.endswith(self._ignored)

@@ -19,6 +19,7 @@ from tidemark.store.storage import Storage, Words
 
 from .operations import (
     Create,
+    FailedSync,
     MakeFolder,
     Note,
     Operation,
@@ -60,6 +61,16 @@ class Recorder:
         self._descriptors: dict[int, int | str] = {}  # of a file: its number; of a folder: its path
         self._lock = threading.RLock()
         self._real: dict[str, Any] = {}
+
+    def before(self, call: str, place: str | None, length: int = 0) -> int:
+        """Asked before each call that changes something: how many bytes it may write. For faults: may raise OSError.
+
+        call: create, pwrite, resize, sync, rename, unlink, mkdir or rmdir; place: None for a file without a name
+        """
+        return length
+
+    def _name_of(self, file: int) -> str | None:
+        return next((path for path, number in self._by_name.items() if number == file), None)
 
     # -- standing in for os -----------------------------------------------------------------------------------------
 
@@ -116,6 +127,8 @@ class Recorder:
             return int(self._real["open"](path, flags, mode, **named))
         with self._lock:
             is_new = not os.path.lexists(path)
+            if is_new and flags & os.O_CREAT:
+                self.before("create", place)
             descriptor = int(self._real["open"](path, flags, mode, **named))
             if os.path.isdir(path):
                 self._descriptors[descriptor] = place
@@ -139,10 +152,13 @@ class Recorder:
 
     def _pwrite(self, descriptor: int, data: Any, at: int, **named: Any) -> int:
         with self._lock:
-            written = int(self._real["pwrite"](descriptor, data, at, **named))
             file = self._file(descriptor)
-            if file is not None:
-                self._wrote(file, at, bytes(memoryview(data).cast("B")[:written]))
+            if file is None:
+                return int(self._real["pwrite"](descriptor, data, at, **named))
+            view = memoryview(data).cast("B")
+            view = view[: self.before("pwrite", self._name_of(file), len(view))]
+            written = int(self._real["pwrite"](descriptor, view, at, **named))
+            self._wrote(file, at, bytes(view[:written]))
             return written
 
     def _wrote(self, file: int, at: int, data: bytes) -> None:
@@ -156,8 +172,10 @@ class Recorder:
 
     def _ftruncate(self, descriptor: int, size: int) -> None:
         with self._lock:
-            self._real["ftruncate"](descriptor, size)
             file = self._file(descriptor)
+            if file is not None:
+                self.before("resize", self._name_of(file))
+            self._real["ftruncate"](descriptor, size)
             if file is not None and size != self._sizes[file]:
                 self._resized(file, size)
 
@@ -172,14 +190,21 @@ class Recorder:
         with self._lock:  # to a memory file system nothing is synced: the model says what reached the disk
             found = self._descriptors.get(descriptor)
             if isinstance(found, int):
+                try:
+                    self.before("sync", self._name_of(found))
+                except OSError:
+                    self.trace.append(FailedSync(found))
+                    raise
                 self.trace.append(Sync(found))
             elif found is not None:
                 self.trace.append(SyncFolder(found))
 
     def _rename(self, source: Any, target: Any, **named: Any) -> None:
         with self._lock:
-            self._real["replace"](source, target, **named)
             old, new = self._place(source), self._place(target)
+            if old is not None:
+                self.before("rename", new)
+            self._real["replace"](source, target, **named)
             if old is not None and new is not None:
                 assert os.path.dirname(old) == os.path.dirname(new), "within one folder"
                 self._by_name[new] = self._by_name.pop(old)
@@ -187,16 +212,20 @@ class Recorder:
 
     def _unlink(self, path: Any, **named: Any) -> None:
         with self._lock:
-            self._real["unlink"](path, **named)
             place = self._place(path)
+            if place is not None and place in self._by_name:
+                self.before("unlink", place)
+            self._real["unlink"](path, **named)
             if place is not None:
                 self._by_name.pop(place)
                 self.trace.append(Unlink(place))
 
     def _mkdir(self, path: Any, mode: int = 0o777, **named: Any) -> None:
         with self._lock:
-            self._real["mkdir"](path, mode, **named)
             place = self._place(path)
+            if place is not None:
+                self.before("mkdir", place)
+            self._real["mkdir"](path, mode, **named)
             if place is not None:
                 self.trace.append(MakeFolder(place))
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .operations import Create, Note, Operation, Rename, Sync, SyncFolder, Write
+from .operations import Create, FailedSync, Note, Operation, Rename, Sync, SyncFolder, Write
 from .page_cache import PAGE_SIZE, PageCache, Unit
 from .promises import Promises
 from .recorder import Recorder
@@ -131,7 +131,7 @@ def _killed(cache: PageCache, following: Operation | None) -> _Found:
 
 
 def _adds_only(operation: Operation) -> bool:
-    return not isinstance(operation, Sync | SyncFolder | Note | Rename)
+    return not isinstance(operation, Sync | FailedSync | SyncFolder | Note | Rename)
 
 
 def _cut(cache: PageCache, following: Operation | None, counts: Counts, source: random.Random, samples: int) -> _Found:
