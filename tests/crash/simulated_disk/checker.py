@@ -131,6 +131,8 @@ class Checker:
             _check_whole(sent, parts)
         for number, place in promises.acknowledged.items():
             parts = by_number.get(number, [])
+            if not parts and promises.expiring and place.end_offset <= self._log_min():
+                continue
             if not parts:
                 assert lossy and place.end_offset > promises.flushed, f"acknowledged batch {number} is lost"
             else:
@@ -144,11 +146,14 @@ class Checker:
     def _check_dense(self, messages: list[Message]) -> None:
         for topic in {message.topic for message in messages}:
             row = [message for message in messages if message.topic == topic]
-            expected = 0
+            expected = row[0].queue_offset if self._log_min() else 0
             for message in row:
                 starts_anew = message.physical_offset >= self._dead_end(topic) > 0 and message.queue_offset > expected
                 assert message.queue_offset == expected or starts_anew, f"queue offsets of {topic} are not dense"
                 expected = message.queue_offset + 1
+
+    def _log_min(self) -> int:
+        return min((int(path.name) for path in self.paths.commit_log.iterdir()), default=0)
 
     def _check_small_files(self, promises: Promises) -> None:
         topics = load_topics(self.paths.topics)
@@ -171,7 +176,8 @@ class Checker:
         assert read_ledger(self.paths.indexer) == [], "a crash is no damage"
         living = set(load_topics(self.paths.topics))
         built = {path: data for path, data in queue_files(self.root).items() if path.split("/")[1] in living}
-        assert built == self._rebuild(mark.physical_offset, living), "queue files are not those of a rebuild"
+        if self._log_min() == 0:  # else units of what has expired stand in files that a rebuild makes blank
+            assert built == self._rebuild(mark.physical_offset, living), "queue files are not those of a rebuild"
         for topic in living & {message.topic for message in messages}:
             row = self._living(messages, topic)
             assert readers.pulled(topic) == (_as_seen(row), 0), f"what is pulled of {topic}"

@@ -79,6 +79,10 @@ class InProcessWriter:
     def delete_topic(self, name: str) -> None:
         self._runner.run(self._topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name=name), _CONTEXT))
 
+    def expire(self) -> int:
+        """One run of retention; how many files of the log it has deleted."""
+        return self._server._retention.run_once()
+
     def close(self) -> None:
         """A clean stop."""
         self._stop_threads()

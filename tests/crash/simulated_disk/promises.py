@@ -16,6 +16,7 @@ from .operations import Note, Operation, Write
 SENT, ACKNOWLEDGED = "sent", "acknowledged"
 TOPIC_CREATED, TOPIC_DELETING, TOPIC_DELETED = "topic created", "topic deleting", "topic deleted"
 OFFSET_PUTTING, OFFSET_PUT = "offset putting", "offset put"
+EXPIRING = "expiring"
 _FLUSHED_AT = 8  # of the file `flushed`
 
 
@@ -67,13 +68,14 @@ class Promises:
     deleting: set[str] = field(default_factory=set)  # that may be there
     deleted: set[str] = field(default_factory=set)  # that must not
     offsets: dict[tuple[str, str, int], set[int]] = field(default_factory=dict)  # of groups: any of these
+    expiring: bool = False  # retention may have taken the log's first files
     flushed: int = 0  # the writer has said that the log is synced up to here
 
     def key(self) -> tuple[object, ...]:
         """Equal for equal promises."""
         offsets = tuple((key, tuple(sorted(values))) for key, values in sorted(self.offsets.items()))
         topics = (frozenset(self.created), frozenset(self.deleting), frozenset(self.deleted))
-        return (len(self.sent), tuple(sorted(self.acknowledged)), topics, offsets, self.flushed)
+        return (len(self.sent), tuple(sorted(self.acknowledged)), topics, offsets, self.expiring, self.flushed)
 
     def take(self, operation: Operation, flushed_files: Iterable[int]) -> None:
         """The next operation of the trace. flushed_files: numbers that the file `flushed` has had."""
@@ -95,6 +97,8 @@ class Promises:
         elif note.what == ACKNOWLEDGED:
             assert isinstance(about, tuple)
             self.acknowledged[about[0]] = Place(*about[1:])
+        elif note.what == EXPIRING:
+            self.expiring = True
         elif note.what == TOPIC_CREATED:
             self.created.add(str(about))
             self.deleted.discard(str(about))

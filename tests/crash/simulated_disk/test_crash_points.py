@@ -41,6 +41,7 @@ BUILDING: tuple[tuple[str, ...], ...] = (
     ("build", "delete topic", "append"),
     ("delete topic", "append", "build"),
     ("build", "restart", "build"),
+    ("roll", "build", "expire"),
 )
 QUICK = (
     Run(("append three", "append"), "sync", most=60, again=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from .in_process import InProcessWriter
 from .pipeline import drain
 from .promises import (
     ACKNOWLEDGED,
+    EXPIRING,
     OFFSET_PUT,
     OFFSET_PUTTING,
     SENT,
@@ -27,7 +29,9 @@ from .promises import (
 from .recorder import Recorder
 
 SIMPLE, BATCHES = "t", "b"
-BIG = 2600  # three such bodies fill most of a file
+BIG = 3900  # two such bodies fill a file
+_LONG_AGO_HOURS = 1  # times of records are faked, and old
+_TRIES = 50
 
 
 class Session:
@@ -35,7 +39,7 @@ class Session:
 
     def __init__(self, recorder: Recorder, storage: Storage | None = None, **settings: Any) -> None:
         self._recorder = recorder
-        self._settings = settings
+        self._settings = {"retention_hours": _LONG_AGO_HOURS, **settings}
         self._storage = recorder.storage(storage or DiskStorage())
         self._number = 0
         self._writer = self._open()
@@ -78,6 +82,14 @@ class Session:
         self._writer.close()
         self._writer = self._open()
 
+    def expire(self) -> None:
+        """Retention looks for files that are old enough, as it does every ten seconds."""
+        self._recorder.note(EXPIRING)
+        for _ in range(_TRIES):  # it waits for the queue offsets to be saved
+            if self._writer.expire():
+                return
+            time.sleep(0.002)
+
     def put_offset(self, offset: int = 1) -> None:
         """A consumer says how far it is."""
         key = ("g", SIMPLE, 0)
@@ -105,6 +117,7 @@ STEPS: dict[str, Step] = {
     "delete topic": lambda session: session.delete_topic(),
     "checkpoint": lambda session: session.checkpoint(),
     "restart": lambda session: session.restart(),
+    "expire": lambda session: session.expire(),
     "put offset": lambda session: session.put_offset(),
 }
 
