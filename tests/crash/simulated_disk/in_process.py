@@ -33,8 +33,7 @@ class InProcessWriter:
     """Opened at once; closed in order by `close`, or left as it is by `abandon`, as a killed process would."""
 
     def __init__(self, root: Path, storage: Storage | None = None, **settings: Any) -> None:
-        given = {"advertised_address": ADVERTISED, "min_free_disk_bytes": 0, "default_queues": 1, **settings}
-        self.settings = WriterSettings(store_root=root, **given)
+        self.settings = self.settings_of(root, **settings)
         self.store = open_store(self.settings, storage or DiskStorage())
         self._runner = asyncio.Runner()
         try:
@@ -43,6 +42,12 @@ class InProcessWriter:
             release_store(self.store)
             self._runner.close()
             raise
+
+    @staticmethod
+    def settings_of(root: Path, **settings: Any) -> WriterSettings:
+        """Settings as given, and small defaults."""
+        given = {"advertised_address": ADVERTISED, "min_free_disk_bytes": 0, "default_queues": 1, **settings}
+        return WriterSettings(store_root=root, **given)
 
     async def _start(self) -> None:
         self._server = WriterServer(self.settings, self.store)

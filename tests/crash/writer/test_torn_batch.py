@@ -15,6 +15,7 @@ from services.writer.journal import BatchJournal
 from services.writer.recover import recover
 from services.writer.segments import Segments
 from tests.builders import properties, wire_batch
+from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.batch_journal import Journal, Stretch, encode_abort, journaled_end, read_journal
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -47,6 +48,9 @@ def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., Write
         if not any(whole[torn:end]):
             break
         path.write_bytes(whole[:torn] + bytes(len(whole) - torn))
+        log = MappedFileQueue(paths.commit_log, SEGMENT_SIZE)
+        assert find_end_of_log(paths, log) == start, "a pipeline without a writer sees no part of it, either"
+        log.close()
         assert recovered_end(paths) == start, torn
         assert path.read_bytes() == whole[:start] + bytes(len(whole) - start)
     hole = start + 123 + 88  # the second record's body

@@ -1,0 +1,124 @@
+"""Recovery that is itself killed, at any of its steps, and what stands in its way: the next one finds no damage."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from services.writer.recover import lower_tombstones
+from services.writer.store import open_store, release_store
+from tests.crash.pipeline.test_every_write import DyingStorage, Killed
+from tests.crash.simulated_disk.boots import FIRST, NEXT, booted
+from tests.crash.simulated_disk.in_process import SEGMENT_SIZE, InProcessWriter
+from tests.crash.simulated_disk.operations import Sync, Unlink
+from tests.crash.simulated_disk.pipeline import drain
+from tests.crash.simulated_disk.promises import Sent
+from tests.crash.simulated_disk.recorder import Recorder
+from tidemark.errors import StoreError
+from tidemark.index.end_of_log import durable_floor
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+from tidemark.store.terms import begin_term
+from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
+
+pytestmark = pytest.mark.crash
+
+STORAGE = DiskStorage()
+
+
+def append(writer: InProcessWriter, *numbers: int) -> list[int]:
+    """Ends of these batches."""
+    ends = []
+    for number in numbers:
+        (answer,) = writer.append(Sent(number, "t").request())
+        assert not isinstance(answer, StoreError)
+        ends.append(answer.end_physical_offset)
+    return ends
+
+
+def test_async_store_that_lost_its_end_is_opened_in_sync_mode_and_killed_on_the_way(folder: Path) -> None:
+    """The marks are ahead of what is left. Until a new term says so, the flushed offset must go on to be the floor."""
+    root = folder / "lost"
+    with booted(FIRST):
+        writer = InProcessWriter(root, commit_log_segment_size_bytes=SEGMENT_SIZE, flush_mode="async")
+        ends = append(writer, 0, 1, 2, 3)
+        drain(root)
+        writer.abandon()
+    kept = ends[1]
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(kept)
+        file.write(bytes(SEGMENT_SIZE - kept))
+    with (root / "tidemark" / "writer" / "flushed").open("r+b") as file:
+        file.seek(8)
+        file.write(kept.to_bytes(8, "little"))
+    for lives in range(1000):
+        shutil.rmtree(folder / "copy", ignore_errors=True)
+        copy = Path(shutil.copytree(root, folder / "copy"))
+        settings = InProcessWriter.settings_of(copy, commit_log_segment_size_bytes=SEGMENT_SIZE)
+        with booted(NEXT):
+            try:
+                release_store(open_store(settings, DyingStorage(lives)))
+                break
+            except Killed:
+                pass
+            store = open_store(settings, STORAGE)
+            release_store(store)
+        assert (store.recovered.end, store.recovered.damages) == (kept, []), f"killed at write {lives}"
+    assert lives > 10
+
+
+def test_the_journal_that_recovery_believed_is_synced_before_it_goes(folder: Path) -> None:
+    """Else a power cut in the middle of recovery would cut what was in the log before, and synced by then."""
+    root = folder / "store"
+    with booted(FIRST):
+        writer = InProcessWriter(root, commit_log_segment_size_bytes=SEGMENT_SIZE, flush_mode="async")
+        append(writer, 0)
+        writer.abandon()
+        with Recorder(root) as recorder:
+            settings = InProcessWriter.settings_of(root, commit_log_segment_size_bytes=SEGMENT_SIZE)
+            release_store(open_store(settings, recorder.storage(STORAGE)))
+    journal = "tidemark/writer/batches"
+    synced = recorder.trace.index(Sync(recorder.files[journal]))
+    assert synced < recorder.trace.index(Unlink(journal))
+
+
+@pytest.mark.parametrize("content", [b"", bytes(4096)])
+def test_marks_that_are_only_being_made_do_not_stop_a_writer(tmp_path: Path, content: bytes) -> None:
+    """A pipeline was killed while it made the file: nothing is marked."""
+    paths = StorePaths(tmp_path)
+    paths.indexer.mkdir(parents=True)
+    paths.marks.write_bytes(content)
+    assert durable_floor(paths, MappedFileQueue(paths.commit_log, 4096)) == 0
+
+
+def test_marks_of_an_older_term_speak_only_of_what_was_not_cut_since(tmp_path: Path) -> None:
+    """After a loss in async mode they are ahead of the log until the pipeline adopts the new term."""
+    paths = StorePaths(tmp_path)
+    paths.commit_log.mkdir(parents=True)
+    (paths.commit_log / f"{0:020d}").write_bytes(bytes(4096))
+    begin_term(paths.terms, 0, STORAGE)
+    marks = Marks.open_to_write(paths.marks, STORAGE, shards=2, term=1)
+    marks.publish_durable(0, 3000)
+    log = MappedFileQueue(paths.commit_log, 4096)
+    assert durable_floor(paths, log) == 3000
+    begin_term(paths.terms, 2000, STORAGE)
+    assert durable_floor(paths, log) == 2000
+    marks.adopt_term(0, 2, end_offset=2000)
+    marks.publish_durable(0, 2500)
+    assert durable_floor(paths, log) == 2500
+    marks.close()
+    log.close()
+
+
+def test_a_topic_that_was_deleted_behind_lost_records_is_dead_only_up_to_the_end(tmp_path: Path) -> None:
+    """Else what is appended there to a topic of the same name would be dead, too."""
+    paths = StorePaths(tmp_path)
+    paths.writer.mkdir(parents=True)
+    stones = [Tombstone("lost", 900, {0: 7}), Tombstone("kept", 300, {0: 2})]
+    save_tombstones(paths.tombstones, stones, STORAGE)
+    lower_tombstones(paths, 500, STORAGE)
+    assert load_tombstones(paths.tombstones) == [Tombstone("lost", 500, {0: 7}), Tombstone("kept", 300, {0: 2})]
