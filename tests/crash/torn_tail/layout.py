@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.crash.simulated_disk.boots import FIRST, booted
 from tests.crash.simulated_disk.in_process import InProcessWriter
@@ -14,7 +14,7 @@ from tests.crash.simulated_disk.tree import Tree, read_tree
 from tidemark.errors import StoreError
 
 SEGMENT_SIZE = 4096
-SETTINGS = {"commit_log_segment_size_bytes": SEGMENT_SIZE}
+SETTINGS: dict[str, Any] = {"commit_log_segment_size_bytes": SEGMENT_SIZE}
 SIMPLE, BATCHES = "t", "b"
 KINDS = {
     "single record": Sent(9, SIMPLE, 1, 20),
@@ -78,7 +78,10 @@ def lay_out(root: Path, kind: str, place: str) -> Layout:
         promises.acknowledged[sent.number].physical_offset for sent in BEFORE[place] if sent.topic == KINDS[kind].topic
     ]
     before = earlier[-1] if earlier else None
-    return Layout(read_tree(root), promises, answer.physical_offset, answer.end_physical_offset, before)
+    start, end = answer.physical_offset, answer.end_physical_offset
+    assert isinstance(start, int)
+    assert isinstance(end, int)
+    return Layout(read_tree(root), promises, start, end, before)
 
 
 class Spoiling(NamedTuple):
