@@ -23,7 +23,12 @@ SEEN_BY = {
 }
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
+_QUICK = ("no fdatasync of the log", "no sync of the journal", "publish before build")
+
+
+@pytest.mark.parametrize(
+    "mutation", [name if name in _QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in MUTATIONS]
+)
 def test_the_suite_notices(mutation: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state is found in which a promise is broken; without the mutation there is none."""
     with monkeypatch.context() as patch:
