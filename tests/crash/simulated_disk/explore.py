@@ -23,7 +23,7 @@ from .tree import put_tree
 from .workloads import record
 
 SEED = int(os.environ.get("CRASH_SEED", "1"))
-STATES = int(os.environ.get("CRASH_STATES", "400"))
+STATES = int(os.environ.get("CRASH_STATES", "100"))
 _SAMPLES = 16  # of each crash point with too many states; besides the extremes
 
 
