@@ -15,6 +15,7 @@ import pytest
 
 from tests.crash.simulated_disk.boots import FIRST, NEXT, booted
 from tests.crash.simulated_disk.checker import Checker
+from tests.crash.simulated_disk.explore import keep
 from tests.crash.simulated_disk.in_process import SEGMENT_SIZE, InProcessWriter
 from tests.crash.simulated_disk.pipeline import drain
 from tests.crash.simulated_disk.promises import ACKNOWLEDGED, SENT, TOPIC_CREATED, Sent
@@ -141,8 +142,7 @@ def undergo(fault: Fault, seed: int, folder: Path) -> Counter[str]:
                 stored = {message.number for message in checker.recovered_messages}
                 assert not stored & ordeal.refused, "a batch that was refused is there"
             except Exception as error:
-                put_tree(state.tree, folder / "failed")
-                raise AssertionError(f"{fault.value}, seed {seed}: {state}; see {folder / 'failed'}") from error
+                raise AssertionError(f"{fault.value}, seed {seed}: {state}; {keep(state.tree)}") from error
     ordeal.happened["failed calls"] = ordeal.disk.failed
     ordeal.happened["states"] = len(chosen)
     return ordeal.happened

@@ -19,7 +19,7 @@ from .page_cache import PAGE_SIZE
 from .pipeline import drain
 from .recorder import Recorder
 from .states import Counts, CrashState, crash_states
-from .tree import put_tree
+from .tree import Tree, put_tree
 from .workloads import record
 
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -47,8 +47,17 @@ class PromiseBroken(AssertionError):  # noqa: N818 - a finding
 
 
 def explore(run: Run, folder: Path, storage: Storage | None = None) -> Counts:
-    """Raises PromiseBroken for the first state that does not hold, which is then in *folder*/failed."""
+    """Raises PromiseBroken for the first state that does not hold. CRASH_KEEP, a folder, keeps it.
+
+    The services' threads interleave a little differently each time: the seed draws from what was recorded.
+    """
     return _Exploration(run, folder).go(storage)
+
+
+def keep(tree: Tree) -> str:
+    """Put a state that did not hold where somebody can look at it; where that is."""
+    target = os.environ.get("CRASH_KEEP")
+    return f"kept in {put_tree(tree, Path(target))}" if target else "CRASH_KEEP=FOLDER keeps the state"
 
 
 class _Exploration:
@@ -94,8 +103,7 @@ class _Exploration:
                     build_first=build_first,
                 )
         except Exception as error:
-            put_tree(state.tree, self._folder / "failed")
-            raise PromiseBroken(f"{self._run}: {place}: {error!r}; see {self._folder / 'failed'}") from error
+            raise PromiseBroken(f"{self._run}: {place}: {error!r}; {keep(state.tree)}") from error
 
     def _crash_again(self, state: CrashState) -> None:
         """Recovery and the first build after it are a trace of their own, cut in its turn.
