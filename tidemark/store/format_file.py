@@ -31,6 +31,14 @@ FORMAT = FormatVersion(1, 0)  # what this program reads and writes
 _UNFINISHED = {"restoring": True}
 
 
+def program_version() -> str:
+    """This program's name and version; the name alone where it runs without being installed, as in an image."""
+    try:
+        return f"tidemark {importlib.metadata.version('tidemark')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "tidemark"
+
+
 def read_format(paths: StorePaths) -> FormatVersion | None:
     """What the store says; None for a directory of a broker's, or of a Tidemark that did not say yet.
 
@@ -69,7 +77,7 @@ def write_format(paths: StorePaths, storage: Storage) -> None:
     """Say this program's version, durably, unless the store says the same or a newer one."""
     version = require_known_format(paths)
     if version is None or version < FORMAT:
-        content = {"version": FORMAT._asdict(), "written_by": f"tidemark {importlib.metadata.version('tidemark')}"}
+        content = {"version": FORMAT._asdict(), "written_by": program_version()}
         storage.make_folder(paths.format_file.parent)
         replace_file(storage, paths.format_file, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
 

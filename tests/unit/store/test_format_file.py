@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,14 @@ from services.indexer.query.server import serve
 from services.writer.config import WriterSettings
 from services.writer.store import open_store, release_store
 from tidemark.errors import CorruptStoreError, StoreTooNewError
-from tidemark.store.format_file import FORMAT, FormatVersion, read_format, require_known_format, write_format
+from tidemark.store.format_file import (
+    FORMAT,
+    FormatVersion,
+    program_version,
+    read_format,
+    require_known_format,
+    write_format,
+)
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 
@@ -92,3 +100,13 @@ def test_the_pipeline_ends_with_1_on_a_newer_major(paths: StorePaths, capfd: pyt
     assert pipeline_main(["--store-root", str(paths.root), "--once"]) == 1
     assert "StoreTooNewError" in capfd.readouterr().err
     assert not paths.indexer.exists()
+
+
+def test_a_program_that_is_not_installed_writes_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The images run from a checkout: there is no version to be found, and the store opens all the same."""
+
+    def nothing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", nothing)
+    assert program_version() == "tidemark"
