@@ -6,7 +6,6 @@ rest. A newer minor version has only added what an older program may overlook; a
 
 from __future__ import annotations
 
-import importlib.metadata
 from typing import NamedTuple
 
 import orjson
@@ -14,6 +13,7 @@ import orjson
 from tidemark.errors import CorruptStoreError, StoreTooNewError
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
+from tidemark.version import program_version
 
 
 class FormatVersion(NamedTuple):
@@ -29,14 +29,6 @@ class FormatVersion(NamedTuple):
 FORMAT = FormatVersion(1, 0)  # what this program reads and writes
 
 _UNFINISHED = {"restoring": True}
-
-
-def program_version() -> str:
-    """This program's name and version; the name alone where it runs without being installed, as in an image."""
-    try:
-        return f"tidemark {importlib.metadata.version('tidemark')}"
-    except importlib.metadata.PackageNotFoundError:
-        return "tidemark"
 
 
 def read_format(paths: StorePaths) -> FormatVersion | None:
@@ -77,7 +69,7 @@ def write_format(paths: StorePaths, storage: Storage) -> None:
     """Say this program's version, durably, unless the store says the same or a newer one."""
     version = require_known_format(paths)
     if version is None or version < FORMAT:
-        content = {"version": FORMAT._asdict(), "written_by": program_version()}
+        content = {"version": FORMAT._asdict(), "written_by": f"tidemark {program_version()}"}
         storage.make_folder(paths.format_file.parent)
         replace_file(storage, paths.format_file, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Depends
@@ -15,6 +14,7 @@ from tidemark.errors import CorruptStoreError, StoreError
 from tidemark.index.ledger import read_ledger
 from tidemark.read.watermark import Watermark
 from tidemark.store.lock import lock_holder
+from tidemark.version import program_version
 
 from .arguments import CorruptionArguments, described, read_arguments
 from .bodies import json_response
@@ -67,7 +67,7 @@ def _status(facade: Facade) -> dict[str, Any]:
     listing = store.log.listing()
     return {
         "store": facade.settings.store_name,
-        "version": version("tidemark"),
+        "version": program_version(),
         "attached": store.paths.is_attached,
         **facade.position(watermark),
         "log": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,6 @@ from tidemark.errors import CorruptStoreError, StoreTooNewError
 from tidemark.store.format_file import (
     FORMAT,
     FormatVersion,
-    program_version,
     read_format,
     require_known_format,
     write_format,
@@ -100,13 +98,3 @@ def test_the_pipeline_ends_with_1_on_a_newer_major(paths: StorePaths, capfd: pyt
     assert pipeline_main(["--store-root", str(paths.root), "--once"]) == 1
     assert "StoreTooNewError" in capfd.readouterr().err
     assert not paths.indexer.exists()
-
-
-def test_a_program_that_is_not_installed_writes_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The images run from a checkout: there is no version to be found, and the store opens all the same."""
-
-    def nothing(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", nothing)
-    assert program_version() == "tidemark"

@@ -1,0 +1,20 @@
+"""The program's own version."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+
+from tidemark.version import program_version
+
+
+def test_a_program_that_is_not_installed_does_not_know_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The images run from a folder: nothing that tells a version may fail there."""
+    assert program_version() == importlib.metadata.version("tidemark")
+
+    def nothing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", nothing)
+    assert program_version() == "unknown"
