@@ -12,6 +12,8 @@ from .pipeline.hand_over import is_followed
 from .pipeline.plan import EpochPlan, make_plan
 
 _LONGEST_QUIET_MS = 10_000
+_LONGEST_HAND_OVER_S = 2.0
+_LOOK_AGAIN_S = 0.02
 
 
 def main() -> int:
@@ -27,10 +29,21 @@ def main() -> int:
         return 1
     if plan.epoch_ms == 0:
         return 0
-    alone = [shard for shard in range(plan.tasks) if not is_followed(plan, shard)]
+    alone = _without_follower(plan)
     if alone:
         sys.stderr.write(f"nobody follows shards {alone}\n")
     return 1 if alone else 0
+
+
+def _without_follower(plan: EpochPlan) -> list[int]:
+    """The shards that nobody takes within the time of a hand-over, in which a shard has no holder for a moment."""
+    give_up = time.monotonic() + _LONGEST_HAND_OVER_S
+    alone = list(range(plan.tasks))
+    while alone := [shard for shard in alone if not is_followed(plan, shard)]:
+        if time.monotonic() > give_up:
+            break
+        time.sleep(_LOOK_AGAIN_S)
+    return alone
 
 
 def _was_there_lately(plan: EpochPlan) -> bool:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from services.indexer import healthcheck
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.hand_over import HandOver, is_followed, seconds_to_deadline
 from services.indexer.pipeline.plan import EpochPlan, make_plan
+from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
 
 
 @pytest.fixture
@@ -76,6 +79,22 @@ def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> No
     assert is_followed(plan, 1)
     holder.release()
     assert not is_followed(plan, 1)
+
+
+def test_a_health_check_amid_a_hand_over_is_green(plan: EpochPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two holders a shard has none for a moment; red is only what stays so."""
+    monkeypatch.setenv("TIDEMARK_STORE_ROOT", str(plan.root))
+    marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.tasks, term=1)
+    marks.say_alive()
+    holders = [HandOver(plan, shard, 0) for shard in range(plan.tasks)]
+    for holder in holders[1:]:
+        holder.acquire()
+    next_one = threading.Timer(0.3, holders[0].acquire)
+    next_one.start()
+    assert healthcheck.main() == 0
+    next_one.join()
+    holders[0].release()
+    assert healthcheck.main() == 1
 
 
 def test_the_stop_flag_ends_every_epoch(plan: EpochPlan) -> None:
