@@ -106,7 +106,7 @@ def test_back_pressure_that_lasts_is_raised_at_the_timeout(writer: FakeWriter) -
     """Bounded by one timeout, with the last reason."""
     error = refusal("IN_FLIGHT_LIMIT", retry_after_ms=20)
     writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=error)
-    with Producer(f"127.0.0.1:{writer.port}", timeout_s=0.3) as producer, pytest.raises(InFlightLimitError):
+    with Producer(f"127.0.0.1:{writer.port}", timeout_s=2) as producer, pytest.raises(InFlightLimitError):
         producer.send("t", b"x", queue_id=0)
 
 
