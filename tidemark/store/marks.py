@@ -18,6 +18,7 @@ import errno
 import functools
 import hashlib
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class Marks:
 
     def __init__(self, words: Words) -> None:
         self._words = words
+        self._fence = threading.Lock()
         self.machine_was_restarted = False  # between the last publication and open_to_write
 
     @classmethod
@@ -135,7 +137,7 @@ class Marks:
 
     @property
     def published_ms(self) -> int:
-        """When a mark moved last, epoch milliseconds; 0 for never."""
+        """When the least mark moved last, epoch milliseconds; 0 for never."""
         return self._words.load(_TIME_WORD)
 
     def visible(self, shard: int) -> int:
@@ -216,12 +218,22 @@ class Marks:
         self._words.store(_word(shard, _INTENDED), self.visible(shard))
         self.flush()
 
-    def publish(self, shard: int, physical_offset: int) -> None:
-        """Move a shard's visible mark. The caller holds the shard's lock and has built what it says."""
+    def publish(self, shard: int, physical_offset: int) -> bool:
+        """Move a shard's visible mark. The caller holds the shard's lock and has built what it says.
+
+        returns whether the least of all marks may have moved: then those who wait for it are to be woken. Of shards
+        that publish at once the last one sees what the others said.
+        """
+        before = self.visible(shard)
         self._words.store(_word(shard, _VISIBLE), physical_offset)
+        with self._fence:  # an atomic operation: our store is out before theirs are read
+            pass
+        if any(self.visible(other) <= before for other in range(self.shards) if other != shard):
+            return False
         self._words.store(_TIME_WORD, time.time_ns() // 1_000_000)
         # Shards are processes: two that count at once must not store the same number, or who sleeps on it misses one.
         self._words.store(_COUNT_WORD, (self._words.load(_COUNT_WORD) + 1 + shard) & 0xFFFFFFFF)
+        return True
 
     def publish_durable(self, shard: int, physical_offset: int) -> None:
         """Move a shard's durable mark, durably. The caller has synced what it says."""
@@ -235,7 +247,7 @@ class Marks:
         self.flush()
 
     def count_word_address(self) -> int | None:
-        """Where the number lies in memory that each publication changes: what long polls wait on."""
+        """Where the number lies in memory that changes as the least mark moves: what long polls wait on."""
         return self._words.address(_COUNT_WORD)
 
     def flush(self) -> None:

@@ -177,9 +177,10 @@ class _Epoch:
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
         self._note_index_file()
-        self._marks.publish(self._number, part.end_offset)
+        has_moved = self._marks.publish(self._number, part.end_offset)
         self._position = part.end_offset
-        wake.wake(self._wake_address)
+        if has_moved:
+            wake.wake(self._wake_address)
 
     def _note_index_file(self) -> None:
         if isinstance(self._shard, IndexShard):

@@ -37,6 +37,8 @@ class HandOver:
         self._next_check = 0.0
         self._over = False
         self._parent = os.getppid()
+        self._stop_flag = str(plan.stop_flag)
+        self._driver = None if plan.driver_pid is None else f"/proc/{plan.driver_pid}"
 
     def acquire(self) -> float:
         """Wait for the shard; returns how long that took, seconds. The epoch starts now."""
@@ -51,10 +53,9 @@ class HandOver:
 
     def is_stopping(self) -> bool:
         """Whether the whole pipeline ends: told so, or the driver or the daemon that made this process is gone."""
-        if self._plan.stop_flag.exists() or os.getppid() != self._parent:
+        if os.path.exists(self._stop_flag) or os.getppid() != self._parent:
             return True
-        driver = self._plan.driver_pid
-        return driver is not None and not os.path.exists(f"/proc/{driver}") and os.path.exists("/proc/self")
+        return self._driver is not None and not os.path.exists(self._driver) and os.path.exists("/proc/self")
 
     def is_over(self) -> bool:
         """Whether the epoch's time is over and somebody waits for the shard: otherwise going on leaves no gap."""

@@ -64,33 +64,39 @@ def test_bytes_are_the_words_the_docs_tell(path: Path) -> None:
     assert not any(words[16:])
 
 
-def test_reader_sees_a_publication_at_once(path: Path) -> None:
-    """And the number that sleepers wait on has changed."""
+def test_who_moves_the_least_mark_changes_the_number_that_sleepers_wait_on(path: Path) -> None:
+    """A reader sees it at once; a shard that the others are still behind wakes nobody."""
     marks = opened(path)
     reader = Marks.open_read_only(path)
     address = reader.count_word_address()
     assert address is not None
     before = wake.word_at(address)
-    for shard in range(3):
-        marks.publish(shard, 10)
-        assert wake.word_at(address) != before
-        before = wake.word_at(address)
+    assert not marks.publish(2, 30)
+    assert not marks.publish(0, 10)
+    assert (wake.word_at(address), marks.published_ms) == (before, 0)
+    assert marks.publish(1, 20)
     assert reader.watermark() == 10
+    assert wake.word_at(address) != before
+    assert marks.publish(0, 40)
+    assert reader.watermark() == 20
     marks.close()
     reader.close()
 
 
 def test_two_shards_that_publish_at_once_leave_different_numbers(path: Path) -> None:
-    """Who has seen the first publication's number notices the second, though both counted from the same one."""
-    marks = opened(path)
+    """Each may see that the other has moved; who has seen the first one's number notices the second's."""
+    marks = opened(path, shards=2)
     address = marks.count_word_address()
     assert address is not None
-    counted_from = marks._words.load(3)
-    marks.publish(0, 10)
-    seen = wake.word_at(address)
-    marks._words.store(3, counted_from)  # the other shard's process had read it before
-    marks.publish(1, 10)
-    assert wake.word_at(address) != seen
+    counted_from, (first, second) = marks._words.load(3), (module._word(shard, 0) for shard in range(2))
+    numbers = []
+    for shard, own in ((0, first), (1, second)):
+        for word in (first, second):  # the other one has stored its mark and not counted yet
+            marks._words.store(word, 0 if word == own else 10)
+        marks._words.store(3, counted_from)
+        assert marks.publish(shard, 10)
+        numbers.append(wake.word_at(address))
+    assert len({counted_from, *numbers}) == 3
     marks.close()
 
 
