@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tidemark.errors import StoreError
@@ -48,6 +49,7 @@ class Flusher:
         self._handed: list[Written] = []
         self._changed = threading.Condition()
         self._closing = False
+        self._beside = ThreadPoolExecutor(1, "journal-flusher")
         self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
 
     def start(self) -> None:
@@ -66,20 +68,28 @@ class Flusher:
             self._closing = True
             self._changed.notify()
         self._thread.join()
+        self._beside.shutdown()
 
     def _run(self) -> None:
         try:
             while (written := self._take()) is not None:
                 if written.files:
-                    self._journal.flush()  # first: it says which of the log's bytes belong together
-                for start in written.files:
-                    self._log.flush(start)
+                    self._sync(written.files)
                 self.flushed_offset = written.end
                 self._on_flushed(written)
                 if self._interval_s is not None:
                     self._rest(self._interval_s)
         except StoreError as error:
             self._on_failure(error)
+
+    def _sync(self, files: list[int]) -> None:
+        """The log and its journal at once: what only one of them has after a power cut does not count."""
+        told = self._beside.submit(self._journal.flush)
+        try:
+            for start in files:
+                self._log.flush(start)
+        finally:
+            told.result()
 
     def _take(self) -> Written | None:
         """Everything handed over, as one group; None at the end."""
