@@ -139,7 +139,7 @@ class AppendStream:
 
     def _wait_for_work(self) -> bool:
         with self._lock:
-            self._sendable.wait_for(lambda: self._closed or self._pending.has_ready)
+            self._sendable.wait_for(lambda: self._closed or self._pending.has_frame)
             return not self._closed
 
     def _connect(self) -> bool:
@@ -159,7 +159,7 @@ class AppendStream:
 
         while True:
             with self._lock:
-                self._sendable.wait_for(lambda: is_over() or self._pending.has_ready)
+                self._sendable.wait_for(lambda: is_over() or self._pending.has_frame)
                 if is_over():
                     return
                 frame = self._pending.take_frame()
@@ -190,6 +190,8 @@ class AppendStream:
                     outcomes.append(outcome)
             self._completing += len(outcomes)
             self._room.notify_all()
+            if self._pending.has_frame:
+                self._sendable.notify_all()
         self._complete(outcomes)
 
     def _complete(self, outcomes: list[_Outcome]) -> None:
@@ -240,7 +242,7 @@ class AppendStream:
                     self._timers.wait(None if self._watch_until == float("inf") else self._watch_until - now)
                     continue
                 expired = self._pending.expire(now)
-                if self._pending.wake_delayed(now):
+                if self._pending.wake_delayed(now) or expired:
                     self._sendable.notify_all()
                 self._watch_until = self._pending.next_event()
                 self._completing += len(expired)

@@ -17,6 +17,7 @@ from tidemark.v1 import commit_log_pb2
 
 FRAME_BYTES = 1 << 20
 FRAME_BATCHES = 512
+_WORTH_SENDING_BYTES = 64 << 10  # few of so many bytes cost more than their frame
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +53,8 @@ class PendingBatches:
         self._numbers = itertools.count(1)
         self._unanswered: dict[int, Pending] = {}  # by correlation id, which grows: in the order they came
         self._ready: deque[Pending] = deque()
+        self._ready_bytes = 0
+        self._sent = 0  # on the stream of now
         self._deadlines: list[tuple[float, int]] = []  # heaps of (when, correlation id); some are answered already
         self._delayed: list[tuple[float, int]] = []
 
@@ -59,18 +62,26 @@ class PendingBatches:
         return len(self._unanswered)
 
     @property
-    def has_ready(self) -> bool:
-        """Whether a frame could be taken."""
-        return bool(self._ready)
+    def has_frame(self) -> bool:
+        """Whether a frame is to be sent now.
+
+        Each costs both sides ten times what a small batch in it does. So while some are on their way, as many gather
+        first, or enough bytes; with nothing on its way nobody waits.
+        """
+        return bool(self._ready) and (len(self._ready) >= self._sent or self._ready_bytes >= _WORTH_SENDING_BYTES)
 
     def add(self, pending: Pending) -> None:
         """Take a new batch; its future can no longer be cancelled."""
         pending.correlation_id = next(self._numbers)
         pending.future.set_running_or_notify_cancel()
         self._unanswered[pending.correlation_id] = pending
-        self._ready.append(pending)
+        self._make_ready(pending)
         heapq.heappush(self._deadlines, (pending.deadline, pending.correlation_id))
         self.bytes_in_flight += pending.size
+
+    def _make_ready(self, *pending: Pending) -> None:
+        self._ready.extend(pending)
+        self._ready_bytes += sum(batch.size for batch in pending)
 
     def take_frame(self) -> commit_log_pb2.AppendStreamRequest:
         """The next batches to send, about a MiB of them; at least one."""
@@ -81,6 +92,8 @@ class PendingBatches:
                 break
             pending = self._ready.popleft()
             pending.sent = True
+            self._sent += 1
+            self._ready_bytes -= pending.size
             size += pending.size
             frame.batches.add(correlation_id=pending.correlation_id, batch=pending.request)
         return frame
@@ -90,12 +103,14 @@ class PendingBatches:
         pending = self._unanswered.pop(correlation_id, None)
         if pending is not None:
             self.bytes_in_flight -= pending.size
+            self._sent -= pending.sent
         while self._deadlines and self._deadlines[0][1] not in self._unanswered:
             heapq.heappop(self._deadlines)
         return pending
 
     def delay(self, pending: Pending, *, due: float) -> None:
         """Send a refused batch again at *due*."""
+        self._sent -= pending.sent
         pending.sent = False
         pending.refusals += 1
         heapq.heappush(self._delayed, (due, pending.correlation_id))
@@ -115,7 +130,9 @@ class PendingBatches:
                 pending.maybe_stored = True
                 pending.sent = False
                 pending.last_error = error
-        self._ready = deque(self._unanswered.values())
+        self._sent = 0
+        self._forget_ready()
+        self._make_ready(*self._unanswered.values())
         self._delayed.clear()
 
     def wake_delayed(self, now: float) -> bool:
@@ -124,7 +141,7 @@ class PendingBatches:
         while self._delayed and self._delayed[0][0] <= now:
             pending = self._unanswered.get(heapq.heappop(self._delayed)[1])
             if pending is not None:
-                self._ready.append(pending)
+                self._make_ready(pending)
                 woken = True
         return woken
 
@@ -136,7 +153,9 @@ class PendingBatches:
             assert pending is not None  # settle leaves an unanswered one on top
             expired.append(pending)
         if expired:
-            self._ready = deque(p for p in self._ready if p.correlation_id in self._unanswered)
+            left = [pending for pending in self._ready if pending.correlation_id in self._unanswered]
+            self._forget_ready()
+            self._make_ready(*left)
         return expired
 
     def next_event(self) -> float:
@@ -148,6 +167,10 @@ class PendingBatches:
         everything = list(self._unanswered.values())
         for pending in everything:
             self.settle(pending.correlation_id)
-        self._ready.clear()
+        self._forget_ready()
         self._delayed.clear()
         return everything
+
+    def _forget_ready(self) -> None:
+        self._ready.clear()
+        self._ready_bytes = 0

@@ -1,0 +1,92 @@
+"""Batches on their way: when a frame is sent, and what it carries."""
+
+from __future__ import annotations
+
+import time
+
+from tidemark.client.pending import Pending, PendingBatches
+from tidemark.errors import UnavailableError
+from tidemark.v1.commit_log_pb2 import AppendBatchRequest
+
+_HOUR_S = 3600.0
+
+
+def batches(count: int, size: int = 100, *, left_s: float = _HOUR_S) -> list[Pending]:
+    return [Pending(AppendBatchRequest(topic="t"), size, time.monotonic() + left_s) for _ in range(count)]
+
+
+def given(pending: PendingBatches, made: list[Pending]) -> list[Pending]:
+    for batch in made:
+        pending.add(batch)
+    return made
+
+
+def test_with_nothing_on_its_way_nobody_waits() -> None:
+    """One batch is a frame."""
+    pending = PendingBatches()
+    assert not pending.has_frame
+    given(pending, batches(1))
+    assert pending.has_frame
+    assert len(pending.take_frame().batches) == 1
+    assert not pending.has_frame
+
+
+def test_as_many_gather_as_are_on_their_way() -> None:
+    """Then they share a frame."""
+    pending = PendingBatches()
+    given(pending, batches(3))
+    pending.take_frame()
+    given(pending, batches(2))
+    assert not pending.has_frame
+    given(pending, batches(1))
+    assert pending.has_frame
+    assert len(pending.take_frame().batches) == 3
+
+
+def test_enough_bytes_wait_for_nobody() -> None:
+    """A large batch goes behind however many small ones."""
+    pending = PendingBatches()
+    given(pending, batches(10))
+    pending.take_frame()
+    given(pending, batches(1, 64 << 10))
+    assert pending.has_frame
+
+
+def test_an_answer_sends_what_has_gathered() -> None:
+    """Also one that says no: the refused batch is not on its way any more."""
+    pending = PendingBatches()
+    first, second = given(pending, batches(2))
+    pending.take_frame()
+    given(pending, batches(1))
+    assert not pending.has_frame
+    pending.settle(first.correlation_id)
+    assert pending.has_frame
+    pending.delay(second, due=0.0)
+    assert pending.wake_delayed(1.0)
+    assert len(pending.take_frame().batches) == 2
+
+
+def test_what_is_given_up_holds_nobody() -> None:
+    """On its way or not yet."""
+    pending = PendingBatches()
+    given(pending, batches(3, left_s=-1))
+    pending.take_frame()
+    (late,) = given(pending, batches(1, 64 << 10, left_s=-1))
+    waiting = given(pending, batches(1))
+    assert late in pending.expire(time.monotonic())
+    assert pending.has_frame
+    assert [entry.correlation_id for entry in pending.take_frame().batches] == [waiting[0].correlation_id]
+
+
+def test_a_broken_stream_makes_everything_ready_in_its_order() -> None:
+    """And nothing is on its way on the next one."""
+    pending = PendingBatches()
+    sent = given(pending, batches(3))
+    pending.take_frame()
+    waiting = given(pending, batches(1))
+    pending.stream_broke(UnavailableError("gone"))
+    assert pending.has_frame
+    order = [entry.correlation_id for entry in pending.take_frame().batches]
+    assert order == [batch.correlation_id for batch in [*sent, *waiting]]
+    assert pending.drain() == [*sent, *waiting]
+    assert not pending.has_frame
