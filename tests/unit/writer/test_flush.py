@@ -1,0 +1,126 @@
+"""Group commit: what is synced together, in which order, and on whose thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from services.writer.flush import Flusher, Written
+from services.writer.journal import BatchJournal
+from tidemark.errors import FlushFailedError, StoreError
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+_LONG_S = 10.0
+
+
+@dataclass
+class Disk:
+    """Log and journal whose syncs wait until they may end, and fail where they are told to."""
+
+    may_sync: threading.Event = field(default_factory=threading.Event)
+    log_fails: bool = False
+    journal_fails: bool = False
+    synced: list[int] = field(default_factory=list)  # starts of the log's files
+    told: int = 0  # syncs of the journal
+    threads: set[str] = field(default_factory=set)
+
+    def log_flush(self, start: int) -> None:
+        assert self.may_sync.wait(_LONG_S)
+        self.threads.add(threading.current_thread().name)
+        if self.log_fails:
+            raise FlushFailedError("the log")
+        self.synced.append(start)
+
+    def journal_flush(self) -> None:
+        if self.journal_fails:
+            raise FlushFailedError("the journal")
+        self.told += 1
+
+
+class _Sync:
+    def __init__(self, flush: object) -> None:
+        self.flush = flush
+
+
+@dataclass
+class Flushing:
+    """A started flusher and what it reported."""
+
+    disk: Disk
+    flusher: Flusher
+    flushed: list[int]
+    failures: list[StoreError]
+
+
+@pytest.fixture
+def flushing() -> Iterator[Flushing]:
+    disk = Disk()
+    flushed: list[int] = []
+    failures: list[StoreError] = []
+    flusher = Flusher(
+        cast(MappedFileQueue, _Sync(disk.log_flush)),
+        cast(BatchJournal, _Sync(disk.journal_flush)),
+        flushed_offset=0,
+        on_flushed=lambda written: flushed.append(written.end),
+        on_failure=failures.append,
+        interval_s=None,
+    )
+    flusher.start()
+    yield Flushing(disk, flusher, flushed, failures)
+    disk.may_sync.set()
+    flusher.close()
+
+
+def group(end: int) -> Written:
+    return Written([], end, [0], end)
+
+
+def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing) -> None:
+    """One sync of the log and one of its journal for all of it."""
+    flushing.flusher.hand_over(group(10))
+    while not flushing.disk.told:  # the first sync is under way
+        pass
+    for end in (20, 30, 40):
+        flushing.flusher.hand_over(group(end))
+    flushing.disk.may_sync.set()
+    flushing.flusher.close()
+    assert flushing.flushed == [10, 40]
+    assert (len(flushing.disk.synced), flushing.disk.told) == (2, 2)
+    assert flushing.flusher.flushed_offset == 40
+
+
+def test_a_group_alone_is_synced_where_it_was_written(flushing: Flushing) -> None:
+    """No other thread has to wake up for it; it is flushed when the call returns."""
+    flushing.disk.may_sync.set()
+    flushing.flusher.hand_over(group(10), here=True)
+    assert flushing.flushed == [10]
+    assert flushing.disk.threads == {threading.current_thread().name}
+    assert flushing.disk.told == 1
+
+
+def test_a_group_behind_another_is_not(flushing: Flushing) -> None:
+    """What is reported flushed stays a prefix of the log."""
+    flushing.flusher.hand_over(group(10))
+    flushing.flusher.hand_over(group(20), here=True)
+    assert flushing.flushed == []
+    flushing.disk.may_sync.set()
+    flushing.flusher.close()
+    assert flushing.flushed[-1] == 20
+    assert flushing.disk.threads == {"flusher"}
+
+
+@pytest.mark.parametrize("broken", ["log_fails", "journal_fails"])
+def test_without_log_or_journal_nothing_is_flushed(flushing: Flushing, broken: str) -> None:
+    """A failure of either is reported once, on the flusher's thread or to the caller."""
+    setattr(flushing.disk, broken, True)
+    flushing.disk.may_sync.set()
+    with pytest.raises(FlushFailedError):
+        flushing.flusher.hand_over(group(10), here=True)
+    flushing.flusher.hand_over(group(20))
+    flushing.flusher.close()
+    assert (flushing.flushed, flushing.flusher.flushed_offset) == ([], 0)
+    assert len(flushing.failures) == 1
