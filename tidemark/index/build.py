@@ -69,6 +69,14 @@ class ConsumeQueueBuilder:
             oddities.extend(self._build_run(run))
         return oddities
 
+    def append_units(self, queue_offset: int, units: memoryview) -> bool:
+        """Write units of records that begin at *queue_offset*; False, and nothing, where the queue ends elsewhere."""
+        if queue_offset != self._next:
+            return False
+        self._write(queue_offset, units)
+        self._next = queue_offset + len(units) // UNIT_SIZE
+        return True
+
     def _build_run(self, run: RequestArray) -> list[Oddity]:
         """One dense run: append it, after a hole or at a restart too; or leave out what is there already."""
         first = int(run["queue_offset"][0])
@@ -132,7 +140,7 @@ class ConsumeQueueBuilder:
         self._write(self._next, units)
         self._next += len(requests)
 
-    def _write(self, queue_offset: int, units: bytes) -> None:
+    def _write(self, queue_offset: int, units: bytes | memoryview) -> None:
         _write_units(self.files, self.touched, queue_offset * UNIT_SIZE, units)
 
 
@@ -169,7 +177,7 @@ def _is_dense(offsets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
     return bool(offsets[-1] - offsets[0] == len(offsets) - 1 and (np.diff(offsets) == 1).all())
 
 
-def _write_units(files: MappedFileQueue, touched: set[int], at: int, units: bytes) -> None:
-    if units:
+def _write_units(files: MappedFileQueue, touched: set[int], at: int, units: bytes | memoryview) -> None:
+    if len(units):
         files.write(at, units)
         touched.update(range(files.file_start(at), at + len(units), files.file_size))

@@ -29,12 +29,18 @@ class MappedFileQueue:
 
     Not for several threads, except that reads go on beside one writer, and that files may be made and deleted by other
     threads meanwhile.
+
+    sync_names_later  the first file of all is made without a sync: see `has_unsynced_name`
     """
 
-    def __init__(self, folder: Path, file_size: int, storage: Storage | None = None) -> None:
+    def __init__(
+        self, folder: Path, file_size: int, storage: Storage | None = None, *, sync_names_later: bool = False
+    ) -> None:
         self.folder = folder
         self.file_size = file_size
         self._storage = storage
+        self._sync_names_later = sync_names_later
+        self.has_unsynced_name = False  # until the owner has synced the first file, and the folders above it
         self._starts: list[int] = []
         self._changing = threading.Lock()  # of `_starts`, whose list is replaced, never changed
         self._open: dict[int, OpenFile] = {}
@@ -157,8 +163,14 @@ class MappedFileQueue:
         assert self._storage is not None, "this queue of files only reads"
         assert start % self.file_size == 0, "a file starts at a multiple of the size"
         path = self._path_of_new_file(start)
-        self._storage.make_folder(path.parent)
-        self._open[start] = OpenFile(self._storage.create(path, self.file_size))
+        if self._sync_names_later and not self._starts:
+            self._open[start] = OpenFile(self._storage.create_unsynced(path, self.file_size))
+            self.has_unsynced_name = True
+        else:
+            if self.has_unsynced_name:  # no later file without it
+                self.flush(self._starts[0])
+            self._storage.make_folder(path.parent)
+            self._open[start] = OpenFile(self._storage.create(path, self.file_size))
         with self._changing:
             self._starts = sorted({*self._starts, start})
 

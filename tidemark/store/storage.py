@@ -47,6 +47,12 @@ class Storage(Protocol):
         Whatever else goes wrong, no file is left.
         """
 
+    def create_unsynced(self, path: Path, size: int) -> int:
+        """As `create`, in folders made on the way; durable once the file and the folders above it are synced."""
+
+    def sync_folder(self, path: Path) -> None:
+        """Make the names in a folder durable; FlushFailedError when that fails."""
+
     def open(self, path: Path) -> int:
         """Descriptor of an existing file, for reading and writing."""
 
@@ -115,11 +121,8 @@ class DiskStorage:
     """Storage on the real disk."""
 
     def create(self, path: Path, size: int) -> int:
-        with _full_disk_told():
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        descriptor = self._create(path, size)
         try:
-            with _full_disk_told():
-                os.ftruncate(descriptor, size)
             _fsync(descriptor)
             _fsync_folder(path.parent)
         except BaseException:
@@ -127,6 +130,26 @@ class DiskStorage:
             path.unlink(missing_ok=True)
             raise
         return descriptor
+
+    def create_unsynced(self, path: Path, size: int) -> int:
+        with _full_disk_told():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return self._create(path, size)
+
+    def _create(self, path: Path, size: int) -> int:
+        with _full_disk_told():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            with _full_disk_told():
+                os.ftruncate(descriptor, size)
+        except BaseException:
+            os.close(descriptor)
+            path.unlink(missing_ok=True)
+            raise
+        return descriptor
+
+    def sync_folder(self, path: Path) -> None:
+        _fsync_folder(path)
 
     def open(self, path: Path) -> int:
         return os.open(path, os.O_RDWR)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc, shard_of
 from tidemark.format.dispatch_request import Fault, RequestArray
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, Oddity, QueueBuilder
 from tidemark.index.consume_queue_ext import ConsumeQueueExt, first_address
-from tidemark.index.dispatch import QueueRun, runs_by_queue
+from tidemark.index.dispatch import QueueRun, group_by_queue
 from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
 from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
 from tidemark.index.log_walk import LogPart
+from tidemark.index.open_queues import OpenQueues
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -38,6 +40,7 @@ class QueueShard:
         self._topics = TopicsFile(plan.paths.topics)
         self._tombstones = TombstonesFile(plan.paths.tombstones)
         self._builders: dict[tuple[str, int], QueueBuilder] = {}
+        self._open_queues = OpenQueues()
         self._ledger = Ledger(plan.paths.indexer, shard, storage)
         self._mark = 0
         self.damages = 0
@@ -51,7 +54,7 @@ class QueueShard:
     def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
         self._mark = mark
-        self._builders.clear()
+        self._forget_builders()
         if self._tombstones.refresh():
             self._drop_dead_queues()
         return mark
@@ -61,6 +64,7 @@ class QueueShard:
         for topic, queue_id, batch in self._all_queues():
             files = self._files(topic, queue_id, batch)
             end = (find_batch_end if batch else find_simple_end)(files, mark)
+            files.has_unsynced_name = True  # it cannot be known
             self.flush([(files, start) for start in files.starts if start + files.file_size > end])
             files.close()
             ext = None if batch else self._plan.existing_ext(topic, queue_id, self._storage)
@@ -74,7 +78,7 @@ class QueueShard:
 
     def truncate(self, physical_end: int) -> None:
         """Drop them."""
-        self._builders.clear()
+        self._forget_builders()
         for topic, queue_id, batch in self._all_queues():
             files = self._files(topic, queue_id, batch)
             ext = None if batch else self._plan.existing_ext(topic, queue_id, self._storage)
@@ -122,7 +126,8 @@ class QueueShard:
 
     def _files(self, topic: str, queue_id: int, batch: bool) -> MappedFileQueue:
         size = self._plan.batch_consume_queue_size if batch else self._plan.consume_queue_size
-        return MappedFileQueue(self._plan.paths.queue(topic, queue_id, batch=batch), size, self._storage)
+        folder = self._plan.paths.queue(topic, queue_id, batch=batch)
+        return MappedFileQueue(folder, size, self._storage, sync_names_later=True)
 
     def apply(self, part: LogPart) -> int:
         """Build everything of *part*; returns how many records."""
@@ -137,8 +142,9 @@ class QueueShard:
         own = part.requests
         if self._plan.multi_dispatch:
             own = own[own["owned"] != 0]
-        for whole_run in runs_by_queue(part.buffer, own):
-            run = self._living(whole_run)
+        groups = group_by_queue(own)
+        for i in self._open_queues.append(groups):
+            run = self._living(groups.run(part.buffer, i))
             if run is not None:
                 self._tell_faults(run)
                 self._build(run)
@@ -154,6 +160,8 @@ class QueueShard:
             return
         for oddity in builder.build(run.requests):
             self._tell_oddity(run, oddity)
+        if isinstance(builder, ConsumeQueueBuilder) and not run.topic.startswith(LIGHT_PREFIX):
+            self._open_queues.add(int(run.requests["topic_hash"][0]), builder)
 
     def _build_light(self, part: LogPart) -> None:
         """Units in this shard's light queues, of whosever records."""
@@ -277,12 +285,19 @@ class QueueShard:
                     part.touched.clear()
         return touched
 
-    @staticmethod
-    def flush(touched: list[tuple[MappedFileQueue, int]]) -> None:
-        """fdatasync each that is still there."""
+    def flush(self, touched: list[tuple[MappedFileQueue, int]]) -> None:
+        """fdatasync each that is still there, and sync the folders in which a queue is new."""
+        folders: set[Path] = set()
         for files, start in touched:
             with contextlib.suppress(FileNotFoundError):  # it has expired meanwhile
                 files.flush(start)
+            if files.has_unsynced_name:
+                folders.update((files.folder, *files.folder.parents[:2]))  # a queue's, its topic's, and that of all
+        for folder in sorted(folders):
+            with contextlib.suppress(FileNotFoundError):
+                self._storage.sync_folder(folder)
+        for files, _ in touched:
+            files.has_unsynced_name = False
 
     def close(self) -> None:
         """Close all files."""
@@ -290,4 +305,8 @@ class QueueShard:
             builder.files.close()
             if builder.ext is not None:
                 builder.ext.files.close()
+        self._forget_builders()
+
+    def _forget_builders(self) -> None:
         self._builders.clear()
+        self._open_queues.clear()

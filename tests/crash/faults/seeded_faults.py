@@ -81,6 +81,10 @@ class SeededFaults(DiskStorage):
         self._raise_write_error()
         return super().create(path, size)
 
+    def create_unsynced(self, path: Path, size: int) -> int:
+        self._raise_write_error()
+        return super().create_unsynced(path, size)
+
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
         in_place = self.fault is DiskFault.FULL and _is_allocated(descriptor, at, len(data))
         error = None if in_place else self._write_error()

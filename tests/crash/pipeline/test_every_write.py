@@ -45,6 +45,14 @@ class DyingStorage(DiskStorage):
         self._step()
         return super().create(path, size)
 
+    def create_unsynced(self, path: Path, size: int) -> int:
+        self._step()
+        return super().create_unsynced(path, size)
+
+    def sync_folder(self, path: Path) -> None:
+        self._step()
+        super().sync_folder(path)
+
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
         if self.lives == 0 and self.torn:
             os.pwrite(descriptor, memoryview(data)[: len(data) // 2], at)

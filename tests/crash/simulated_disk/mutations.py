@@ -50,8 +50,14 @@ def without_folder_fsync(patch: pytest.MonkeyPatch) -> Storage:
     return DiskStorage()
 
 
+def without_names_of_new_queues(patch: pytest.MonkeyPatch) -> Storage:
+    """The first file of a queue is synced, and nobody syncs that there is one."""
+    patch.setattr(DiskStorage, "sync_folder", lambda storage, path: None)
+    return DiskStorage()
+
+
 def without_journal_flush(patch: pytest.MonkeyPatch) -> Storage:
-    """The log is synced before what says which of its bytes belong together."""
+    """The log is synced, and what says which of its bytes belong together is not."""
     patch.setattr(BatchJournal, "flush", lambda journal: None)
     return DiskStorage()
 
@@ -86,6 +92,7 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], Storage]] = {
     "no fdatasync": lambda patch: WithoutFdatasync(),
     "no fdatasync of the log": lambda patch: WithoutLogFdatasync(),
     "no fsync of folders": without_folder_fsync,
+    "no sync of a new queue's name": without_names_of_new_queues,
     "no sync of the journal": without_journal_flush,
     "publish before build": publishing_before_building,
     "durable mark before sync": durable_marks_before_sync,

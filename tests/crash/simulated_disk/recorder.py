@@ -280,6 +280,12 @@ class _RecordedStorage:
     def create(self, path: Path, size: int) -> int:
         return self._inner.create(path, size)
 
+    def create_unsynced(self, path: Path, size: int) -> int:
+        return self._inner.create_unsynced(path, size)
+
+    def sync_folder(self, path: Path) -> None:
+        self._inner.sync_folder(path)
+
     def open(self, path: Path) -> int:
         return self._inner.open(path)
 

@@ -17,6 +17,7 @@ SEEN_BY = {
     "no fdatasync": Run(("append",)),
     "no fdatasync of the log": Run(("append",)),
     "no fsync of folders": Run(("roll", "roll")),
+    "no sync of a new queue's name": Run(("build",)),
     "no sync of the journal": Run(("append three",)),
     "publish before build": Run(("build",), page_size=512),
     "durable mark before sync": Run(("build",), page_size=512),

@@ -32,6 +32,14 @@ class RecordingStorage:
         self._step("create")
         return self._disk.create(path, size)
 
+    def create_unsynced(self, path: Path, size: int) -> int:
+        self._step("create_unsynced")
+        return self._disk.create_unsynced(path, size)
+
+    def sync_folder(self, path: Path) -> None:
+        self._step("sync_folder")
+        self._disk.sync_folder(path)
+
     def open(self, path: Path) -> int:
         return self._disk.open(path)
 

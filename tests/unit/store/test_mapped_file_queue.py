@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.store.recording_storage import RecordingStorage
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.store.mapped_file_queue import MappedFileQueue, file_name, size_on_disk
 from tidemark.store.storage import DiskStorage
@@ -241,4 +242,20 @@ def test_a_file_that_cannot_be_deleted_stays_known(tmp_path: Path, monkeypatch: 
     with pytest.raises(OSError, match="told to"):
         files.delete_file(0)
     assert (files.starts, files.read(0, 5)) == ([0], b"first")
+    files.close()
+
+
+def test_a_queue_that_syncs_names_later_makes_its_first_file_without_a_sync(tmp_path: Path) -> None:
+    """With its folders; before a second file is made, the first one is whole on the disk."""
+    storage = RecordingStorage()
+    files = MappedFileQueue(tmp_path / "topic" / "0", 100, storage, sync_names_later=True)
+    files.write(0, b"x" * 50)
+    assert storage.steps == ["create_unsynced", "pwrite"]
+    assert files.has_unsynced_name
+    files.write(50, b"x" * 60)
+    assert storage.steps[2:] == ["pwrite", "fdatasync", "make_folder", "create", "pwrite"]
+    files.has_unsynced_name = False
+    files.write(110, b"x" * 100)
+    assert storage.steps[7:] == ["pwrite", "make_folder", "create", "pwrite"]
+    assert [path.stat().st_size for path in sorted((tmp_path / "topic" / "0").iterdir())] == [100, 100, 100]
     files.close()
