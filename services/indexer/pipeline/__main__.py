@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from pydantic import ValidationError
@@ -22,6 +22,7 @@ from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.format_file import require_known_format
 from tidemark.store.storage import DiskStorage
 
+from . import local_drain
 from .config import PipelineSettings
 from .hand_over import is_followed
 from .plan import EpochPlan, make_plan
@@ -96,8 +97,6 @@ def _spark(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
 
 def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
     """Index what is committed. Without a writer, the log's end is found as its recovery would."""
-    from . import job
-
     with own_log_without_writer(make_plan(settings)) as alone:
         limit = _end_of_log(make_plan(settings)) if alone else None
         plan = make_plan(settings, limit=limit)
@@ -105,14 +104,9 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         prepare(plan, storage)
         if limit is not None:
             drop_what_is_behind(plan, limit, storage)
+        log.info("drain_started", limit=limit, spark=settings.spark)
         began = time.monotonic()
-        session = _spark(settings, plan)
-        try:
-            log.info("drain_started", limit=limit, start_s=round(time.monotonic() - began, 2))
-            began = time.monotonic()
-            rows = job.drain(session, plan)
-        finally:
-            session.stop()
+        rows = _drain_on_spark(settings, plan) if settings.spark else local_drain.drain(plan)
         if was_trusted:
             give_trust_back(plan, storage)
     log.info(
@@ -124,6 +118,16 @@ def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         seconds=round(max(row["held_s"] for row in rows), 3),
         tasks_s=round(time.monotonic() - began, 3),
     )
+
+
+def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> list[dict[str, Any]]:
+    from . import job
+
+    session = _spark(settings, plan)
+    try:
+        return job.drain(session, plan)
+    finally:
+        session.stop()
 
 
 def _end_of_log(plan: EpochPlan) -> int:

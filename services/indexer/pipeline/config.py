@@ -26,6 +26,9 @@ class PipelineSettings(BaseSettings):
     once: bool = Field(False, description="index what is committed, publish, and exit")
     epoch_ms: int = Field(30_000, ge=0, le=3_600_000, description="how long a task follows; 0: drain and stop")
     shards: int = Field(2, ge=1, le=64, description="tasks that share the queues; the key index is one more")
+    spark: bool = Field(
+        True, description="off, with once: tasks are processes of this machine, and no JVM has to start"
+    )
     spark_master: str = Field("", description="Spark master; empty: local[n,4] with a slot for every following task")
     spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the Spark driver, MiB")
     commit_log_paths: str = Field(
@@ -66,6 +69,8 @@ class PipelineSettings(BaseSettings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         self.log_folders(self.store_root)
+        if not self.spark and not self.once:
+            raise ValueError("following runs on Spark: spark may be off with once only")
         return self
 
     def log_folders(self, root: Path) -> LogFolders:

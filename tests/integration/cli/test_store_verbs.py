@@ -102,8 +102,6 @@ def test_wrong_usage_is_2(arguments: list[str]) -> None:
     assert run(*arguments)[0] == 2
 
 
-@pytest.mark.exhaustive
-@pytest.mark.spark
 def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
     golden_store: GoldenStore, tmp_path: Path
 ) -> None:

@@ -93,20 +93,23 @@ def send(stack: LocalStack, count: int, topic: str = "orders") -> int:
     return max(result.end_physical_offset for result in sent)
 
 
-def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """The golden store's queues and index, rebuilt by Spark tasks, equal the broker's bytes."""
+@pytest.mark.parametrize("spark", [True, False])
+def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_path: Path, spark: bool) -> None:
+    """The golden store's queues and index, rebuilt by Spark's tasks or by processes, equal the broker's bytes."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
-    done = run_once(root, **GOLDEN_SETTINGS["mixed/store"])
+    done = run_once(root, **GOLDEN_SETTINGS["mixed/store"], spark=spark)
     assert done.returncode == 0, done.stderr
+    assert events(done.stderr)["drain_started"]["spark"] is spark
     assert queue_files(root) == queue_files(golden_store("mixed/store"))
     assert index_contents(root) == index_contents(golden_store("mixed/store"))
     assert events(done.stderr)["drain_finished"]["records"] == 2414
 
 
-def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spark", [True, False])
+def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_path: Path, spark: bool) -> None:
     """A task's exception is the process's: exit status 1, one event that says why."""
     write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
-    done = run_once(tmp_path, commit_log_segment_size_bytes=8192)
+    done = run_once(tmp_path, commit_log_segment_size_bytes=8192, spark=spark)
     assert done.returncode == 1
     assert "4096 bytes, the setting says 8192" in str(events(done.stderr)["pipeline_failed"]["message"])
 

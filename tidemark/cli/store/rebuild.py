@@ -25,6 +25,7 @@ from tidemark.store.storage import DiskStorage
 
 _POLL_S = 0.2
 _STOP_TIMEOUT_S = 30.0
+_CLUSTER = "TIDEMARK_SPARK_MASTER"  # set by who means one; here Spark takes longer to start than to build
 
 
 def rebuild(
@@ -60,7 +61,7 @@ def _build(paths: StorePaths, sizes: dict[str, int]) -> bool:
     logs.mkdir(exist_ok=True)
     service = Service(
         "rebuild",
-        [service_module("indexer"), "pipeline", "--once"],
+        [service_module("indexer"), "pipeline", "--once", *([] if _CLUSTER in os.environ else ["--no-spark"])],
         {**settings, **_given(), "TIDEMARK_STORE_ROOT": str(paths.root)},
         logs / "rebuild.log",
     )
