@@ -24,7 +24,14 @@ def append_rocketmq(
     with RocketMQ(folder, flush) as peer:
         peer.create_topics(TOPIC, QUEUES, batch=batch_queue)
         answer = peer.load(
-            "Append", topic=TOPIC, producers=PRODUCERS, in_flight=IN_FLIGHT, batch=batch, body=body, **clock(scale)
+            "Append",
+            topic=TOPIC,
+            topics=1,
+            producers=PRODUCERS,
+            in_flight=IN_FLIGHT,
+            batch=batch,
+            body=body,
+            **clock(scale),
         )
     return [_rate(key, answer, f"{PRODUCERS} producers, {IN_FLIGHT} batches of each in flight")]
 

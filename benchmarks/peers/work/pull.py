@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.peers.figures import Figure
+from benchmarks.peers.fill import fill
 from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.rocketmq import RocketMQ
@@ -40,10 +41,3 @@ def pull_kafka(key: str, folder: Path, scale: float, *, batch: int, body: int) -
         peer.load("Fill", topic=TOPIC, messages=int(MESSAGES * scale), queues=QUEUES, batch=batch, body=body)
         answer = peer.load("Pull", topic=TOPIC, **clock(scale))
     return [Figure(key, answer["messages_per_s"], "msg/s", f"{answer['mb_per_s']:,.0f} MB/s")]
-
-
-def fill(peer: RocketMQ, topic: str, messages: int, *, batch: int, body: int, samples: int = 0) -> Path:
-    """Give so many messages to *topic*, and the file with the keys and ids of *samples* of them."""
-    path = peer.folder / f"{topic}.samples"
-    peer.load("Fill", topic=topic, messages=messages, batch=batch, body=body, samples=samples, samples_file=path)
-    return path

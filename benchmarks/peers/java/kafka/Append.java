@@ -45,7 +45,8 @@ public final class Append {
             .put("batch", metric(producers.get(0), "records-per-request-avg"));
     }
 
-    private static Void appendUntilOver(KafkaProducer<byte[], byte[]> producer, int partition, int body, Window window) {
+    private static Void appendUntilOver(KafkaProducer<byte[], byte[]> producer, int partition, int body,
+            Window window) {
         String topic = Settings.text("topic");
         byte[] value = new byte[body];
         while (!window.over() && FAILED.get() == null) {

@@ -26,7 +26,10 @@ final class Clients {
     }
 
     static KafkaConsumer<byte[], byte[]> consumer() {
-        Properties settings = new Properties();
+        return consumer(new Properties());
+    }
+
+    static KafkaConsumer<byte[], byte[]> consumer(Properties settings) {
         settings.put("bootstrap.servers", Settings.text("server"));
         settings.put("enable.auto.commit", "false");
         return new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());

@@ -7,7 +7,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Append → visible to a consumer that polls, on partition 0, open loop. Settings: topic, and OpenLoop's. */
+/** Append → visible to a consumer that polls, on partition 0. Settings: topic, and OpenLoop's. */
 public final class Visible {
     private static final int DEFAULT_BATCH_BYTES = 16_384;
     private static final Duration WAIT = Duration.ofSeconds(1);

@@ -1,16 +1,17 @@
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * Batches from several producers, each to one queue, as fast as they are acknowledged. Settings: topic, producers,
- * in_flight (requests of a producer that wait for their answers), batch (messages), body (bytes), warm_s, measured_s.
+ * Batches from several producers, each to a share of the queues in turn, as fast as they are acknowledged. Settings:
+ * topic, topics, producers, in_flight (requests of a producer that wait for their answers), batch (messages), body
+ * (bytes), warm_s, measured_s.
  */
 public final class Append {
-    private static final String TOPIC = Settings.text("topic");
     private static final int BATCH = Settings.number("batch");
 
     public static void main(String[] arguments) {
@@ -18,32 +19,45 @@ public final class Append {
     }
 
     private static Answer append() throws Exception {
-        List<Callable<Long>> loops = new ArrayList<>();
         List<DefaultMQProducer> producers = new ArrayList<>();
+        List<List<MessageQueue>> shares = new ArrayList<>();
         for (int number = 0; number < Settings.number("producers"); number++) {
             producers.add(Clients.producer("producer-" + number));
-        }
-        List<MessageQueue> queues = Clients.queues(producers.get(0), TOPIC);
-        for (DefaultMQProducer producer : producers) {
-            Clients.queues(producer, TOPIC);
+            shares.add(share(number, producers.get(number)));
         }
         Window window = new Window();
+        List<Callable<Long>> loops = new ArrayList<>();
         for (int number = 0; number < producers.size(); number++) {
             DefaultMQProducer producer = producers.get(number);
-            MessageQueue queue = queues.get(number % queues.size());
+            List<MessageQueue> queues = shares.get(number);
+            AtomicInteger next = new AtomicInteger();
             for (int request = 0; request < Settings.number("in_flight"); request++) {
-                loops.add(() -> appendUntilOver(producer, queue, window));
+                loops.add(() -> appendUntilOver(producer, queues, next, window));
             }
         }
         long messages = Program.together(loops).stream().mapToLong(Long::longValue).sum();
         return new Answer().put("messages", messages).put("messages_per_s", messages / window.seconds());
     }
 
-    private static long appendUntilOver(DefaultMQProducer producer, MessageQueue queue, Window window) throws Exception {
+    private static List<MessageQueue> share(int number, DefaultMQProducer producer) throws Exception {
+        List<MessageQueue> mine = new ArrayList<>();
+        for (String topic : Clients.topics()) {
+            for (MessageQueue queue : Clients.queues(producer, topic)) {
+                if (queue.getQueueId() % Settings.number("producers") == number) {
+                    mine.add(queue);
+                }
+            }
+        }
+        return mine;
+    }
+
+    private static long appendUntilOver(DefaultMQProducer producer, List<MessageQueue> queues, AtomicInteger next,
+            Window window) throws Exception {
         byte[] body = new byte[Settings.number("body")];
         long messages = 0;
         while (!window.over()) {
-            Clients.acknowledged(producer.send(batch(TOPIC, body, BATCH), queue));
+            MessageQueue queue = queues.get(next.getAndIncrement() % queues.size());
+            Clients.acknowledged(producer.send(batch(queue.getTopic(), body, BATCH), queue));
             messages += window.counts() ? BATCH : 0;
         }
         return messages;

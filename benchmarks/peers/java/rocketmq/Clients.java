@@ -36,6 +36,15 @@ final class Clients {
         return consumer;
     }
 
+    /** The topic that the setting `topic` names; where `topics` is above 1, topic-0 and so on. */
+    static List<String> topics() {
+        List<String> names = new ArrayList<>();
+        for (int number = 0; number < Settings.number("topics"); number++) {
+            names.add(Settings.text("topic") + (Settings.number("topics") > 1 ? "-" + number : ""));
+        }
+        return names;
+    }
+
     /** Of *topic*, by id; waits until the name server knows it. */
     static List<MessageQueue> queues(DefaultMQProducer producer, String topic) throws Exception {
         return await(() -> producer.fetchPublishMessageQueues(topic));

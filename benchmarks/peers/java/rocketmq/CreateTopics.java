@@ -3,7 +3,7 @@ import java.util.Map;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
-/** Topics of so many queues each. Settings: broker, topic, queues, type (SimpleCQ, BatchCQ), topics (above 1: topic-0 …). */
+/** Topics of so many queues each. Settings: broker, topic, topics, queues, type (SimpleCQ, BatchCQ). */
 public final class CreateTopics {
     private static final int READ_AND_WRITE = 6;
 
@@ -15,14 +15,12 @@ public final class CreateTopics {
         DefaultMQAdminExt admin = new DefaultMQAdminExt();
         admin.setNamesrvAddr(Settings.text("server"));
         admin.start();
-        int topics = Settings.number("topics");
-        for (int number = 0; number < topics; number++) {
-            String name = Settings.text("topic") + (topics > 1 ? "-" + number : "");
+        for (String name : Clients.topics()) {
             TopicConfig config = new TopicConfig(
                 name, Settings.number("queues"), Settings.number("queues"), READ_AND_WRITE, 0);
             config.setAttributes(new HashMap<>(Map.of("+queue.type", Settings.text("type"))));
             admin.createAndUpdateTopicConfig(Settings.text("broker"), config);
         }
-        return new Answer().put("topics", topics);
+        return new Answer().put("topics", Settings.number("topics"));
     }
 }

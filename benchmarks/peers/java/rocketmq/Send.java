@@ -5,7 +5,10 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** Single messages from threads that share a producer, each waiting for its answer. Settings: topic, threads, body, warm_s, measured_s. */
+/**
+ * Single messages from threads that share a producer, each waiting for its answer. Settings: topic, threads, body,
+ * warm_s, measured_s.
+ */
 public final class Send {
     public static void main(String[] arguments) {
         Program.run(Send::send);

@@ -8,7 +8,7 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** Append → visible to a consumer that pulls and waits (long poll), on queue 0, open loop. Settings: topic, and OpenLoop's. */
+/** Append → visible to a consumer that pulls and waits (long poll), on queue 0. Settings: topic, and OpenLoop's. */
 public final class Visible {
     private static final int MOST = 32;
     private static final AtomicReference<Throwable> FAILED = new AtomicReference<>();

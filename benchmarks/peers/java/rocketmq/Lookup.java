@@ -1,0 +1,52 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.impl.MQAdminImpl;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/**
+ * Single messages by unique key or by offset message id, one after the other. Settings: topic, by (key, id),
+ * samples_file (a line for each message: unique key, offset message id), warm_ups (lookups before the clock starts,
+ * among the first `hot` of the shuffled samples), lookups (of those behind `skip`).
+ */
+public final class Lookup {
+    private static final long SEED = 6;
+    private static final String TOPIC = Settings.text("topic");
+    private static final boolean BY_KEY = Settings.text("by").equals("key");
+
+    public static void main(String[] arguments) {
+        Program.run(Lookup::lookUp);
+    }
+
+    private static Answer lookUp() throws Exception {
+        DefaultMQPullConsumer consumer = Clients.consumer();
+        Clients.queues(consumer, TOPIC);
+        List<String> samples = Files.readAllLines(Path.of(Settings.text("samples_file")));
+        Collections.shuffle(samples, new Random(SEED));
+        for (int number = 0; number < Settings.number("warm_ups"); number++) {
+            require(consumer, samples.get(number % Settings.number("hot")));
+        }
+        Times times = new Times();
+        int skip = Settings.number("skip");
+        for (String sample : samples.subList(skip, skip + Settings.number("lookups"))) {
+            long before = System.nanoTime();
+            require(consumer, sample);
+            times.add(System.nanoTime() - before);
+        }
+        return times.into(new Answer());
+    }
+
+    private static void require(DefaultMQPullConsumer consumer, String sample) throws Exception {
+        String[] keyAndId = sample.split(" ");
+        MQAdminImpl admin =
+            consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory().getMQAdminImpl();
+        MessageExt found = BY_KEY
+            ? admin.queryMessageByUniqKey(TOPIC, keyAndId[0]) : admin.viewMessage(TOPIC, keyAndId[1]);
+        if (found == null || !keyAndId[0].equals(found.getProperties().get("UNIQ_KEY"))) {
+            throw new IllegalStateException(sample + " gives " + found);
+        }
+    }
+}
