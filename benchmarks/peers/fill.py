@@ -5,38 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks.peers.rocketmq import RocketMQ
+from tidemark.format.index_file import HEADER
 
 RECORD_OVERHEAD = 150  # bytes of a record beside its body, about: head, hosts, a short topic, UNIQ_KEY
 
 
 class Filled(NamedTuple):
-    """What was given to a topic. samples: the file with a unique key and an offset message id in each line."""
+    """What was given. samples: the file with a key and an offset message id in each line."""
 
     topic: str
+    topics: int
     messages: int
     samples: Path
 
 
-def fill(peer: RocketMQ, topic: str, messages: int, *, batch: int, body: int, samples: int = 0) -> Filled:
-    """Give *messages* (rounded up to a whole batch) to *topic*, and note the keys of *samples* of them."""
+def fill(
+    peer: RocketMQ, topic: str, messages: int, *, batch: int, body: int, topics: int = 1, keyed_samples: int = 0
+) -> Filled:
+    """Give *messages* (rounded up to a whole batch), over all queues. keyed_samples: above 0, each has a key, some are noted.
+
+    The client gives every message a UNIQ_KEY anyhow, but the broker writes the batch's own behind it, which counts.
+    """
     path = peer.folder / f"{topic}.samples"
-    answer = peer.load(
-        "Fill", topic=topic, messages=messages, batch=batch, body=body, samples=samples, samples_file=path
-    )
-    return Filled(topic, answer["messages"], path)
+    sizes = {"messages": messages, "batch": batch, "body": body}
+    keys = {"keyed": int(keyed_samples > 0), "samples": keyed_samples, "samples_file": path}
+    answer = peer.load("Fill", topic=topic, topics=topics, **sizes, **keys)
+    return Filled(topic, topics, answer["messages"], path)
 
 
 def require_dispatched(peer: RocketMQ, filled: Filled) -> int:
     """Wait until the queues hold every message; the bytes of the log. ValueError when they hold something else."""
-    answer = peer.load("AwaitDispatch", topic=filled.topic, topics=1)
+    answer = peer.load("AwaitDispatch", topic=filled.topic, topics=filled.topics)
     if answer["messages"] != filled.messages:
         raise ValueError(f"the queues hold {answer['messages']:,} of {filled.messages:,} messages")
     log_bytes: int = answer["log_bytes"]
     return log_bytes
 
 
-def require_found(peer: RocketMQ, filled: Filled, *, lookups: int) -> None:
-    """That the key index finds *lookups* of the samples; or PeerFailedError."""
-    settings = {"by": "key", "samples_file": filled.samples, "warm_ups": 0, "hot": 1, "skip": 0, "lookups": lookups}
-    peer.load("Lookup", topic=filled.topic, **settings)
+def require_indexed(peer: RocketMQ, filled: Filled) -> None:
+    """That the key index has an entry for each message that has one key; ValueError when it has not."""
+    headers = [np.fromfile(path, HEADER, 1) for path in (peer.store / "index").iterdir()]
+    entries = sum(int(header["index_count"][0]) - 1 for header in headers)
+    if entries != filled.messages:
+        raise ValueError(f"the key index has {entries:,} entries for {filled.messages:,} messages")

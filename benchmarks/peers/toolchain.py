@@ -24,6 +24,7 @@ class Product(NamedTuple):
     """A peer as Maven Central has it; the version stands in its pom.xml, too."""
 
     name: str
+    title: str
     version: str
 
     @property
@@ -32,8 +33,8 @@ class Product(NamedTuple):
         return _JAVA / self.name
 
 
-ROCKETMQ = Product("rocketmq", "5.3.3")
-KAFKA = Product("kafka", "4.1.0")
+ROCKETMQ = Product("rocketmq", "RocketMQ", "5.3.3")
+KAFKA = Product("kafka", "Kafka", "4.1.0")
 
 
 class Toolchain(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.peers.figures import Figure
+from benchmarks.peers.fill import fill, require_dispatched
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.rocketmq import RocketMQ
 from benchmarks.peers.work.append import IN_FLIGHT, PRODUCERS
@@ -19,11 +20,13 @@ KEYS = ("queues_10000_append", "queues_10000_pull", "queues_10000_start_s")
 
 
 def queues(folder: Path, scale: float) -> list[Figure]:
-    """Appends and pulls a second, in messages; seconds of a start after a clean stop."""
+    """Appends and pulls a second, in messages, once each queue has a batch; seconds of a start after a clean stop."""
+    spread = {"topic": TOPIC, "topics": TOPICS}
+    batches = {"producers": PRODUCERS, "in_flight": IN_FLIGHT, "batch": BATCH, "body": BODY_BYTES}
     with RocketMQ(folder, Flush.SYNC) as peer:
         peer.create_topics(TOPIC, QUEUES, topics=TOPICS)
-        spread = {"topic": TOPIC, "topics": TOPICS}
-        batches = {"producers": PRODUCERS, "in_flight": IN_FLIGHT, "batch": BATCH, "body": BODY_BYTES}
+        filled = fill(peer, TOPIC, TOPICS * QUEUES * BATCH, batch=BATCH, body=BODY_BYTES, topics=TOPICS)
+        require_dispatched(peer, filled)
         appended = peer.load("Append", **spread, **batches, **clock(scale))
         peer.load("AwaitDispatch", **spread)
         pulled = peer.load("PullOnce", **spread, threads=PULL_THREADS, most=BATCH, **clock(scale))

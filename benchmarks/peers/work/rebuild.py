@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from benchmarks.peers.figures import Figure
-from benchmarks.peers.fill import RECORD_OVERHEAD, fill, require_dispatched, require_found
+from benchmarks.peers.fill import RECORD_OVERHEAD, fill, require_dispatched, require_indexed
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.rocketmq import RocketMQ
 
@@ -18,7 +18,6 @@ BATCH, BODY_BYTES = 100, 1024
 _DERIVED = ("consumequeue", "batchconsumequeue", "index")
 _CHECKPOINT = "checkpoint"  # says how far they were
 _RECOVERED = re.compile(r"recoverCommitLog: (\d+) ms")
-_SAMPLES = 100
 
 
 def rebuild(key: str, folder: Path, scale: float) -> list[Figure]:
@@ -26,7 +25,7 @@ def rebuild(key: str, folder: Path, scale: float) -> list[Figure]:
     messages = int(LOG_BYTES * scale / (BODY_BYTES + RECORD_OVERHEAD))
     with RocketMQ(folder, Flush.ASYNC) as peer:
         peer.create_topic(TOPIC, QUEUES)
-        filled = fill(peer, TOPIC, messages, batch=BATCH, body=BODY_BYTES, samples=_SAMPLES)
+        filled = fill(peer, TOPIC, messages, batch=BATCH, body=BODY_BYTES)
         log_bytes = require_dispatched(peer, filled)
         peer.stop()
         for name in _DERIVED:
@@ -36,7 +35,7 @@ def rebuild(key: str, folder: Path, scale: float) -> list[Figure]:
         peer.start()
         seconds = _seconds(peer.log)
         require_dispatched(peer, filled)
-        require_found(peer, filled, lookups=_SAMPLES // 2)
+        require_indexed(peer, filled)
     return [Figure(key, log_bytes / 1e6 / seconds, "MB/s", f"{log_bytes / 1e6:,.0f} MB in {seconds:.1f} s")]
 
 

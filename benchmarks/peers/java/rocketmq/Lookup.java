@@ -4,16 +4,16 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
-import org.apache.rocketmq.client.impl.MQAdminImpl;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
- * Single messages by unique key or by offset message id, one after the other. Settings: topic, by (key, id),
- * samples_file (a line for each message: unique key, offset message id), warm_ups (lookups before the clock starts,
+ * Single messages by a key that each has alone, or by offset message id, one after the other. Settings: topic, by
+ * (key, id), samples_file (a line for each message: key, offset message id), warm_ups (lookups before the clock starts,
  * among the first `hot` of the shuffled samples), lookups (of those behind `skip`).
  */
 public final class Lookup {
     private static final long SEED = 6;
+    private static final int MOST = 32;
     private static final String TOPIC = Settings.text("topic");
     private static final boolean BY_KEY = Settings.text("by").equals("key");
 
@@ -41,11 +41,10 @@ public final class Lookup {
 
     private static void require(DefaultMQPullConsumer consumer, String sample) throws Exception {
         String[] keyAndId = sample.split(" ");
-        MQAdminImpl admin =
-            consumer.getDefaultMQPullConsumerImpl().getRebalanceImpl().getmQClientFactory().getMQAdminImpl();
         MessageExt found = BY_KEY
-            ? admin.queryMessageByUniqKey(TOPIC, keyAndId[0]) : admin.viewMessage(TOPIC, keyAndId[1]);
-        if (found == null || !keyAndId[0].equals(found.getProperties().get("UNIQ_KEY"))) {
+            ? consumer.queryMessage(TOPIC, keyAndId[0], MOST, 0, Long.MAX_VALUE).getMessageList().get(0)
+            : consumer.viewMessage(TOPIC, keyAndId[1]);
+        if (!keyAndId[0].equals(found.getKeys())) {
             throw new IllegalStateException(sample + " gives " + found);
         }
     }
