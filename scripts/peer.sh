@@ -1,5 +1,5 @@
 #!/bin/sh
-# A real broker, for `make conformance` and `make bench-peers`, needs a JDK and Maven. Installs Debian's when it may.
+# A real broker, for `make conformance`, needs a JDK and Maven. Installs Debian's when it may; the suite skips without.
 set -eu
 
 has_all() {
@@ -11,4 +11,4 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jdk-headless maven || :
     has_all && exit 0
 fi
-echo "no javac or no mvn, so no real broker (Debian: sudo apt-get install openjdk-17-jdk-headless maven)" >&2
+echo "no javac or no mvn: the rounds with a real broker will be skipped (Debian: sudo apt-get install openjdk-17-jdk-headless maven)" >&2

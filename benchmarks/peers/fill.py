@@ -14,18 +14,19 @@ RECORD_OVERHEAD = 150  # bytes of a record beside its body, about: head, hosts, 
 
 
 class Filled(NamedTuple):
-    """What was given. samples: the file with a key and an offset message id in each line."""
+    """What was given. samples_file: a key and an offset message id in each of *samples* lines."""
 
     topic: str
     topics: int
     messages: int
-    samples: Path
+    samples: int
+    samples_file: Path
 
 
 def fill(
     peer: RocketMQ, topic: str, messages: int, *, batch: int, body: int, topics: int = 1, keyed_samples: int = 0
 ) -> Filled:
-    """Give *messages* (rounded up to a whole batch), over all queues. keyed_samples: above 0, each has a key, some are noted.
+    """Give *messages* (rounded up to a whole batch). keyed_samples: above 0, each has a key, and so many are noted.
 
     The client gives every message a UNIQ_KEY anyhow, but the broker writes the batch's own behind it, which counts.
     """
@@ -33,7 +34,7 @@ def fill(
     sizes = {"messages": messages, "batch": batch, "body": body}
     keys = {"keyed": int(keyed_samples > 0), "samples": keyed_samples, "samples_file": path}
     answer = peer.load("Fill", topic=topic, topics=topics, **sizes, **keys)
-    return Filled(topic, topics, answer["messages"], path)
+    return Filled(topic, topics, answer["messages"], answer["samples"], path)
 
 
 def require_dispatched(peer: RocketMQ, filled: Filled) -> int:

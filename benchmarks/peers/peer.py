@@ -97,35 +97,46 @@ class Peer(ABC):
 
 
 class Load:
-    """A load program that runs. errors: the file that takes what it says besides its answer."""
+    """A load program that runs. errors: the file that takes what it says besides its answers."""
 
     def __init__(self, command: list[str], errors: Path) -> None:
         self._errors = errors
         with errors.open("wb") as file:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, bufsize=0
+            )
 
     def next_line(self) -> Answer:
         """The next line of JSON, when it comes; or PeerFailedError."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line.startswith(b"{"):
-            self._fail(line)
-        answer: Answer = orjson.loads(line)
-        return answer
+        return self._parse(self._process.stdout.readline())
+
+    def go_on(self) -> None:
+        """Give it the line that it waits for."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
 
     def answer(self) -> Answer:
         """Its last line, once it has ended well; or PeerFailedError."""
         try:
             output, _ = self._process.communicate(timeout=LOAD_TIMEOUT_S)
         finally:
-            self._process.kill()
-        if self._process.returncode != 0 or not output.startswith(b"{"):
-            self._fail(output)
-        answer: Answer = orjson.loads(output)
+            self.kill()
+        return self._parse(output.splitlines()[-1] if output and self._process.returncode == 0 else b"")
+
+    def _parse(self, line: bytes) -> Answer:
+        if not line.startswith(b"{"):
+            self.kill()
+            raise PeerFailedError(
+                f"{self._errors.stem}: {self._errors.read_text(errors='replace')[-_LAST_CHARACTERS:]}"
+            )
+        answer: Answer = orjson.loads(line)
         return answer
 
-    def _fail(self, output: bytes) -> None:
+    def kill(self) -> None:
+        """Whatever it is at."""
         self._process.kill()
         self._process.wait()
-        told = self._errors.read_text(errors="replace")[-_LAST_CHARACTERS:]
-        raise PeerFailedError(f"{self._errors.stem}: {output.decode(errors='replace')}{told}")
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.peers.figures import Figure
@@ -14,8 +15,8 @@ from benchmarks.peers.work.start import seconds_to_first_pull
 
 TOPIC = "queues"
 TOPICS, QUEUES = 100, 100  # of each topic
-BATCH, BODY_BYTES = 100, 1024
-PULL_THREADS = 4
+BATCH, BODY_BYTES = 100, 100
+WHOLE_BATCHES: Mapping[str, object] = {"maxTransferCountOnMessageInMemory": BATCH}  # an answer brings a batch
 KEYS = ("queues_10000_append", "queues_10000_pull", "queues_10000_start_s")
 
 
@@ -23,13 +24,13 @@ def queues(folder: Path, scale: float) -> list[Figure]:
     """Appends and pulls a second, in messages, once each queue has a batch; seconds of a start after a clean stop."""
     spread = {"topic": TOPIC, "topics": TOPICS}
     batches = {"producers": PRODUCERS, "in_flight": IN_FLIGHT, "batch": BATCH, "body": BODY_BYTES}
-    with RocketMQ(folder, Flush.SYNC) as peer:
+    with RocketMQ(folder, Flush.SYNC, settings=WHOLE_BATCHES) as peer:
         peer.create_topics(TOPIC, QUEUES, topics=TOPICS)
         filled = fill(peer, TOPIC, TOPICS * QUEUES * BATCH, batch=BATCH, body=BODY_BYTES, topics=TOPICS)
         require_dispatched(peer, filled)
         appended = peer.load("Append", **spread, **batches, **clock(scale))
         peer.load("AwaitDispatch", **spread)
-        pulled = peer.load("PullOnce", **spread, threads=PULL_THREADS, most=BATCH, **clock(scale))
+        pulled = peer.load("PullOnce", **spread, threads=1, most=BATCH, **clock(scale))
         peer.stop()
         seconds = seconds_to_first_pull(peer, f"{TOPIC}-0")
     note = f"{TOPICS} topics of {QUEUES} queues"

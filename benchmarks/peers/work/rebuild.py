@@ -33,15 +33,15 @@ def rebuild(key: str, folder: Path, scale: float) -> list[Figure]:
         (peer.store / _CHECKPOINT).unlink()
         peer.log.unlink()
         peer.start()
-        seconds = _seconds(peer.log)
+        seconds = recovery_seconds(peer.log.read_text())
         require_dispatched(peer, filled)
         require_indexed(peer, filled)
     return [Figure(key, log_bytes / 1e6 / seconds, "MB/s", f"{log_bytes / 1e6:,.0f} MB in {seconds:.1f} s")]
 
 
-def _seconds(log: Path) -> float:
-    """How long the walk through the log took, that makes the queues; ValueError when the broker does not say."""
-    found = _RECOVERED.search(log.read_text())
+def recovery_seconds(log: str) -> float:
+    """How long the walk through the commit log took that makes the queues; ValueError when *log* does not say."""
+    found = _RECOVERED.search(log)
     if found is None:
         raise ValueError("the broker's log does not say how long the recovery took")
     return int(found[1]) / 1000

@@ -8,7 +8,8 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
  * Records from several producers, each to one partition, in batches as near to *batch* records as Kafka makes them, as
- * fast as they are acknowledged. Settings: topic, producers, queues, batch, body (bytes), warm_s, measured_s.
+ * fast as they are acknowledged. Settings: topic, producers, queues, batch, body (bytes), warm_s, measured_s. Prints a
+ * line when it begins and one when it ends.
  */
 public final class Append {
     private static final int RECORD_OVERHEAD_BYTES = 12;
@@ -30,6 +31,7 @@ public final class Append {
             producers.get(number).partitionsFor(Settings.text("topic"));
         }
         Window window = new Window();
+        Program.tell(new Answer().put("began_ns", System.nanoTime()));
         List<Callable<Void>> loops = new ArrayList<>();
         for (int number = 0; number < producers.size(); number++) {
             KafkaProducer<byte[], byte[]> producer = producers.get(number);

@@ -9,7 +9,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * Batches from several producers, each to a share of the queues in turn, as fast as they are acknowledged. Settings:
  * topic, topics, producers, in_flight (requests of a producer that wait for their answers), batch (messages), body
- * (bytes), warm_s, measured_s.
+ * (bytes), warm_s, measured_s. Prints a line when it begins and one when it ends.
  */
 public final class Append {
     private static final int BATCH = Settings.number("batch");
@@ -26,6 +26,7 @@ public final class Append {
             shares.add(share(number, producers.get(number)));
         }
         Window window = new Window();
+        Program.tell(new Answer().put("began_ns", System.nanoTime()));
         List<Callable<Long>> loops = new ArrayList<>();
         for (int number = 0; number < producers.size(); number++) {
             DefaultMQProducer producer = producers.get(number);

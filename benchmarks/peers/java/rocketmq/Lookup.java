@@ -9,7 +9,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 /**
  * Single messages by a key that each has alone, or by offset message id, one after the other. Settings: topic, by
  * (key, id), samples_file (a line for each message: key, offset message id), warm_ups (lookups before the clock starts,
- * among the first `hot` of the shuffled samples), lookups (of those behind `skip`).
+ * among the first `hot` of the shuffled samples), lookups (of those behind `skip`), stepwise (1: before each of them it
+ * prints a line and waits for one).
  */
 public final class Lookup {
     private static final long SEED = 6;
@@ -32,6 +33,10 @@ public final class Lookup {
         Times times = new Times();
         int skip = Settings.number("skip");
         for (String sample : samples.subList(skip, skip + Settings.number("lookups"))) {
+            if (Settings.number("stepwise") > 0) {
+                Program.tell(new Answer().put("lookups", times.count()));
+                System.in.read();
+            }
             long before = System.nanoTime();
             require(consumer, sample);
             times.add(System.nanoTime() - before);
