@@ -37,7 +37,9 @@ public final class Pull {
         if (end == 0) {
             throw new IllegalStateException(queue + " is empty");
         }
-        for (long next = 0; !window.over(); next = next < end ? next : 0) {
+        long next = 0;
+        long seen = 0;
+        while (!window.over()) {
             PullResult result = consumer.pull(queue, "*", next, Settings.number("most"));
             boolean counts = window.counts();
             for (MessageExt message : result.getMsgFoundList()) {
@@ -46,7 +48,15 @@ public final class Pull {
                     bytes.add(message.getBody().length);
                 }
             }
+            seen += result.getMsgFoundList().size();
             next = result.getNextBeginOffset();
+            if (next >= end) {
+                if (seen != end) {
+                    throw new IllegalStateException(queue + " has " + end + " messages and gave " + seen);
+                }
+                next = 0;
+                seen = 0;
+            }
         }
         return null;
     }
