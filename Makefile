@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench bench-peers compose-test clean
+.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,6 +56,9 @@ integration crash conformance: $(SYNCED)
 conformance: peer
 peer:
 	scripts/peer.sh
+.PHONY: bench-peers
+bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, in turn: ratios and goals (BENCH picks rows)
+	$(BIN)/python -m benchmarks.peers
 integration:  ## real gRPC, Spark and HTTP
 crash:  ## kill, cut and fail between any two steps: exhaustively
 conformance:  ## bytes and vectors that other code made, and a real broker on the same directory
@@ -74,8 +77,6 @@ demo: $(SYNCED)  ## 336,776 real flights through the real services, and back
 	$(BIN)/python -m demo
 bench: $(SYNCED)  ## the figures, with machine and flush mode
 	$(BIN)/python -m benchmarks
-bench-peers: $(SYNCED) peer  ## the same beside a real RocketMQ and a real Kafka, in turn (BENCH picks rows)
-	$(BIN)/python -m benchmarks.peers
 # COMPOSE_UP: a command that brings the stack up, runs what stands behind its `--`, and takes it down, for a machine on
 # which `docker compose up` alone cannot (one without bridges).
 COMPOSE_UP ?= $(wildcard ../shared/containers/compose-up-test)
