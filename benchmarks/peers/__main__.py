@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -37,7 +38,9 @@ def main(words: Sequence[str]) -> int:
     try:
         goals = pick(GOALS, words)
     except KeyError as error:
-        print(f"no row {error.args[0]}; there are {', '.join(goal.key for goal in GOALS)}", file=sys.stderr)
+        print(
+            f"no row {error.args[0]}; there are {', '.join(dict.fromkeys(goal.key for goal in GOALS))}", file=sys.stderr
+        )
         return 2
     rounds = plan(goals, benchmarks, WORKLOADS)
     try:
@@ -74,4 +77,5 @@ def _report(console: Console, machine: Mapping[str, str], rounds: Sequence[Round
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what was started is ended
     sys.exit(main(sys.argv[1:] or os.environ.get("BENCH", "").replace(",", " ").split()))

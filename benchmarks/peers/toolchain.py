@@ -58,7 +58,7 @@ def make_toolchain(product: Product, sources: Sequence[Path]) -> Toolchain:
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         raise ToolchainMissingError(
-            f"no {', '.join(missing)}: a real {product.name} needs Debian's openjdk-17-jdk-headless and maven"
+            f"no {', '.join(missing)}: a real {product.title} needs Debian's openjdk-17-jdk-headless and maven"
         )
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     cache = home / "tidemark" / f"{product.name}-{product.version}"
@@ -87,7 +87,7 @@ def _fetch_jars(cache: Path, product: Product) -> Path:
             reason = next(
                 (line for line in done.stdout.splitlines() if "ERROR" in line), f"mvn gives {done.returncode}"
             )
-            raise ToolchainMissingError(f"Maven Central gives no {product.name} {product.version}: {reason}")
+            raise ToolchainMissingError(f"Maven Central gives no {product.title} {product.version}: {reason}")
         copied.rename(jars)
     return jars
 
