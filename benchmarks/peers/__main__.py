@@ -1,6 +1,7 @@
 """`python -m benchmarks.peers [row…]`: the same work for Tidemark, RocketMQ and Kafka in turn; prints ratios and goals.
 
-BENCH (rows, as arguments), BENCH_SCALE (default 1), BENCH_PAIRS (3), BENCH_FOLDER (this folder): from the environment.
+From the environment: BENCH (rows, as arguments), BENCH_SCALE (default 1), BENCH_PAIRS (3; fewer decide nothing),
+BENCH_FOLDER (on which file system; this folder).
 Exit status: 1 when a run failed, 2 for a row that is none or where Java or Maven is missing; 0 also with missed goals.
 """
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from benchmarks.peers.figures import Figure
 from benchmarks.peers.goals import Better, Goal
 
+LEAST_PAIRS = 3  # fewer give ratios, and no verdict
 OURS = "tidemark"  # beside the names of the peers' products
 Pair = Mapping[str, Mapping[str, Figure]]  # system → key → figure, of runs that followed each other
 
@@ -22,7 +23,7 @@ class Spread(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What came of a goal. figures: medians by system; ratio: ours / the goal's peer's; met: None without a factor."""
+    """What came of a goal. figures: medians by system; ratio: ours / the goal's peer's; met: None: not decided."""
 
     goal: Goal
     unit: str
@@ -54,7 +55,14 @@ def compare(goal: Goal, pairs: Sequence[Pair]) -> Comparison:
     ours, theirs = figures[OURS], figures[goal.product.name]
     ratio = spread([mine.value / other.value for mine, other in zip(ours, theirs, strict=True)])
     medians = {system: statistics.median(figure.value for figure in runs) for system, runs in figures.items()}
-    return Comparison(goal, units.pop(), len(pairs), medians, ratio, _is_met(goal, ratio.median))
+    return Comparison(
+        goal,
+        units.pop(),
+        len(pairs),
+        medians,
+        ratio,
+        _is_met(goal, ratio.median) if len(pairs) >= LEAST_PAIRS else None,
+    )
 
 
 def _key(goal: Goal, system: str) -> str:

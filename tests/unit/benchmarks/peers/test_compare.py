@@ -36,16 +36,22 @@ def test_the_median_ratio_decides() -> None:
 
 def test_lower_is_better_where_the_goal_says_so() -> None:
     """For latencies the ratio must not be above the factor."""
-    assert compare(goal(1.0, Better.LOWER), [pair(0.9, 1.0, unit="ms")]).met is True
-    assert compare(goal(1.0, Better.LOWER), [pair(1.0, 1.0, unit="ms")]).met is True
-    assert compare(goal(1.0, Better.LOWER), [pair(1.1, 1.0, unit="ms")]).met is False
+    assert compare(goal(1.0, Better.LOWER), [pair(0.9, 1.0, unit="ms")] * 3).met is True
+    assert compare(goal(1.0, Better.LOWER), [pair(1.0, 1.0, unit="ms")] * 3).met is True
+    assert compare(goal(1.0, Better.LOWER), [pair(1.1, 1.0, unit="ms")] * 3).met is False
 
 
 def test_without_a_factor_there_is_a_ratio_and_no_verdict() -> None:
     """The row is shown, and is neither met nor missed."""
-    comparison = compare(goal(None), [pair(50, 100)])
+    comparison = compare(goal(None), [pair(50, 100)] * 3)
     assert comparison.met is None
     assert comparison.ratio.median == 0.5
+
+
+def test_fewer_than_three_pairs_decide_nothing() -> None:
+    """There is a ratio, but one or two pairs may be luck."""
+    comparison = compare(goal(2.0), [pair(300, 100)] * 2)
+    assert (comparison.ratio.median, comparison.met) == (3.0, None)
 
 
 def test_the_other_peer_is_shown_too() -> None:
