@@ -56,6 +56,9 @@ integration crash conformance: $(SYNCED)
 conformance: peer
 peer:
 	scripts/peer.sh
+.PHONY: bench-peers
+bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, in turn: ratios and goals (BENCH picks rows)
+	$(BIN)/python -m benchmarks.peers
 integration:  ## real gRPC, Spark and HTTP
 crash:  ## kill, cut and fail between any two steps: exhaustively
 conformance:  ## bytes and vectors that other code made, and a real broker on the same directory

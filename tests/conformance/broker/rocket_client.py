@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from .toolchain import Toolchain
+from benchmarks.peers.toolchain import Toolchain
 
 Answer = dict[str, Any]
 PULL_MOST = 32

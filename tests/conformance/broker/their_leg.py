@@ -6,6 +6,7 @@ import base64
 import threading
 import time
 
+from benchmarks.peers.broker import free_ports
 from tests.pipeline_runs import end_of
 
 from .counts import COUNTS
@@ -13,7 +14,7 @@ from .directory import check_nothing_foreign, copy_store, queue_units
 from .load import BrokerLoad
 from .messages import UNSETTLED
 from .questions import ask, check_keys, make_questions
-from .real_broker import RealBroker, free_ports
+from .real_broker import RealBroker
 from .round import Round, Seen, check_alike
 from .sides import BrokerSide, Side, read_all
 

@@ -1,0 +1,82 @@
+"""`python -m benchmarks.peers [row…]`: the same work for Tidemark, RocketMQ and Kafka in turn; prints ratios and goals.
+
+From the environment: BENCH (rows, as arguments), BENCH_SCALE (default 1), BENCH_PAIRS (3; fewer decide nothing),
+BENCH_FOLDER (on which file system; this folder).
+Exit status: 1 when a run failed, 2 for a row that is none or where Java or Maven is missing; 0 also with missed goals.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks.machine import describe_machine, load_average
+from benchmarks.peers.compare import compare
+from benchmarks.peers.goals import GOALS
+from benchmarks.peers.interleave import Outcome, run_rounds
+from benchmarks.peers.plan import OurBenchmark, Round, pick, plan
+from benchmarks.peers.table import as_data, as_table
+from benchmarks.peers.toolchain import ToolchainMissingError, load_programs, make_toolchain
+from benchmarks.peers.workloads import WORKLOADS
+
+RESULTS = Path(__file__).parents[1] / "results"
+_COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+
+
+def main(words: Sequence[str]) -> int:
+    """Exit status."""
+    benchmarks: Mapping[str, OurBenchmark] = importlib.import_module("benchmarks.catalog").BENCHMARKS
+    try:
+        goals = pick(GOALS, words)
+    except KeyError as error:
+        print(
+            f"no row {error.args[0]}; there are {', '.join(dict.fromkeys(goal.key for goal in GOALS))}", file=sys.stderr
+        )
+        return 2
+    rounds = plan(goals, benchmarks, WORKLOADS)
+    try:
+        for product in {workload.product for each in rounds for workload in each.workloads}:
+            make_toolchain(product, load_programs(product))
+    except ToolchainMissingError as error:
+        print(f"the peers cannot run here: {error}", file=sys.stderr)
+        return 2
+    console = Console(width=None if sys.stdout.isatty() else 180)  # a log has no width of its own
+    scale, pairs = float(os.environ.get("BENCH_SCALE", "1")), int(os.environ.get("BENCH_PAIRS", "3"))
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_FOLDER", ".")) as name:
+        folder = Path(name)
+        machine = {**describe_machine(folder), "scale": f"{scale:g}", "pairs": str(pairs)}
+        with Progress(*_COLUMNS, console=console) as progress:
+            outcome = run_rounds(rounds, benchmarks, folder, scale=scale, pairs=pairs, progress=progress)
+    machine["load average after"] = load_average()
+    _report(console, machine, rounds, outcome)
+    return 1 if outcome.failures else 0
+
+
+def _report(console: Console, machine: Mapping[str, str], rounds: Sequence[Round], outcome: Outcome) -> None:
+    """Print it and write it down."""
+    measured = [each for each in rounds if each.name in outcome.runs]
+    comparisons = [compare(goal, outcome.runs[each.name]) for each in measured for goal in each.goals]
+    for name, text in machine.items():
+        console.print(f"[dim]{name}:[/] {text}", highlight=False)
+    console.print(as_table(comparisons))
+    for name, text in outcome.failures.items():
+        console.print(f"failed, no figures: {name}: {text}", style="red", markup=False, highlight=False)
+    RESULTS.mkdir(exist_ok=True)
+    content = {"machine": machine, **as_data(comparisons, outcome.runs, outcome.failures)}
+    path = RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what was started is ended
+    sys.exit(main(sys.argv[1:] or os.environ.get("BENCH", "").replace(",", " ").split()))

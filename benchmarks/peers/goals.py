@@ -1,0 +1,73 @@
+"""What Tidemark aims at, row by row: which figure of which peer it is compared with, and by how much it should win."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from benchmarks.peers.toolchain import KAFKA, ROCKETMQ, Product
+
+
+class Better(enum.Enum):
+    """Which way is better."""
+
+    HIGHER = "≥"
+    LOWER = "≤"
+
+
+class Goal(NamedTuple):
+    """key: of our row; peer_key: of the peers' row; product, factor: ours ≥ (≤) factor × its; factor None: no goal."""
+
+    key: str
+    peer_key: str
+    product: Product
+    better: Better
+    factor: float | None
+
+    @property
+    def text(self) -> str:
+        """For a table; "" without a goal."""
+        if self.factor is None:
+            return ""
+        times = "" if self.factor == 1 else f"{self.factor:g} × "
+        return f"{self.better.value} {times}{self.product.title}"
+
+
+def _at_least(factor: float | None, product: Product, key: str, peer_key: str = "") -> Goal:
+    return Goal(key, peer_key or key, product, Better.HIGHER, factor)
+
+
+def _at_most(factor: float | None, product: Product, key: str) -> Goal:
+    return Goal(key, key, product, Better.LOWER, factor)
+
+
+GOALS = (
+    _at_least(3, ROCKETMQ, "append_sync_100x1024"),
+    _at_least(2, ROCKETMQ, "append_async_100x1024"),
+    _at_least(3, ROCKETMQ, "append_sync_1000x100"),
+    _at_least(3, ROCKETMQ, "send_table_sync_1000x100", "append_sync_1000x100"),
+    _at_least(2, ROCKETMQ, "append_sync_1000x100_batch_queue"),
+    _at_least(1, ROCKETMQ, "send_single_sync"),
+    _at_least(None, ROCKETMQ, "send_single_async"),
+    _at_most(1, ROCKETMQ, "visible_sync_p50"),
+    _at_most(1, ROCKETMQ, "visible_sync_p99"),
+    _at_most(1, ROCKETMQ, "visible_sync_p999"),
+    _at_most(1, ROCKETMQ, "visible_async_p50"),
+    _at_most(1, ROCKETMQ, "visible_async_p99"),
+    _at_most(1, ROCKETMQ, "visible_async_p999"),
+    _at_least(4, KAFKA, "pull_raw_1024", "pull_1024"),
+    _at_least(2, KAFKA, "pull_arrow_1024", "pull_1024"),
+    _at_least(1, ROCKETMQ, "pull_json_1024", "pull_1024"),
+    _at_least(None, ROCKETMQ, "pull_json_1024", "pull_1024_large"),
+    _at_least(2, ROCKETMQ, "pull_arrow_inner_100", "pull_inner_100"),
+    _at_least(6, ROCKETMQ, "rebuild"),
+    _at_most(None, ROCKETMQ, "key_lookup_warm_p50"),
+    _at_most(1, ROCKETMQ, "key_lookup_warm_p99"),
+    _at_most(1, ROCKETMQ, "key_lookup_cold_p99"),
+    _at_most(1, ROCKETMQ, "id_lookup_p99"),
+    _at_most(1, ROCKETMQ, "start_clean_s"),
+    _at_most(1, ROCKETMQ, "start_killed_s"),
+    _at_least(1, ROCKETMQ, "queues_10000_append"),
+    _at_least(1, ROCKETMQ, "queues_10000_pull"),
+    _at_most(1, ROCKETMQ, "queues_10000_start_s"),
+)

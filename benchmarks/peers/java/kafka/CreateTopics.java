@@ -1,0 +1,25 @@
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+
+/** A topic. Settings: topic, queues (partitions), flush_messages (1: fsync before the answer; 0: page cache). */
+public final class CreateTopics {
+    public static void main(String[] arguments) {
+        Program.run(CreateTopics::create);
+    }
+
+    private static Answer create() throws Exception {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", Settings.text("server"));
+        NewTopic topic = new NewTopic(Settings.text("topic"), Settings.number("queues"), (short) 1);
+        if (Settings.number("flush_messages") > 0) {
+            topic.configs(Map.of("flush.messages", Settings.text("flush_messages")));
+        }
+        try (Admin admin = Admin.create(settings)) {
+            admin.createTopics(List.of(topic)).all().get();
+        }
+        return new Answer().put("topics", 1);
+    }
+}

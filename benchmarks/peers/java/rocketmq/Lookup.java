@@ -1,0 +1,56 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.common.message.MessageExt;
+
+/**
+ * Single messages by a key that each has alone, or by offset message id, one after the other. Settings: topic, by
+ * (key, id), samples_file (a line for each message: key, offset message id), warm_ups (lookups before the clock starts,
+ * among the first `hot` of the shuffled samples), lookups (of those behind `skip`), stepwise (1: before each of them it
+ * prints a line and waits for one).
+ */
+public final class Lookup {
+    private static final long SEED = 6;
+    private static final int MOST = 32;
+    private static final String TOPIC = Settings.text("topic");
+    private static final boolean BY_KEY = Settings.text("by").equals("key");
+
+    public static void main(String[] arguments) {
+        Program.run(Lookup::lookUp);
+    }
+
+    private static Answer lookUp() throws Exception {
+        DefaultMQPullConsumer consumer = Clients.consumer();
+        Clients.queues(consumer, TOPIC);
+        List<String> samples = Files.readAllLines(Path.of(Settings.text("samples_file")));
+        Collections.shuffle(samples, new Random(SEED));
+        for (int number = 0; number < Settings.number("warm_ups"); number++) {
+            require(consumer, samples.get(number % Settings.number("hot")));
+        }
+        Times times = new Times();
+        int skip = Settings.number("skip");
+        for (String sample : samples.subList(skip, skip + Settings.number("lookups"))) {
+            if (Settings.number("stepwise") > 0) {
+                Program.tell(new Answer().put("lookups", times.count()));
+                System.in.read();
+            }
+            long before = System.nanoTime();
+            require(consumer, sample);
+            times.add(System.nanoTime() - before);
+        }
+        return times.into(new Answer());
+    }
+
+    private static void require(DefaultMQPullConsumer consumer, String sample) throws Exception {
+        String[] keyAndId = sample.split(" ");
+        MessageExt found = BY_KEY
+            ? consumer.queryMessage(TOPIC, keyAndId[0], MOST, 0, Long.MAX_VALUE).getMessageList().get(0)
+            : consumer.viewMessage(TOPIC, keyAndId[1]);
+        if (!keyAndId[0].equals(found.getKeys())) {
+            throw new IllegalStateException(sample + " gives " + found);
+        }
+    }
+}

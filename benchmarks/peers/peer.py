@@ -1,0 +1,142 @@
+"""Peer: a real system on loopback and the load programs against it. What RocketMQ and Kafka have in common."""
+
+from __future__ import annotations
+
+import enum
+import subprocess
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from benchmarks.peers.server import Server
+from benchmarks.peers.toolchain import Product, Toolchain, load_programs, make_toolchain
+
+Answer = dict[str, Any]
+CLIENT_OPTIONS = ("-Xms512m", "-Xmx1g")
+LOAD_TIMEOUT_S = 3600.0
+_LAST_CHARACTERS = 4000
+
+
+class Flush(enum.Enum):
+    """When an append is answered: after the fsync that covers it, or after the write."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+
+class PeerFailedError(Exception):
+    """A load program failed: there is no figure. The text is the end of what it printed."""
+
+
+class Peer(ABC):
+    """A system in *folder*, started by `with`, and its load programs."""
+
+    product: Product
+
+    def __init__(self, folder: Path, flush: Flush) -> None:
+        self.folder = folder.absolute()
+        self.flush = flush
+        self.toolchain: Toolchain = make_toolchain(self.product, load_programs(self.product))
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    @abstractmethod
+    def store(self) -> Path:
+        """The folder of its files."""
+
+    @property
+    @abstractmethod
+    def server(self) -> Server:
+        """The process that serves."""
+
+    @abstractmethod
+    def create_topic(self, topic: str, queues: int) -> None:
+        """With so many queues, or partitions."""
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Returns when it serves."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """A clean shutdown."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """kill -9."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End everything."""
+
+    @abstractmethod
+    def _client_properties(self) -> dict[str, object]:
+        """Where a load program finds it."""
+
+    def load(self, program: str, **settings: object) -> Answer:
+        """Run java/<product>/<program>.java to its end and give its answer; or PeerFailedError."""
+        return self.begin(program, **settings).answer()
+
+    def begin(self, program: str, **settings: object) -> Load:
+        """Start it."""
+        properties = {**self._client_properties(), **settings}
+        options = [*CLIENT_OPTIONS, *(f"-D{name}={value}" for name, value in properties.items())]
+        return Load(self.toolchain.java(program, options=options), self.folder / f"{program}.out")
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Load:
+    """A load program that runs. errors: the file that takes what it says besides its answers."""
+
+    def __init__(self, command: list[str], errors: Path) -> None:
+        self._errors = errors
+        with errors.open("wb") as file:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, bufsize=0
+            )
+
+    def next_line(self) -> Answer:
+        """The next line of JSON, when it comes; or PeerFailedError."""
+        assert self._process.stdout is not None
+        return self._parse(self._process.stdout.readline())
+
+    def go_on(self) -> None:
+        """Give it the line that it waits for."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+
+    def answer(self) -> Answer:
+        """Its last line, once it has ended well; or PeerFailedError."""
+        try:
+            output, _ = self._process.communicate(timeout=LOAD_TIMEOUT_S)
+        finally:
+            self.kill()
+        return self._parse(output.splitlines()[-1] if output and self._process.returncode == 0 else b"")
+
+    def _parse(self, line: bytes) -> Answer:
+        if not line.startswith(b"{"):
+            self.kill()
+            raise PeerFailedError(
+                f"{self._errors.stem}: {self._errors.read_text(errors='replace')[-_LAST_CHARACTERS:]}"
+            )
+        answer: Answer = orjson.loads(line)
+        return answer
+
+    def kill(self) -> None:
+        """Whatever it is at."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()

@@ -1,0 +1,59 @@
+"""Server: one Java program that serves, as a child process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+START_TIMEOUT_S = 600.0  # a broker that rebuilds the queues of a large log serves when it has
+STOP_TIMEOUT_S = 120.0
+_POLL_S = 0.005
+_LAST_CHARACTERS = 4000
+
+
+class Server:
+    """Starts *command*, with its output in the file *output*. started_ns: time.monotonic_ns() just before the exec."""
+
+    def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.output = output
+        with output.open("wb") as file:
+            self.started_ns = time.monotonic_ns()
+            self._process = subprocess.Popen(
+                command, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
+            )
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        """Until *ready*; AssertionError with its output, and its end, when it has ended before or takes too long."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                last = self.output.read_text(errors="replace")[-_LAST_CHARACTERS:]
+                raise AssertionError(f"it did not start: {self.output.stem}: {last}")
+            time.sleep(_POLL_S)
+
+    def says(self, text: bytes) -> bool:
+        """Whether *text* stands in its output."""
+        return text in self.output.read_bytes()
+
+    def stop(self) -> None:
+        """SIGTERM, and wait: a clean shutdown. Killed where that takes too long (subprocess.TimeoutExpired)."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._process.kill()
+        self._process.wait()

@@ -1,0 +1,109 @@
+"""A peer's jars from Maven Central and our Java programs, compiled: made once, kept in the user's cache."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_JAVA = Path(__file__).parent / "java"
+_TOOLS = ("java", "javac", "mvn")
+
+
+class ToolchainMissingError(Exception):
+    """No Java or no Maven here, or Maven Central does not give the jars. The text says which, in a sentence."""
+
+
+class Product(NamedTuple):
+    """A peer as Maven Central has it; the version stands in its pom.xml, too."""
+
+    name: str
+    title: str
+    version: str
+
+    @property
+    def sources(self) -> Path:
+        """pom.xml and the load programs."""
+        return _JAVA / self.name
+
+
+ROCKETMQ = Product("rocketmq", "RocketMQ", "5.3.3")
+KAFKA = Product("kafka", "Kafka", "4.1.0")
+
+
+class Toolchain(NamedTuple):
+    """Where everything lies."""
+
+    jars: Path
+    classes: Path
+
+    def java(self, main_class: str, *arguments: str, options: Sequence[str]) -> list[str]:
+        """The command that runs *main_class*."""
+        return ["java", *options, "-cp", f"{self.classes}:{self.jars}/*", main_class, *arguments]
+
+
+def load_programs(product: Product) -> list[Path]:
+    """Sources of what this benchmark runs against *product*."""
+    return sorted([*product.sources.glob("*.java"), *(_JAVA / "shared").glob("*.java")])
+
+
+def make_toolchain(product: Product, sources: Sequence[Path]) -> Toolchain:
+    """Jars of *product* and *sources* compiled against them, made when they are missing; or ToolchainMissingError."""
+    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if missing:
+        raise ToolchainMissingError(
+            f"no {', '.join(missing)}: a real {product.title} needs Debian's openjdk-17-jdk-headless and maven"
+        )
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = home / "tidemark" / f"{product.name}-{product.version}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        jars = _fetch_jars(cache, product)
+        return Toolchain(jars, _compile(cache, jars, sources))
+
+
+def _fetch_jars(cache: Path, product: Product) -> Path:
+    pom = product.sources / "pom.xml"
+    jars = cache / f"jars-{_digest([pom])}"
+    if jars.is_dir():
+        return jars
+    with tempfile.TemporaryDirectory(dir=cache) as work:
+        copied = Path(work) / "jars"
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={copied}", "-DincludeScope=runtime"]
+        done = subprocess.run(
+            ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(pom), *goal],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            reason = next(
+                (line for line in done.stdout.splitlines() if "ERROR" in line), f"mvn gives {done.returncode}"
+            )
+            raise ToolchainMissingError(f"Maven Central gives no {product.title} {product.version}: {reason}")
+        copied.rename(jars)
+    return jars
+
+
+def _compile(cache: Path, jars: Path, sources: Sequence[Path]) -> Path:
+    classes = cache / f"classes-{_digest(sources)}"
+    if classes.is_dir():
+        return classes
+    with tempfile.TemporaryDirectory(dir=cache) as work:
+        compiled = Path(work) / "classes"
+        command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(compiled), *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        compiled.rename(classes)
+    return classes
+
+
+def _digest(paths: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]

@@ -1,0 +1,65 @@
+"""One message by a key that it has alone or by its offset message id, among ten million: warm, and from the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.peers.figures import Figure
+from benchmarks.peers.fill import Filled, fill, require_dispatched
+from benchmarks.peers.page_cache import drop_page_cache, sync_files
+from benchmarks.peers.peer import Answer, Flush
+from benchmarks.peers.rocketmq import RocketMQ
+
+TOPIC = "lookup"
+QUEUES = 4
+MESSAGES = 10_000_000
+BATCH, BODY_BYTES = 1000, 100
+WARM_LOOKUPS, COLD_LOOKUPS = 4000, 300
+HOT = 5  # messages that warm the JVMs up where the page cache must stay cold
+WARM_UPS = 4000
+# Each message has two entries, its key and the UNIQ_KEY of its batch; so many need not be looked for in two files.
+ONE_INDEX_FILE: Mapping[str, object] = {"maxIndexNum": 40_000_000}
+KEYS = ("key_lookup_warm_p50", "key_lookup_warm_p99", "key_lookup_cold_p99", "id_lookup_p99")
+
+
+def lookup(folder: Path, scale: float) -> list[Figure]:
+    """Milliseconds of one client, one lookup at a time."""
+    with RocketMQ(folder, Flush.ASYNC, settings=ONE_INDEX_FILE) as peer:
+        peer.create_topic(TOPIC, QUEUES)
+        filled = fill(peer, TOPIC, int(MESSAGES * scale), batch=BATCH, body=BODY_BYTES, keyed_samples=WARM_LOOKUPS)
+        require_dispatched(peer, filled)
+        warm, by_id = _warm(peer, filled, "key"), _warm(peer, filled, "id")
+        peer.stop()
+        sync_files(peer.store)
+        drop_page_cache(peer.store)
+        peer.start()
+        cold = _cold(peer, filled)
+    note = f"{filled.messages:,} messages, {{:,}} different ones looked up{{}}"
+    warm_note, id_note = note.format(warm["samples"], ""), note.format(by_id["samples"], "")
+    cold_note = note.format(cold["samples"], "; before each the store's files dropped from the page cache")
+    return [
+        Figure(KEYS[0], warm["p50_ms"], "ms", warm_note),
+        Figure(KEYS[1], warm["p99_ms"], "ms", warm_note),
+        Figure(KEYS[2], cold["p99_ms"], "ms", cold_note),
+        Figure(KEYS[3], by_id["p99_ms"], "ms", id_note),
+    ]
+
+
+def _warm(peer: RocketMQ, filled: Filled, by: str) -> Answer:
+    """Every sample, after each was looked up before."""
+    warm_ups = max(WARM_UPS, filled.samples)
+    places = {"hot": filled.samples, "skip": 0, "lookups": filled.samples, "stepwise": 0}
+    return peer.load("Lookup", topic=TOPIC, by=by, samples_file=filled.samples_file, warm_ups=warm_ups, **places)
+
+
+def _cold(peer: RocketMQ, filled: Filled) -> Answer:
+    """A few samples that nobody has asked for since the broker started."""
+    lookups = min(COLD_LOOKUPS, filled.samples - HOT)
+    places = {"hot": HOT, "skip": HOT, "lookups": lookups, "stepwise": 1}
+    client = peer.begin("Lookup", topic=TOPIC, by="key", samples_file=filled.samples_file, warm_ups=WARM_UPS, **places)
+    for _ in range(lookups):
+        client.next_line()
+        drop_page_cache(peer.store)
+        client.go_on()
+    return client.answer()
