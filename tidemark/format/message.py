@@ -6,6 +6,7 @@ A MESSAGE is a row of places and numbers; places (`*_at`) count from byte 0 of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -128,12 +129,22 @@ def unwrap_record(record: Record) -> list[PlainMessage]:
     ]
 
 
+def _empty(size: int) -> U8Array:
+    return np.empty(size, np.uint8)
+
+
 def gather(
-    buffer: U8Array, places: NDArray[np.int32] | NDArray[np.int64], lengths: NDArray[np.int32] | NDArray[np.int64]
+    buffer: U8Array,
+    places: NDArray[np.int32] | NDArray[np.int64],
+    lengths: NDArray[np.int32] | NDArray[np.int64],
+    new_buffer: Callable[[int], U8Array] = _empty,
 ) -> tuple[NDArray[np.int32], U8Array]:
-    """(ends, bytes): pieces of *buffer* back to back; ends has one more, as Arrow's offsets. Less than 2 GiB."""
+    """(ends, bytes): pieces of *buffer* back to back; ends has one more, as Arrow's offsets. Less than 2 GiB.
+
+    new_buffer  gives the memory for so many bytes
+    """
     ends = np.empty(len(places) + 1, np.int32)
-    out = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
+    out = new_buffer(int(lengths.sum(dtype=np.int64)))
     kernel.gather(buffer, places, lengths, ends, out)
     return ends, out
 

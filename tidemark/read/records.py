@@ -14,6 +14,7 @@ from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.message import MessageArray
 from tidemark.format.record import HEAD
+from tidemark.read.buffers import POOL
 from tidemark.read.file_run import FileRun
 
 GAP_BYTES = 16_384  # between two records: reading over it is cheaper than another read
@@ -64,7 +65,7 @@ class Records(NamedTuple):
         if keep.all():
             return self.buffer.data
         sizes = self.rows["message_size"][keep].astype(np.int64)
-        return message.gather(self.buffer, self.places[keep], sizes)[1].data
+        return message.gather(self.buffer, self.places[keep], sizes, POOL.lend)[1].data
 
 
 REMOVED_FAULT, _OTHER_NUMBER_FAULT = -1, -2
@@ -123,7 +124,7 @@ class _Asked(NamedTuple):
 def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
     physical_offsets, sizes, topic, queue_id, queue_offsets = asked
     places = np.cumsum(sizes) - sizes
-    buffer = np.empty(int(sizes.sum()), np.uint8)
+    buffer = POOL.lend(int(sizes.sum()))
     missing: list[slice] = []
     for run in _runs(physical_offsets, sizes, log.known.file_size):
         at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
