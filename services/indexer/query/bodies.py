@@ -15,6 +15,7 @@ from tidemark.read.message_rows import message_rows
 from tidemark.read.records import Skipped
 
 from .facade import Facade
+from .pieces_response import Pieces, PiecesResponse
 from .pulling import Pulled
 
 
@@ -81,30 +82,29 @@ class PullAnswerer:
 
     def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding, *, as_broker: bool) -> Response:
         """The whole answer."""
-        body: Any
+        pieces: Pieces
         match body_format:
             case BodyFormat.JSON:
-                body = self._json(pulled, encoding, as_broker)
+                pieces = [self._json(pulled, encoding, as_broker)]
             case BodyFormat.NDJSON:
                 lines = (
                     orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
                     for part in pulled.result.parts
                     for row in message_rows(part, encoding, as_broker=as_broker)
                 )
-                body = b"".join(lines)
+                pieces = [b"".join(lines)]
             case BodyFormat.ARROW:
-                body = memoryview(arrow_stream(pulled.result.parts, self._text_facts(pulled)))
+                pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled))
             case BodyFormat.RECORDS:
                 pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
-                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         metrics = self._facade.metrics
         metrics.messages.inc(pulled.result.message_count)
-        metrics.bytes.labels(body_format.name.lower()).inc(len(body))
+        metrics.bytes.labels(body_format.name.lower()).inc(sum(map(len, pieces)))
         metrics.skipped.inc(len(pulled.result.skipped))
         headers = {"Cache-Control": "no-store", "Vary": "Accept"}
         if body_format is not BodyFormat.JSON:
             headers.update(_header_names(self._text_facts(pulled)))
-        return Response(body, 200, headers, body_format.value)
+        return PiecesResponse(pieces, headers, body_format.value)
 
     def _json(self, pulled: Pulled, encoding: BodyEncoding, as_broker: bool) -> bytes:
         messages = [row for part in pulled.result.parts for row in message_rows(part, encoding, as_broker=as_broker)]
