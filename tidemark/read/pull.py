@@ -218,9 +218,9 @@ class _Pull:
         messages = records.messages()
         self._queue.number_messages(messages, firsts)
         if self._queue.is_batch:
-            messages = messages[messages["queue_offset"] >= self._request.offset]
+            messages = _chosen(messages, messages["queue_offset"] >= self._request.offset)
         if self._request.tags is not None:
-            messages = messages[self._request.tags.matches_text(records.buffer, messages)]
+            messages = _chosen(messages, self._request.tags.matches_text(records.buffer, messages))
         left = self._request.max_messages - self.result.message_count
         if not self._request.whole_records and len(messages) >= left:
             if len(messages) > left or self._queue.is_batch:
@@ -233,6 +233,13 @@ class _Pull:
         self.result.message_count += len(messages)
         if len(messages):
             self.result.parts.append(PulledPart(records, messages, chosen))
+
+
+def _chosen(messages: MessageArray, choice: NDArray[np.bool_]) -> MessageArray:
+    """The messages of *choice*; not a copy where they stand together."""
+    first = int(choice.argmax()) if len(choice) else 0
+    count = int(choice.sum())
+    return messages[first : first + count] if choice[first : first + count].all() else messages[choice]
 
 
 _NO_MESSAGES: MessageArray = np.empty(0, np.dtype([]))

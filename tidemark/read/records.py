@@ -57,7 +57,7 @@ class Records(NamedTuple):
 
     def messages(self) -> MessageArray:
         """MESSAGE rows of what may be shown, inner batches unwrapped."""
-        return message.unwrap_records(self.buffer, self.places, self.rows)
+        return message.unwrap_records(self.buffer, self.places, self.rows, POOL.lend)
 
     def stored_bytes(self, chosen: NDArray[np.bool_] | None = None) -> bytes | memoryview:
         """The records that may be shown, as stored, back to back; only the *chosen* ones where given."""
@@ -139,6 +139,7 @@ def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
         topic=topic,
         queue_id=queue_id,
         with_fields=with_fields,
+        new_buffer=POOL.lend,
     )
     if queue_offsets is not None:
         _check_numbers(buffer, places, rows, queue_offsets)
