@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from tidemark.read.body import BodyEncoding
 from tidemark.read.message_columns import arrow_stream
-from tidemark.read.message_rows import message_rows
+from tidemark.read.message_json import message_json
 from tidemark.read.records import Skipped
 
 from .facade import Facade
@@ -85,14 +85,9 @@ class PullAnswerer:
         pieces: Pieces
         match body_format:
             case BodyFormat.JSON:
-                pieces = [self._json(pulled, encoding, as_broker)]
+                pieces = self._json(pulled, encoding, as_broker)
             case BodyFormat.NDJSON:
-                lines = (
-                    orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-                    for part in pulled.result.parts
-                    for row in message_rows(part, encoding, as_broker=as_broker)
-                )
-                pieces = [b"".join(lines)]
+                pieces = _rows(pulled, encoding, b"\n", as_broker)
             case BodyFormat.ARROW:
                 pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled))
             case BodyFormat.RECORDS:
@@ -106,10 +101,9 @@ class PullAnswerer:
             headers.update(_header_names(self._text_facts(pulled)))
         return PiecesResponse(pieces, headers, body_format.value)
 
-    def _json(self, pulled: Pulled, encoding: BodyEncoding, as_broker: bool) -> bytes:
-        messages = [row for part in pulled.result.parts for row in message_rows(part, encoding, as_broker=as_broker)]
+    def _json(self, pulled: Pulled, encoding: BodyEncoding, as_broker: bool) -> Pieces:
         result = pulled.result
-        return orjson.dumps(
+        head = orjson.dumps(
             {
                 "store": self._facade.settings.store_name,
                 "topic": self._topic,
@@ -124,9 +118,12 @@ class PullAnswerer:
                 "max_bytes": pulled.max_bytes,
                 "wait_ms": pulled.wait_ms,
                 "skipped": skipped_json(result.skipped),
-                "messages": messages,
             }
         )
+        rows = _rows(pulled, encoding, b",", as_broker)
+        if rows:
+            rows[-1] = rows[-1][:-1]
+        return [head[:-1] + b',"messages":[', *rows, b"]}"]
 
     def _text_facts(self, pulled: Pulled) -> dict[str, str]:
         """The answer's facts where a body has no place for them: headers, or an Arrow schema's metadata."""
@@ -151,6 +148,12 @@ class PullAnswerer:
             "tidemark.message_count": str(result.message_count),
             "tidemark.skipped": orjson.dumps(skipped_json(result.skipped[:_MOST_SKIPPED_IN_HEADER])).decode(),
         }
+
+
+def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: bool) -> Pieces:
+    """The messages as JSON objects, each followed by *terminator*."""
+    parts = (message_json(part, encoding, terminator=terminator, as_broker=as_broker) for part in pulled.result.parts)
+    return [piece for pieces in parts for piece in pieces]
 
 
 _MOST_SKIPPED_IN_HEADER = 20
