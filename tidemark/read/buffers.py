@@ -11,7 +11,7 @@ from tidemark.format.dispatch_request import U8Array
 
 LEAST_BYTES = 128 << 10  # below it the allocator does as well
 GREATEST_BYTES = 8 << 20
-KEPT = 8
+KEPT = 4
 
 
 class BufferPool:
