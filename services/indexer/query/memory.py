@@ -35,7 +35,6 @@ def limit_memory() -> None:
 
 def settle_memory() -> None:
     """Let go of what only the start needed. Once, when all code is loaded and before requests come."""
-    gc.collect()
     gc.freeze()  # a full collection need not look at what stays for ever
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)

@@ -16,10 +16,10 @@ class PiecesResponse(Response):
     def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str) -> None:
         super().__init__(None, 200, headers, media_type)
         self.headers["content-length"] = str(sum(map(len, pieces)))
-        self._pieces = pieces
+        self._pieces = pieces or [b""]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for piece in self._pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        last = len(self._pieces) - 1
+        for i, piece in enumerate(self._pieces):
+            await send({"type": "http.response.body", "body": piece, "more_body": i < last})
