@@ -2,6 +2,7 @@
 
 from tidemark.client.async_producer import AsyncProducer
 from tidemark.client.message import Message
+from tidemark.client.pages import RecordsPage
 from tidemark.client.producer import Producer
 from tidemark.client.query import Query
 from tidemark.client.send_result import SendResult, SendStatus
@@ -13,6 +14,7 @@ __all__ = [
     "Message",
     "Producer",
     "Query",
+    "RecordsPage",
     "SendResult",
     "SendStatus",
     "Topic",

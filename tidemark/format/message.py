@@ -6,6 +6,7 @@ A MESSAGE is a row of places and numbers; places (`*_at`) count from byte 0 of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +58,13 @@ OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # beside Fault's: a whole record, but of
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
 
 
+NewBuffer = Callable[[int], U8Array]  # gives memory for so many bytes, of anything
+
+
+def _empty(size: int) -> U8Array:
+    return np.empty(size, np.uint8)
+
+
 def fault_reason(fault: int) -> str:
     """Name of a row's fault: a Fault's, or OTHER_QUEUE for a whole record of another topic or queue."""
     return _REASONS[fault]
@@ -71,6 +79,7 @@ def check_records(
     topic: bytes = b"",
     queue_id: int = 0,
     with_fields: bool = True,
+    new_buffer: NewBuffer = _empty,
 ) -> RequestArray:
     """Check the record at each of *places* against what its unit says: magic, position, size, queue, body CRC.
 
@@ -78,7 +87,9 @@ def check_records(
     returns  DISPATCH_REQUEST, one a place; `fault` is 0 for a right record. Without fields only physical_offset,
              message_size and queue_id are filled besides: enough for handing on records as they are
     """
-    rows = np.zeros(len(places), DISPATCH_REQUEST)
+    memory = new_buffer(len(places) * DISPATCH_REQUEST.itemsize)
+    memory[:] = 0
+    rows = memory.view(DISPATCH_REQUEST)
     found = np.empty((N_NAMES, 2), np.int64)
     scratch = np.empty(_SCRATCH_SIZE, np.uint8)
     name = np.frombuffer(topic, np.uint8)
@@ -86,12 +97,14 @@ def check_records(
     return rows
 
 
-def unwrap_records(buffer: U8Array, places: NDArray[np.int64], rows: RequestArray) -> MessageArray:
+def unwrap_records(
+    buffer: U8Array, places: NDArray[np.int64], rows: RequestArray, new_buffer: NewBuffer = _empty
+) -> MessageArray:
     """MESSAGE rows of the checked records without a fault, inner batches as their elements.
 
     An inner batch whose body is no wire batch stays one message, as it is stored.
     """
-    messages = np.zeros(kernel.count_messages(buffer, rows), MESSAGE)
+    messages = new_buffer(kernel.count_messages(buffer, rows) * MESSAGE.itemsize).view(MESSAGE)
     kernel.fill_messages(buffer, places, rows, messages, np.empty((N_NAMES, 2), np.int64))
     return messages
 
@@ -129,11 +142,14 @@ def unwrap_record(record: Record) -> list[PlainMessage]:
 
 
 def gather(
-    buffer: U8Array, places: NDArray[np.int32] | NDArray[np.int64], lengths: NDArray[np.int32] | NDArray[np.int64]
+    buffer: U8Array,
+    places: NDArray[np.int32] | NDArray[np.int64],
+    lengths: NDArray[np.int32] | NDArray[np.int64],
+    new_buffer: NewBuffer = _empty,
 ) -> tuple[NDArray[np.int32], U8Array]:
     """(ends, bytes): pieces of *buffer* back to back; ends has one more, as Arrow's offsets. Less than 2 GiB."""
     ends = np.empty(len(places) + 1, np.int32)
-    out = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
+    out = new_buffer(int(lengths.sum(dtype=np.int64)))
     kernel.gather(buffer, places, lengths, ends, out)
     return ends, out
 

@@ -103,16 +103,26 @@ def has_unit(store: StoreReader, watermark: Watermark, records: Records, i: int 
         queue = store.queue(topic, int(row["queue_id"]))
     except (TopicNotFoundError, QueueIllegalError, ValueError):
         return False
-    number = find_unit(store, queue, watermark, int(row["physical_offset"]))
+    queue_offset = int(row["queue_offset"])
+    number = find_unit(store, queue, watermark, int(row["physical_offset"]), queue_offset=queue_offset)
     if number is None:
         return False
     numbers = queue.numbers_to_check(queue.first_offsets(number, queue.run.read(number, 1)))
-    return numbers is None or int(numbers[0]) == int(row["queue_offset"])
+    return numbers is None or int(numbers[0]) == queue_offset
 
 
-def find_unit(store: StoreReader, queue: QueueReader, watermark: Watermark, physical_offset: int) -> int | None:
-    """Number of the visible unit that points at *physical_offset*; None when there is none."""
+def find_unit(
+    store: StoreReader, queue: QueueReader, watermark: Watermark, physical_offset: int, *, queue_offset: int
+) -> int | None:
+    """Number of the visible unit that points at *physical_offset*; None when there is none.
+
+    queue_offset  what the record says: nearly always the number, so one look is enough
+    """
     first, end = store.bounds(queue, watermark).units
+    if not queue.is_batch and first <= queue_offset < end:
+        units = queue.run.read(queue_offset, 1)
+        if len(units) and queue.run.is_live(units)[0] and int(units["physical_offset"][0]) == physical_offset:
+            return queue_offset
     number = queue.run.first_at_or_above(physical_offset, first, end)
     if number < end and int(queue.run.unit(number)["physical_offset"]) == physical_offset:
         return number

@@ -19,8 +19,10 @@ from tidemark.format.message import MessageArray
 from tidemark.format.properties import split_keys
 from tidemark.format.record import INNER_BATCH_FLAGS, SysFlag
 from tidemark.read.body import decompress
+from tidemark.read.buffers import POOL
 from tidemark.read.message_rows import host_text
 from tidemark.read.pull import PulledPart
+from tidemark.read.stream_pieces import StreamPieces
 
 SCHEMA = pa.schema(
     [
@@ -42,7 +44,6 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
     ]
 )
-_STREAM_END_SIZE = 8
 
 
 def message_batch(part: PulledPart) -> pa.RecordBatch:
@@ -53,16 +54,15 @@ def message_batch(part: PulledPart) -> pa.RecordBatch:
     sys_flag &= ~np.where(decompressed, int(SysFlag.COMPRESSED), 0).astype(np.int32)
     offset_ids = _strings(*message.offset_message_ids(buffer, messages), None)
     unique_keys = _texts(buffer, messages, "unique_key")
-    keys = _texts(buffer, messages, "keys")
     columns = [
         pa.array(messages["queue_offset"]),
         pa.array(messages["physical_offset"]),
-        pc.coalesce(unique_keys, offset_ids),
+        offset_ids if unique_keys.null_count == len(messages) else pc.coalesce(unique_keys, offset_ids),
         offset_ids,
         pa.array(messages["store_timestamp"]),
         pa.array(messages["born_timestamp"]),
         _texts(buffer, messages, "tags"),
-        _key_lists(keys),
+        _key_lists(_texts(buffer, messages, "keys")),
         _properties(buffer, messages),
         pa.array(messages["flag"]),
         pa.array(sys_flag),
@@ -75,17 +75,13 @@ def message_batch(part: PulledPart) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def arrow_stream(parts: list[PulledPart], metadata: Mapping[str, str]) -> pa.Buffer:
-    """An Arrow IPC stream of all *parts*; *metadata* stands in its schema."""
-    schema = SCHEMA.with_metadata(dict(metadata))
-    batches = [message_batch(part) for part in parts]
-    size = len(schema.serialize()) + sum(map(pa.ipc.get_record_batch_size, batches)) + _STREAM_END_SIZE
-    buffer = pa.allocate_buffer(size)  # at once: a sink that grows copies what it has
-    with pa.FixedSizeBufferWriter(buffer) as sink:
-        with pa.ipc.new_stream(sink, schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        return buffer.slice(0, sink.tell())
+def arrow_stream(parts: list[PulledPart], metadata: Mapping[str, str]) -> list[bytes | memoryview]:
+    """An Arrow IPC stream of all *parts*, in pieces: columns are not copied. *metadata* stands in its schema."""
+    pieces = StreamPieces()
+    with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), SCHEMA.with_metadata(dict(metadata))) as writer:
+        for part in parts:
+            writer.write_batch(message_batch(part))
+    return pieces.joined()
 
 
 def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | None) -> pa.Array:
@@ -109,17 +105,19 @@ def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | 
 def _texts(buffer: U8Array, messages: MessageArray, name: str) -> pa.Array:
     """A property's values; null where a message has none."""
     lengths = messages[f"{name}_length"]
+    if not lengths.any():
+        return pa.nulls(len(messages), pa.string())
     return _strings(*message.gather(buffer, messages[f"{name}_at"], lengths), lengths > 0)
 
 
 def _key_lists(keys: pa.Array) -> pa.Array:
     """KEYS values as lists of their pieces (spec 2.10)."""
+    if keys.null_count == len(keys):
+        return pa.ListArray.from_arrays(pa.array(np.zeros(len(keys) + 1, np.int32)), pa.array([], pa.string()))
     filled = pc.fill_null(keys, "")
     plain = pc.and_(pc.not_equal(filled, ""), pc.invert(pc.match_substring_regex(filled, "^ |  | $")))
     if pc.all(plain).as_py():
         return pc.split_pattern(filled, " ")
-    if pc.all(pc.equal(filled, "")).as_py():
-        return pa.array([[]] * len(keys), pa.list_(pa.string()))
     return pa.array([split_keys(text) for text in filled.to_pylist()], pa.list_(pa.string()))
 
 
@@ -132,17 +130,28 @@ def _properties(buffer: U8Array, messages: MessageArray) -> pa.Array:
 
 
 def _hosts(buffer: U8Array, messages: MessageArray, which: str) -> pa.Array:
-    """Hosts as text: few different ones, so each is written once."""
-    ends, data = message.gather(buffer, messages[f"{which}_host_at"], messages[f"{which}_host_size"])
-    raw = pa.Array.from_buffers(pa.binary(), len(messages), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+    """Hosts as text: few different ones, nearly always one, so each is written once."""
+    n, sizes = len(messages), messages[f"{which}_host_size"]
+    ends, data = message.gather(buffer, messages[f"{which}_host_at"], sizes)
+    if n and (sizes == sizes[0]).all():
+        raws = data.reshape(n, sizes[0])
+        if (raws == raws[0]).all():
+            return _repeated(host_text(raws[0].tobytes()).encode(), n)
+    raw = pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(ends), pa.py_buffer(data)])
     encoded = raw.dictionary_encode()
     texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
     return texts.take(encoded.indices)
 
 
+def _repeated(text: bytes, n: int) -> pa.Array:
+    """*text* as *n* strings."""
+    ends = np.arange(0, (n + 1) * len(text), len(text), dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(ends), pa.py_buffer(text * n)])
+
+
 def _bodies(buffer: U8Array, messages: MessageArray) -> tuple[pa.Array, NDArray[np.bool_]]:
     """(bodies, which of them were decompressed)."""
-    ends, data = message.gather(buffer, messages["body_at"], messages["body_length"])
+    ends, data = message.gather(buffer, messages["body_at"], messages["body_length"], POOL.lend)
     array = pa.Array.from_buffers(pa.binary(), len(messages), [None, pa.py_buffer(ends), pa.py_buffer(data)])
     compressed = (messages["sys_flag"] & SysFlag.COMPRESSED) != 0
     if not compressed.any():

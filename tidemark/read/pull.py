@@ -21,6 +21,7 @@ from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitArray
 
 _UNITS_AT_ONCE = 4096
+_MARGIN, _FEW = 8, 16  # sizes differ a little: an eighth more units, and some
 
 
 class PullStatus(enum.Enum):
@@ -111,18 +112,24 @@ class _Pull:
         units = self.result.bounds.units
         number = self._queue.locate(self._request.offset, units)
         while number < units.end and not self._is_full and self.result.message_count < self._request.max_messages:
-            number = self._take(number, min(units.end - number, self._run_length()))
+            number = self._take(number, min(units.end - number, self._run_length(number)))
         if not self._is_full and number >= units.end:
             self.result.next_offset = self.result.bounds.max_offset
         if self.result.message_count:
             self.result.status = PullStatus.FOUND
         return self.result
 
-    def _run_length(self) -> int:
+    def _run_length(self, number: int) -> int:
+        """Units worth looking at together: as many as would be read if all were of unit *number*'s size."""
         left = self._request.max_messages - self.result.message_count
         if self._request.tags is not None:
             return max(_UNITS_AT_ONCE, left)
-        return left
+        unit = self._queue.run.read(number, 1)
+        size = int(unit["message_size"][0]) if len(unit) else 0
+        if not 0 < size < consume_queue.PRE_BLANK_SIZE:
+            return min(left, _UNITS_AT_ONCE)
+        fitting = (self._request.max_bytes - self._bytes) // size
+        return min(left, fitting + fitting // _MARGIN + _FEW)
 
     def _take(self, number: int, count: int) -> int:
         """Examine *count* units from *number* on; the number of the first one not examined."""
@@ -211,9 +218,9 @@ class _Pull:
         messages = records.messages()
         self._queue.number_messages(messages, firsts)
         if self._queue.is_batch:
-            messages = messages[messages["queue_offset"] >= self._request.offset]
+            messages = _chosen(messages, messages["queue_offset"] >= self._request.offset)
         if self._request.tags is not None:
-            messages = messages[self._request.tags.matches_text(records.buffer, messages)]
+            messages = _chosen(messages, self._request.tags.matches_text(records.buffer, messages))
         left = self._request.max_messages - self.result.message_count
         if not self._request.whole_records and len(messages) >= left:
             if len(messages) > left or self._queue.is_batch:
@@ -226,6 +233,13 @@ class _Pull:
         self.result.message_count += len(messages)
         if len(messages):
             self.result.parts.append(PulledPart(records, messages, chosen))
+
+
+def _chosen(messages: MessageArray, choice: NDArray[np.bool_]) -> MessageArray:
+    """The messages of *choice*; not a copy where they stand together."""
+    first = int(choice.argmax()) if len(choice) else 0
+    count = int(choice.sum())
+    return messages[first : first + count] if choice[first : first + count].all() else messages[choice]
 
 
 _NO_MESSAGES: MessageArray = np.empty(0, np.dtype([]))

@@ -14,6 +14,7 @@ from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.message import MessageArray
 from tidemark.format.record import HEAD
+from tidemark.read.buffers import POOL
 from tidemark.read.file_run import FileRun
 
 GAP_BYTES = 16_384  # between two records: reading over it is cheaper than another read
@@ -56,7 +57,7 @@ class Records(NamedTuple):
 
     def messages(self) -> MessageArray:
         """MESSAGE rows of what may be shown, inner batches unwrapped."""
-        return message.unwrap_records(self.buffer, self.places, self.rows)
+        return message.unwrap_records(self.buffer, self.places, self.rows, POOL.lend)
 
     def stored_bytes(self, chosen: NDArray[np.bool_] | None = None) -> bytes | memoryview:
         """The records that may be shown, as stored, back to back; only the *chosen* ones where given."""
@@ -64,7 +65,7 @@ class Records(NamedTuple):
         if keep.all():
             return self.buffer.data
         sizes = self.rows["message_size"][keep].astype(np.int64)
-        return message.gather(self.buffer, self.places[keep], sizes)[1].data
+        return message.gather(self.buffer, self.places[keep], sizes, POOL.lend)[1].data
 
 
 REMOVED_FAULT, _OTHER_NUMBER_FAULT = -1, -2
@@ -123,13 +124,10 @@ class _Asked(NamedTuple):
 def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
     physical_offsets, sizes, topic, queue_id, queue_offsets = asked
     places = np.cumsum(sizes) - sizes
-    buffer = np.empty(int(sizes.sum()), np.uint8)
+    buffer = POOL.lend(int(sizes.sum()))
     missing: list[slice] = []
-    for run in _runs(physical_offsets, sizes, log.known.file_size):
-        at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
-        if not _read_run(log, physical_offsets[run], sizes[run], buffer[at:end]):
-            buffer[at:end] = 0
-            missing.append(run)
+    if not _read_neighbours(log, physical_offsets, sizes, places, buffer):
+        missing = _read_by_runs(log, physical_offsets, sizes, places, buffer)
     rows = message.check_records(
         buffer,
         places=places,
@@ -138,12 +136,38 @@ def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
         topic=topic,
         queue_id=queue_id,
         with_fields=with_fields,
+        new_buffer=POOL.lend,
     )
     if queue_offsets is not None:
         _check_numbers(buffer, places, rows, queue_offsets)
     for run in missing:
         rows["fault"][run] = REMOVED_FAULT
     return Records(buffer, places, rows)
+
+
+def _read_neighbours(log: FileRun, offsets: IntArray, sizes: IntArray, places: IntArray, buffer: U8Array) -> bool:
+    """Fill *buffer* where records stand next to each other in the log, so that there are few reads; whether it did."""
+    file_size = log.known.file_size
+    if file_size == 0 or not len(sizes):
+        return False
+    is_first = np.ones(len(sizes), np.bool_)
+    is_first[1:] = (offsets[1:] != offsets[:-1] + sizes[:-1]) | (offsets[1:] // file_size != offsets[:-1] // file_size)
+    firsts = np.flatnonzero(is_first)
+    if len(firsts) > 1 and len(firsts) * GAP_BYTES > len(buffer):
+        return False
+    at = places[firsts]
+    return log.read_runs_into(offsets[firsts], np.diff(at, append=len(buffer)), buffer, at)
+
+
+def _read_by_runs(log: FileRun, offsets: IntArray, sizes: IntArray, places: IntArray, buffer: U8Array) -> list[slice]:
+    """Fill *buffer* with what can be read; the records that cannot."""
+    missing = []
+    for run in _runs(offsets, sizes, log.known.file_size):
+        at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
+        if not _read_run(log, offsets[run], sizes[run], buffer[at:end]):
+            buffer[at:end] = 0
+            missing.append(run)
+    return missing
 
 
 def _check_numbers(buffer: U8Array, places: IntArray, rows: RequestArray, queue_offsets: IntArray) -> None:

@@ -121,6 +121,11 @@ class StoreReader:
             self._queues[key] = found
         return found
 
+    def known_queue(self, topic_name: str, queue_id: int) -> QueueReader | None:
+        """As `queue`, of one that somebody has asked for before; None else, or when its topic has gone."""
+        topic = self._topics.topics().get(topic_name)
+        return None if topic is None else self._queues.get((topic_name, queue_id, topic.is_batch))
+
     def queues(self, topic_name: str) -> list[QueueReader]:
         """All queues of a topic, by id."""
         return [self.queue(topic_name, queue_id) for queue_id in self.queue_ids(self.topic(topic_name))]

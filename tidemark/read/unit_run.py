@@ -122,6 +122,11 @@ class UnitRun:
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 
+    @property
+    def is_known(self) -> bool:
+        """Whether its visible end was found before: then finding it again reads only what has come since."""
+        return self._end > 0
+
     def visible(self, watermark: Watermark, *, log_min: int) -> VisibleUnits:
         """The units of records that are in the log and below *watermark*. Cheap while neither has moved."""
         seen = (watermark.term, watermark.physical_offset)

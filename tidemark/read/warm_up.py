@@ -10,8 +10,9 @@ from tidemark.format.key_chain import oldest_entries
 from tidemark.format.record import Record, encode_record
 from tidemark.read.body import BodyEncoding
 from tidemark.read.message_columns import message_batch
-from tidemark.read.message_rows import message_rows
+from tidemark.read.message_json import message_json
 from tidemark.read.pull import PulledPart
+from tidemark.read.read_runs import read_runs
 from tidemark.read.records import Records
 
 
@@ -25,8 +26,10 @@ def warm_up() -> None:
     part = PulledPart(records, records.messages(), records.right)
     records.stored_bytes()
     message.copy_records(buffer, 0, places, sizes, buffer.copy(), 0)
+    nothing = places[:0]
+    read_runs(-1, nothing, nothing, buffer, nothing)
     message_batch(part)
-    message_rows(part, BodyEncoding.AUTO)
+    message_json(part, BodyEncoding.AUTO, terminator=b",")
     slots, entries = np.zeros(SLOT_SIZE, np.uint8), np.zeros(ENTRY_SIZE, np.uint8)
     for table in (slots, entries):
         table.flags.writeable = False

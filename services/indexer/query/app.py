@@ -16,6 +16,7 @@ from . import problems, routes_append, routes_groups, routes_lookup, routes_pull
 from .arguments import SCHEMA_REFERENCE, MessageArguments, PullArguments, SearchArguments, TimeArguments
 from .config import QuerySettings
 from .facade import Facade
+from .memory import settle_memory
 from .metrics import MetricsMiddleware
 from .requests import AppendBody, OffsetBody
 
@@ -36,6 +37,7 @@ def create_app(settings: QuerySettings) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
+        settle_memory()
         facade.watcher.start()
         letting_go = asyncio.create_task(facade.let_go_of_deleted())
         yield

@@ -153,10 +153,10 @@ def read_arguments(request: Request, model: type[A]) -> A:
         raise refusal(error, "query") from None
 
 
-def refusal(error: ValidationError, where: str) -> RequestValidationError:
-    """pydantic's error as FastAPI's, told to lie in *where*."""
+def refusal(error: ValidationError, *where: str) -> RequestValidationError:
+    """pydantic's error as FastAPI's, told to lie in *where*: query, body, or path and a name."""
     faults = error.errors(include_context=False, include_input=False, include_url=False)
-    return RequestValidationError([{**fault, "loc": (where, *fault["loc"])} for fault in faults])
+    return RequestValidationError([{**fault, "loc": (*where, *fault["loc"])} for fault in faults])
 
 
 def described(model: type[BaseModel]) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from tidemark.read.body import BodyEncoding
 from tidemark.read.message_columns import arrow_stream
-from tidemark.read.message_rows import message_rows
+from tidemark.read.message_json import message_json
 from tidemark.read.records import Skipped
 
 from .facade import Facade
+from .pieces_response import Pieces, PiecesResponse
 from .pulling import Pulled
 
 
@@ -81,35 +82,28 @@ class PullAnswerer:
 
     def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding, *, as_broker: bool) -> Response:
         """The whole answer."""
-        body: Any
+        pieces: Pieces
         match body_format:
             case BodyFormat.JSON:
-                body = self._json(pulled, encoding, as_broker)
+                pieces = self._json(pulled, encoding, as_broker)
             case BodyFormat.NDJSON:
-                lines = (
-                    orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-                    for part in pulled.result.parts
-                    for row in message_rows(part, encoding, as_broker=as_broker)
-                )
-                body = b"".join(lines)
+                pieces = _rows(pulled, encoding, b"\n", as_broker)
             case BodyFormat.ARROW:
-                body = memoryview(arrow_stream(pulled.result.parts, self._text_facts(pulled)))
+                pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled))
             case BodyFormat.RECORDS:
                 pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
-                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         metrics = self._facade.metrics
         metrics.messages.inc(pulled.result.message_count)
-        metrics.bytes.labels(body_format.name.lower()).inc(len(body))
+        metrics.bytes.labels(body_format.name.lower()).inc(sum(map(len, pieces)))
         metrics.skipped.inc(len(pulled.result.skipped))
         headers = {"Cache-Control": "no-store", "Vary": "Accept"}
         if body_format is not BodyFormat.JSON:
             headers.update(_header_names(self._text_facts(pulled)))
-        return Response(body, 200, headers, body_format.value)
+        return PiecesResponse(pieces, headers, body_format.value)
 
-    def _json(self, pulled: Pulled, encoding: BodyEncoding, as_broker: bool) -> bytes:
-        messages = [row for part in pulled.result.parts for row in message_rows(part, encoding, as_broker=as_broker)]
+    def _json(self, pulled: Pulled, encoding: BodyEncoding, as_broker: bool) -> Pieces:
         result = pulled.result
-        return orjson.dumps(
+        head = orjson.dumps(
             {
                 "store": self._facade.settings.store_name,
                 "topic": self._topic,
@@ -124,9 +118,12 @@ class PullAnswerer:
                 "max_bytes": pulled.max_bytes,
                 "wait_ms": pulled.wait_ms,
                 "skipped": skipped_json(result.skipped),
-                "messages": messages,
             }
         )
+        rows = _rows(pulled, encoding, b",", as_broker)
+        if rows:
+            rows[-1] = rows[-1][:-1]
+        return [head[:-1] + b',"messages":[', *rows, b"]}"]
 
     def _text_facts(self, pulled: Pulled) -> dict[str, str]:
         """The answer's facts where a body has no place for them: headers, or an Arrow schema's metadata."""
@@ -151,6 +148,12 @@ class PullAnswerer:
             "tidemark.message_count": str(result.message_count),
             "tidemark.skipped": orjson.dumps(skipped_json(result.skipped[:_MOST_SKIPPED_IN_HEADER])).decode(),
         }
+
+
+def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: bool) -> Pieces:
+    """The messages as JSON objects, each followed by *terminator*."""
+    parts = (message_json(part, encoding, terminator=terminator, as_broker=as_broker) for part in pulled.result.parts)
+    return [piece for pieces in parts for piece in pieces]
 
 
 _MOST_SKIPPED_IN_HEADER = 20

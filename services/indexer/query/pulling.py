@@ -81,7 +81,10 @@ class Puller:
             self._require_answer(pulled)
             return answer(pulled)
 
-        seen = await self._facade.read(functools.partial(look, last=self._wait_ms == 0))
+        if self._wait_ms > 0 and steady(self._is_at_known_end):
+            seen = steady(functools.partial(look, last=False))
+        else:
+            seen = await self._facade.read(functools.partial(look, last=self._wait_ms == 0))
         while isinstance(seen, Pulled):
             self._cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
@@ -94,6 +97,16 @@ class Puller:
             else:
                 seen = await self._facade.read(functools.partial(look, last=last))
         return seen
+
+    def _is_at_known_end(self) -> bool:
+        """Whether a look finds nothing to read, and where the queue ends is known: then it needs no thread."""
+        if self._arguments.offset == "earliest" or self._arguments.semantics is Semantics.ROCKETMQ:
+            return False
+        queue = self._store.known_queue(self._topic, self._queue_id)
+        if queue is None or not queue.run.is_known:
+            return False
+        max_offset = self._store.bounds(queue, self._store.watermark()).max_offset
+        return self._arguments.offset == "latest" or int(self._arguments.offset) >= max_offset
 
     def _is_little_to_read(self, seen: Pulled) -> bool:
         """Whether what has come since was published a moment ago, and is little."""

@@ -23,8 +23,9 @@ from .bodies import json_response, skipped_json
 from .cursors import decode_cursor, encode_cursor
 from .facade import Facade, facade_of
 from .models import MessagesAnswer, ProblemAnswer, SearchAnswer
+from .plain_route import PlainRoute
 
-router = APIRouter(tags=["messages"])
+router = APIRouter(tags=["messages"], route_class=PlainRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _FAILURES: dict[int | str, dict[str, Any]] = dict.fromkeys((404, 410, 422, 500), _PROBLEM)
 _HINT = "an offset message id has 32 or 56 hex digits; a UNIQ_KEY is found by /v1/topics/{topic}/messages?unique_key="

@@ -14,9 +14,10 @@ from .arguments import PullArguments, QueueId, Semantics, TimeArguments, TopicNa
 from .bodies import BodyFormat, PullAnswerer, accepted_format, json_response
 from .facade import facade_of
 from .models import OffsetByTimeAnswer, ProblemAnswer, PullAnswer
+from .plain_route import PlainRoute
 from .pulling import Pulled, Puller
 
-router = APIRouter(tags=["messages"])
+router = APIRouter(tags=["messages"], route_class=PlainRoute)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _OTHER_FORMATS = {body_format.value: _BINARY for body_format in BodyFormat if body_format is not BodyFormat.JSON}

@@ -39,6 +39,7 @@ class QueryServer(uvicorn.Server):
                 log_config=None,
                 log_level="warning",
                 server_header=False,
+                proxy_headers=False,
                 timeout_graceful_shutdown=_GRACE_S,
             )
         )

@@ -1,48 +1,135 @@
-"""The REST helper: what it asks, and what it makes of problems."""
+"""The REST helper: what it asks, and what it makes of answers and problems."""
 
 from __future__ import annotations
 
-import httpx
+import socket
+
+import orjson
 import pytest
 
+from tests.unit.client.fake_query import Reply, fake_query
+from tidemark.cli.local_stack import free_port
 from tidemark.client import Query
 from tidemark.errors import OffsetTooSmallError, StoreError, UnavailableError
 
 
-def _query(answer: httpx.Response | Exception, asked: list[httpx.Request] | None = None) -> Query:
-    def respond(request: httpx.Request) -> httpx.Response:
-        if asked is not None:
-            asked.append(request)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    return Query("http://query", transport=httpx.MockTransport(respond))
+def _page(path: str) -> Reply:
+    """A page of three messages of a queue that holds offsets 0 … 9."""
+    offset = int(path.partition("offset=")[2].partition("&")[0])
+    next_offset = min(offset + 3, 10)
+    facts = {"Status": "FOUND", "Requested-Offset": offset, "Next-Offset": next_offset, "Min-Offset": 0}
+    facts |= {"Max-Offset": 10, "Message-Count": next_offset - offset, "Skipped": "[]"}
+    body = bytes([offset]) * 300_000
+    return Reply(200, body, {f"Tidemark-{name}": str(value) for name, value in facts.items()})
 
 
 def test_parameters_that_are_not_given_are_not_asked() -> None:
-    """None is absent; a list is repeated."""
-    asked: list[httpx.Request] = []
-    with _query(httpx.Response(200, json={"messages": []}), asked) as query:
-        assert query.pull("t", 2, "earliest", tag=["A", "B"], wait_ms=None) == {"messages": []}
-    assert str(asked[0].url) == "http://query/v1/topics/t/queues/2/messages?offset=earliest&tag=A&tag=B"
+    """None is absent; a list is repeated; what is no path is quoted."""
+    with fake_query(lambda _: Reply(body=b'{"messages":[]}')) as fake, Query(fake.url) as query:
+        assert query.pull("%LMQ%t", 2, "earliest", tag=["A", "B"], wait_ms=None) == {"messages": []}
+    assert fake.asked == ["/v1/topics/%25LMQ%25t/queues/2/messages?offset=earliest&tag=A&tag=B"]
+
+
+def test_a_service_below_a_path() -> None:
+    """As a proxy has it."""
+    with fake_query(lambda _: Reply()) as fake, Query(f"{fake.url}/logs/") as query:
+        query.watermark()
+    assert fake.asked == ["/logs/v1/watermark"]
 
 
 def test_a_problem_is_raised_by_its_reason_with_its_facts() -> None:
     """RFC 9457's own members are no facts."""
     problem = {"type": "about:blank", "title": "Gone", "status": 410, "reason": "OFFSET_TOO_SMALL", "min_offset": 7}
-    with _query(httpx.Response(410, json=problem)) as query, pytest.raises(OffsetTooSmallError) as raised:
-        query.pull("t", 0, 1)
-    assert raised.value.facts == {"min_offset": 7}
+    with fake_query(lambda _: Reply(410, orjson.dumps(problem))) as fake, Query(fake.url) as query:
+        for ask in (query.pull, query.pull_records, query.pull_table):
+            with pytest.raises(OffsetTooSmallError) as raised:
+                ask("t", 0, 1)
+            assert raised.value.facts == {"min_offset": 7}
+        with pytest.raises(OffsetTooSmallError):
+            list(query.record_pages("t", 0, 1))
 
 
 def test_an_error_that_is_no_problem_is_a_store_error() -> None:
     """A proxy may answer anything."""
-    with _query(httpx.Response(502, text="<html>")) as query, pytest.raises(StoreError, match="HTTP 502"):
+    with (
+        fake_query(lambda _: Reply(502, b"<html>")) as fake,
+        Query(fake.url) as query,
+        pytest.raises(StoreError, match="HTTP 502"),
+    ):
         query.watermark()
 
 
 def test_nobody_answering_is_unavailable() -> None:
     """With the address in the text."""
-    with _query(httpx.ConnectError("refused")) as query, pytest.raises(UnavailableError, match="http://query"):
+    url = f"http://127.0.0.1:{free_port()}"
+    with Query(url) as query, pytest.raises(UnavailableError, match=url):
         query.watermark()
+
+
+def test_an_answer_that_breaks_off_is_unavailable() -> None:
+    """Half an answer is none."""
+    with (
+        fake_query(lambda _: Reply(missing_bytes=1)) as fake,
+        Query(fake.url) as query,
+        pytest.raises(UnavailableError, match="ended after 2 of 3 bytes"),
+    ):
+        query.watermark()
+
+
+def test_a_silent_service_is_unavailable_after_the_timeout() -> None:
+    """Connected, and nothing comes."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with Query(url, timeout_s=0.05) as query, pytest.raises(UnavailableError, match="timed out"):
+            query.watermark()
+
+
+def test_a_connection_is_used_again() -> None:
+    """One after the other needs one connection, a problem or not; one that the service has closed is replaced."""
+    replies = [Reply(), Reply(404, b"{}"), Reply(headers={"Connection": "close"}), Reply()]
+    with fake_query(lambda _: replies[len(fake.asked) - 1]) as fake, Query(fake.url) as query:
+        query.watermark()
+        with pytest.raises(StoreError):
+            query.watermark()
+        query.watermark()
+        assert len(fake.connections) == 1
+        query.watermark()
+        assert len(fake.connections) == 2
+
+
+def test_a_page_of_records() -> None:
+    """Bytes, and what the headers say."""
+    with fake_query(_page) as fake, Query(fake.url) as query:
+        page = query.pull_records("t", 0, 4, max_bytes=1 << 20)
+    assert fake.asked == ["/v1/topics/t/queues/0/messages?offset=4&max_bytes=1048576"]
+    assert bytes(page.data) == bytes([4]) * 300_000
+    assert page[1:] == ("FOUND", 4, 7, 0, 10, 3, [])
+
+
+def test_pages_follow_each_other_to_the_end() -> None:
+    """Each once; the one behind is asked for before a page is given, and none after the end."""
+    with fake_query(_page) as fake, Query(fake.url) as query:
+        pages = query.record_pages("t", 0, 0)
+        first = next(pages)
+        fake.wait_for_requests(2)
+        assert bytes(first.data[:3]) == bytes([0, 0, 0])
+        assert (first.requested_offset, first.next_offset) == (0, 3)
+        assert [page.requested_offset for page in pages] == [3, 6, 9]
+        assert (len(fake.asked), len(fake.connections)) == (4, 2)
+
+
+def test_pages_that_wait_go_on_behind_the_end() -> None:
+    """At the end the next page is asked for, too; who stops gives up on it, and its connection is not used again."""
+    with fake_query(_page) as fake, Query(fake.url) as query:
+        pages = query.record_pages("t", 0, 9, wait_ms=10)
+        assert next(pages).requested_offset == 9
+        fake.wait_for_requests(2)
+        assert fake.asked[1].endswith("offset=10&wait_ms=10")
+        del pages
+        assert query.pull_records("t", 0, 3).requested_offset == 3
+
+
+def test_only_http() -> None:
+    """Other addresses are a mistake of the caller."""
+    with pytest.raises(ValueError, match="ftp"):
+        Query("ftp://127.0.0.1")

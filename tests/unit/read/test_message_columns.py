@@ -137,7 +137,7 @@ def test_body_encodings(built: BuiltStore, encoding: BodyEncoding, body: bytes, 
 
 def test_a_stream_carries_its_facts(built: BuiltStore) -> None:
     """Without messages too."""
-    with pa.ipc.open_stream(arrow_stream([], {"tidemark.next_offset": "7"})) as reader:
+    with pa.ipc.open_stream(b"".join(arrow_stream([], {"tidemark.next_offset": "7"}))) as reader:
         assert reader.schema.metadata == {b"tidemark.next_offset": b"7"}
         assert reader.schema.remove_metadata() == SCHEMA
         assert reader.read_all().num_rows == 0

@@ -122,6 +122,18 @@ def test_max_bytes_counts_records_and_lets_the_first_one_pass(built: BuiltStore,
     assert offsets(again) == offsets(result)
 
 
+@pytest.mark.parametrize("sizes", [[9000] + [10] * 200, [10] * 200 + [9000] * 3, [10, 9000] * 20])
+def test_sizes_that_differ_are_no_reason_to_stop_early(built: BuiltStore, sizes: list[int]) -> None:
+    """How many units are looked at together follows from the next one's size; how many are given does not."""
+    records = [built.append("orders", bytes(size)) for size in sizes]
+    built.publish()
+    for max_bytes in (1, 5000, 30_000, 1 << 20):
+        ends = [sum(record.size for record in records[: n + 1]) for n in range(len(records))]
+        fitting = max(sum(end <= max_bytes for end in ends), 1)
+        result = pulled(built, "orders", 0, max_messages=1000, max_bytes=max_bytes)
+        assert (offsets(result), result.next_offset) == (list(range(fitting)), fitting)
+
+
 def test_whole_records_are_never_cut(batched: BuiltStore) -> None:
     """As stored, an inner batch comes whole: the first one always, further ones while they fit."""
     for max_messages, expected in ((1, 4), (4, 4), (5, 5), (6, 6), (9, 6), (10, 10)):

@@ -1,0 +1,75 @@
+"""Our client's large pages over real HTTP: the same messages in every form."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tests.built_store import BuiltStore
+from tests.query_server import serve_query
+from tidemark.client import Query
+from tidemark.format.record import decode_record
+
+pytestmark = pytest.mark.integration
+COUNT = 300
+
+
+@pytest.fixture
+def query_of_store(built: BuiltStore) -> BuiltStore:
+    """Messages m0 … m299 of some size, tag A or B."""
+    built.topic("events")
+    for number in range(COUNT):
+        built.append("events", f"m{number}".encode() + bytes(700 * (number % 3)), {"TAGS": "AB"[number % 2]})
+    built.publish()
+    return built
+
+
+def _records(data: memoryview) -> list[bytes]:
+    bodies = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        bodies.append(decode_record(bytes(data[:size])).body)
+        data = data[size:]
+    return bodies
+
+
+@pytest.mark.parametrize("max_bytes", [1, 5000, 200_000, 8 << 20])
+def test_pages_hold_every_message_once(query_of_store: BuiltStore, max_bytes: int) -> None:
+    """Raw and Arrow, whatever a page may hold; also where memory is used again."""
+    expected = [f"m{number}".encode() + bytes(700 * (number % 3)) for number in range(COUNT)]
+    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
+        found: list[bytes] = []
+        for page in query.record_pages("events", 0, 0, max_bytes=max_bytes):
+            assert page.requested_offset == len(found)
+            found += _records(page.data)
+        assert found == expected
+        tables = list(query.tables("events", 0, "earliest", max_bytes=max_bytes, max_messages=77))
+        whole = pa.concat_tables([table.replace_schema_metadata() for table in tables])
+        assert whole["body"].to_pylist() == expected
+        assert whole["queue_offset"].to_pylist() == list(range(COUNT))
+        assert tables[-1].schema.metadata[b"tidemark.next_offset"] == str(COUNT).encode()
+
+
+def test_pages_of_a_tag(query_of_store: BuiltStore) -> None:
+    """Filtered by the service."""
+    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
+        tables = query.tables("events", 0, 0, tag="B", max_messages=20)
+        assert [offset for table in tables for offset in table["queue_offset"].to_pylist()] == list(range(1, COUNT, 2))
+
+
+def test_an_empty_queue_has_no_pages(query_of_store: BuiltStore) -> None:
+    """Nothing, and it ends."""
+    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
+        assert list(query.record_pages("events", 0, "latest")) == []
+        table = query.pull_table("events", 0, "latest")
+        assert (table.num_rows, table.schema.metadata[b"tidemark.status"]) == (0, b"OFFSET_OVERFLOW_ONE")
+
+
+def test_pages_wait_for_what_comes(query_of_store: BuiltStore) -> None:
+    """With wait_ms the next page holds what was appended after the last one was given."""
+    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
+        pages = query.record_pages("events", 0, COUNT - 1, wait_ms=10_000)
+        assert next(pages).message_count == 1
+        query_of_store.append("events", b"new")
+        query_of_store.publish()
+        assert _records(next(pages).data) == [b"new"]

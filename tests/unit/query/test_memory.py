@@ -1,0 +1,28 @@
+"""What the start needed is let go of, and everything still works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_PROGRAM = """
+import re
+from pathlib import Path
+from services.indexer.query.memory import limit_memory, settle_memory
+from tidemark.read.warm_up import warm_up
+
+def file_kib():
+    return int(re.search(r"RssFile:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+limit_memory()
+warm_up()
+before = file_kib()
+settle_memory()
+assert file_kib() < before, (before, file_kib())
+warm_up()
+"""
+
+
+def test_a_settled_process_is_smaller_and_runs_on() -> None:
+    """The compiler's code is out of memory, and loops that it made run as before."""
+    subprocess.run([sys.executable, "-c", _PROGRAM], check=True, timeout=120)

@@ -1,0 +1,65 @@
+"""Buffers that are lent again only when nobody can see what they held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidemark.format.dispatch_request import U8Array
+from tidemark.read.buffers import GREATEST_BYTES, LEAST_BYTES, BufferPool
+
+
+def address(buffer: U8Array) -> int:
+    return int(buffer.ctypes.data)
+
+
+def test_a_buffer_is_lent_again() -> None:
+    """The one given back last, whatever size it had."""
+    pool = BufferPool()
+    first = pool.lend(LEAST_BYTES)
+    at = address(first)
+    del first
+    assert pool.free == 1
+    again = pool.lend(2 * LEAST_BYTES)
+    assert (address(again), len(again), pool.free) == (at, 2 * LEAST_BYTES, 0)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda buffer: buffer[5:9],
+        lambda buffer: buffer[8:24].view(">i8"),
+        lambda buffer: buffer.data,
+        lambda buffer: memoryview(buffer[3:])[2:],
+        lambda buffer: pa.py_buffer(buffer[1:]),
+        lambda buffer: pa.py_buffer(buffer).slice(7),
+        lambda buffer: np.frombuffer(buffer.data, np.int32),
+        lambda buffer: buffer.reshape(-1, 2)[1],
+    ],
+)
+def test_anything_made_of_it_keeps_it(view: Callable[[U8Array], object]) -> None:
+    """Slices, views, memoryviews and Arrow's buffers: while one lives, nobody else gets the memory."""
+    pool = BufferPool()
+    kept = view(pool.lend(LEAST_BYTES))
+    assert pool.free == 0
+    del kept
+    assert pool.free == 1
+
+
+def test_only_so_many_are_kept() -> None:
+    """What was lent beyond that goes back to the system."""
+    pool = BufferPool(kept=2)
+    lent = [pool.lend(LEAST_BYTES) for _ in range(5)]
+    del lent
+    assert pool.free == 2
+
+
+@pytest.mark.parametrize("size", [0, 1, LEAST_BYTES - 1, GREATEST_BYTES + 1])
+def test_small_and_huge_ones_are_not_pooled(size: int) -> None:
+    """The allocator does as well, or nobody should keep that much."""
+    pool = BufferPool()
+    assert len(pool.lend(size)) == size
+    assert pool.free == 0

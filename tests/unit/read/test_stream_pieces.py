@@ -1,0 +1,24 @@
+"""What is written comes out in order, large buffers uncopied."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.read.stream_pieces import StreamPieces
+
+
+def test_small_pieces_are_joined_and_large_ones_are_not_copied() -> None:
+    """Neighbours become one; a large buffer is the caller's own memory."""
+    large = np.arange(1 << 17, dtype=np.uint8)
+    pieces = StreamPieces()
+    for data in (b"a", b"b", pa.py_buffer(large), b"c", pa.py_buffer(b"d")):
+        assert pieces.write(data) == len(data)
+    first, second, third = pieces.joined()
+    assert (first, third) == (b"ab", b"cd")
+    assert np.shares_memory(np.frombuffer(second, np.uint8), large)
+
+
+def test_nothing() -> None:
+    """No pieces of nothing."""
+    assert StreamPieces().joined() == []

@@ -1,0 +1,48 @@
+"""Messages as JSON text: the compiled writer, and the plain one (`message_rows`) for what that does not know."""
+
+from __future__ import annotations
+
+import orjson
+
+from tidemark.format.message_json import put_messages
+from tidemark.read.body import BodyEncoding
+from tidemark.read.buffers import POOL
+from tidemark.read.message_rows import message_rows
+from tidemark.read.pull import PulledPart
+
+_RARE_TOGETHER = 256  # messages for the plain writer at once: what is rare comes in company
+
+
+def message_json(
+    part: PulledPart, encoding: BodyEncoding, *, terminator: bytes, as_broker: bool = False
+) -> list[bytes | memoryview]:
+    """The messages of *part* as JSON objects, each followed by *terminator* (a byte), in pieces."""
+    n = len(part.messages)
+    if as_broker or encoding is BodyEncoding.JSON:
+        return [_plain(part, 0, n, encoding, terminator, as_broker=as_broker)]
+    pieces: list[bytes | memoryview] = []
+    at = 0
+    while at < n:
+        run = put_messages(
+            part.records.buffer,
+            part.messages,
+            at,
+            is_text=encoding is not BodyEncoding.BASE64,
+            terminator=terminator,
+            new_buffer=POOL.lend,
+        )
+        pieces.append(run.text.data)
+        at = run.end
+        if run.is_rare:
+            end = min(at + _RARE_TOGETHER, n)
+            pieces.append(_plain(part, at, end, encoding, terminator, as_broker=False))
+            at = end
+    return pieces
+
+
+def _plain(
+    part: PulledPart, first: int, end: int, encoding: BodyEncoding, terminator: bytes, *, as_broker: bool
+) -> bytes:
+    some = PulledPart(part.records, part.messages[first:end], part.chosen)
+    rows = message_rows(some, encoding, as_broker=as_broker)
+    return b"".join(orjson.dumps(row) + terminator for row in rows)
