@@ -28,14 +28,14 @@ def plain_batch(messages: int, body_bytes: int) -> bytes:
 def bodies(count: int, body_bytes: int) -> pa.Array:
     """*count* bodies of letters, the same ones each time; binary."""
     letters = np.random.default_rng(0).choice(_LETTERS, count * body_bytes)
-    offsets = np.arange(0, (count + 1) * body_bytes, body_bytes, np.int64)
+    offsets = body_bytes * np.arange(count + 1, dtype=np.int64)
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
     )
 
 
 def table(count: int, body_bytes: int, *, key_prefix: str = "", first: int = 0) -> pa.Table:
-    """*count* messages as a table: body, id (a UNIQ_KEY each), and with a prefix key (prefix and number from *first*)."""
+    """*count* messages as a table: body, id (a UNIQ_KEY each), with a prefix also key (prefix and number, from *first*)."""
     columns = {"body": bodies(count, body_bytes), "id": pa.array(UniqueKeys().make_many(count))}
     if key_prefix:
         columns["key"] = pa.array([f"{key_prefix}{number}" for number in range(first, first + count)])
@@ -43,7 +43,7 @@ def table(count: int, body_bytes: int, *, key_prefix: str = "", first: int = 0) 
 
 
 def unique_batches(batches: int, messages: int, body_bytes: int, *, key_prefix: str = "") -> Iterator[bytes]:
-    """Distinct wire batches whose messages carry a UNIQ_KEY each; with a prefix also keys: prefix and running number."""
+    """Distinct wire batches; each message has a UNIQ_KEY, and with a prefix a key: the prefix and a running number."""
     at_once = max(1, _CHUNK_MESSAGES // messages)
     names = ColumnNames(body="body", key="key" if key_prefix else None, unique_key="id")
     for first in range(0, batches, at_once):

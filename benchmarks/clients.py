@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.synchronize import Barrier
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from benchmarks.clock import clock
 
@@ -21,16 +21,16 @@ PREPARE_TIMEOUT_S = 600.0
 _barrier: Barrier | None = None  # in a client's process: where all meet
 
 
-def run_clients(work: Callable[..., _T], arguments: Sequence[tuple[Any, ...]]) -> list[_T]:
-    """Call work(start, *one) in a process for each of *arguments*; what they returned, in that order.
+def run_clients(clients: Sequence[Callable[[Start], _T]]) -> list[_T]:
+    """Call each client in a process of its own; what they returned, in that order.
 
-    *work* prepares and warms up, calls start() once, which returns when all are ready, and measures. The first
-    exception of a client is raised here.
+    A client prepares and warms up, calls what it is given once, which returns when all are ready, and measures. The
+    first exception of a client is raised here.
     """
     context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(len(arguments) + 1)
-    with ProcessPoolExecutor(len(arguments), context, initializer=_remember, initargs=(barrier,)) as pool:
-        futures = [pool.submit(_call, work, one) for one in arguments]
+    barrier = context.Barrier(len(clients) + 1)
+    with ProcessPoolExecutor(len(clients), context, initializer=_remember, initargs=(barrier,)) as pool:
+        futures = [pool.submit(_call, client) for client in clients]
         with contextlib.suppress(threading.BrokenBarrierError):  # then a future tells why
             barrier.wait(PREPARE_TIMEOUT_S)
             with clock():
@@ -48,7 +48,7 @@ def _remember(barrier: Barrier) -> None:
     _barrier = barrier
 
 
-def _call(work: Callable[..., _T], arguments: tuple[Any, ...]) -> _T:
+def _call(client: Callable[[Start], _T]) -> _T:
     barrier = _barrier
     assert barrier is not None, "the initializer ran"
 
@@ -57,7 +57,7 @@ def _call(work: Callable[..., _T], arguments: tuple[Any, ...]) -> _T:
         barrier.wait(PREPARE_TIMEOUT_S)
 
     try:
-        return work(start, *arguments)
+        return client(start)
     except BaseException:
         barrier.abort()
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ class Rate(NamedTuple):
 
 def append(address: str, load: Load, *, producers: int = PRODUCERS) -> Rate:
     """Let producer processes send *load*, each on a stream of its own to the queue of its number."""
-    clients = run_clients(_produce, [(address, load, queue_id) for queue_id in range(producers)])
+    clients = run_clients([partial(_produce, address, load, queue_id) for queue_id in range(producers)])
     begin, end = max(times[0] for times in clients), min(times[-1] for times in clients)
     acknowledged = np.concatenate([times[1:] for times in clients])
     within = np.count_nonzero((acknowledged > begin) & (acknowledged <= end)) * load.messages
@@ -62,7 +63,7 @@ def append(address: str, load: Load, *, producers: int = PRODUCERS) -> Rate:
     return Rate(float(within / (end - begin)), line)
 
 
-def _produce(start: Start, address: str, load: Load, queue_id: int) -> NDArray[np.float64]:
+def _produce(address: str, load: Load, queue_id: int, start: Start) -> NDArray[np.float64]:
     """Seconds of the machine's monotonic clock: when it began, and when each batch was acknowledged, ascending."""
     warm_up = max(1, load.batches // _WARM_UP_SHARE)
     with Producer(address, timeout_s=TIMEOUT_S) as producer:
@@ -90,6 +91,7 @@ def _send(producer: Producer, topic: str, queue_id: int, batches: Iterable[bytes
         futures.append(future)
     for future in futures:
         require_stored(future.result())
+    producer.flush(TIMEOUT_S)  # the last callback may come behind its result
     return times
 
 

@@ -14,7 +14,7 @@ _BINS = 60
 
 
 class Row(NamedTuple):
-    """One figure. key: stable, for programs; target: what the project aims at, "" for none; note: how it was measured."""
+    """One figure. key: stable, for programs; target: what the project aims at, "" for none; note: how it was made."""
 
     key: str
     name: str
@@ -68,7 +68,9 @@ def percentile_rows(
 ) -> list[Row]:
     """Rows <key>_p50 and so on, in ms. targets: by "p50" and so on. ValueError for a latency that is missing."""
     if not len(values_ms) or not np.isfinite(values_ms).all():
-        raise ValueError(f"{key}: {np.count_nonzero(~np.isfinite(values_ms))} of {len(values_ms)} latencies are missing")
+        raise ValueError(
+            f"{key}: {np.count_nonzero(~np.isfinite(values_ms))} of {len(values_ms)} latencies are missing"
+        )
     return [
         Row(
             f"{key}_{end}",

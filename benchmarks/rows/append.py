@@ -53,13 +53,13 @@ def _append(
 def _send_table(key: str, folder: Path, scale: float) -> Result:
     rows = max(100_000, int(_TABLE_ROWS * scale))
     with running(folder / key, WRITER, PIPELINE) as stack:
-        (seconds,) = run_clients(_send_one_table, [(stack.writer_address, rows)])
+        (seconds,) = run_clients([partial(_send_one_table, stack.writer_address, rows)])
     note = f"{rows:,} rows with a UNIQ_KEY column, one producer, packing included; pipeline running"
     target = _TARGETS["append_sync_1000x100"]
     return Result([Row(key, "send_table sync, 1,000 × 100 B", rows / seconds, "msg/s", target, note)], [])
 
 
-def _send_one_table(start: Start, address: str, rows: int) -> float:
+def _send_one_table(address: str, rows: int, start: Start) -> float:
     """Seconds from the call to the last acknowledgement."""
     with Producer(address, timeout_s=TIMEOUT_S) as producer:
         producer.send_table(table(rows // 20, 100), _TOPIC, body="body", unique_key="id")
@@ -82,9 +82,7 @@ def _benchmark(
     unique_keys: bool = False,
     attributes: dict[str, str] | None = None,
 ) -> Benchmark:
-    measure = partial(
-        _append, key, shape, mode, services=services, unique_keys=unique_keys, attributes=attributes
-    )
+    measure = partial(_append, key, shape, mode, services=services, unique_keys=unique_keys, attributes=attributes)
     return Benchmark(key, (key,), measure, mode, ("memcpy", "python"))
 
 

@@ -29,7 +29,7 @@ _TARGETS = {"sync": "≥ RocketMQ", "async": "near RocketMQ"}
 def _measure(key: str, mode: str, folder: Path, scale: float) -> Result:
     seconds = max(1.0, DURATION_S * scale)
     with running(folder / key, WRITER, PIPELINE, flush_mode=mode) as stack:
-        (times,) = run_clients(_send, [(stack.writer_address, max(0.5, WARM_UP_S * scale), seconds)])
+        (times,) = run_clients([partial(_send, stack.writer_address, max(0.5, WARM_UP_S * scale), seconds)])
     name = f"send {mode}, single messages of {len(BODY)} B"
     note = f"{THREADS} threads of one producer, each waiting for its answer; pipeline running"
     line = throughput_line(times, np.ones(len(times)))
@@ -37,7 +37,7 @@ def _measure(key: str, mode: str, folder: Path, scale: float) -> Result:
     return Result([Row(key, name, len(times) / seconds, "msg/s", _TARGETS[mode], note)], [plot])
 
 
-def _send(start: Start, address: str, warm_up_s: float, seconds: float) -> NDArray[np.float64]:
+def _send(address: str, warm_up_s: float, seconds: float, start: Start) -> NDArray[np.float64]:
     """When each answer came, within *seconds* from the start."""
     with Producer(address, timeout_s=TIMEOUT_S) as producer, ThreadPoolExecutor(THREADS) as pool:
         producer.topics.create(_TOPIC, queues=_QUEUES)
@@ -62,6 +62,8 @@ def _send_until(producer: Producer, queue_id: int, end: float) -> list[float]:
 
 
 BENCHMARKS = tuple(
-    Benchmark(key, (key,), partial(_measure, key, mode), mode, ("python", "fdatasync") if mode == "sync" else ("python",))
+    Benchmark(
+        key, (key,), partial(_measure, key, mode), mode, ("python", "fdatasync") if mode == "sync" else ("python",)
+    )
     for key, mode in (("send_single_sync", "sync"), ("send_single_async", "async"))
 )
