@@ -35,7 +35,7 @@ def bodies(count: int, body_bytes: int) -> pa.Array:
 
 
 def table(count: int, body_bytes: int, *, key_prefix: str = "", first: int = 0) -> pa.Table:
-    """*count* messages as a table: body, id (a UNIQ_KEY each), with a prefix also key (prefix and number, from *first*)."""
+    """*count* messages as a table: body, id (a UNIQ_KEY each), with a prefix also key, prefix and number."""
     columns = {"body": bodies(count, body_bytes), "id": pa.array(UniqueKeys().make_many(count))}
     if key_prefix:
         columns["key"] = pa.array([f"{key_prefix}{number}" for number in range(first, first + count)])
