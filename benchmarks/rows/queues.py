@@ -88,8 +88,6 @@ def _cost(data: Path, count: int, batches: int) -> Cost:
         ((pulled, pull_s),) = run_clients([partial(_pull, stack.query_url, topics, queues)])
     if pulled != messages:
         raise RuntimeError(f"{pulled} of {messages} messages came back from {count} queues")
-    with running(data):
-        pass  # what a clean stop of all three leaves
     started = start_to_serving(data, "bench-0")
     drop_store(data)
     return Cost(messages / append_s, messages / build_s, messages / pull_s, started.pull_s)

@@ -20,7 +20,7 @@ from benchmarks.clock import clock
 from benchmarks.indexing import index_once
 from benchmarks.producers import Load
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
-from benchmarks.stack import environment, running
+from benchmarks.stack import environment
 from benchmarks.stores import LARGE_BATCH, append_log, batches_for, drop_store
 from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Producer, Query
@@ -50,8 +50,6 @@ def _measure(folder: Path, scale: float) -> Result:
         batches = batches_for(STORE_BYTES * scale * (size - before), messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
         append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, unique_keys=True))
         gigabytes = index_once(data).end_offset / 1e9
-        with running(data):
-            pass  # what a clean stop of all three leaves
         clean = start_to_serving(data, _TOPIC, then_kill=True)
         killed = start_to_serving(data, _TOPIC)
         points.append((gigabytes, clean, killed))

@@ -34,4 +34,4 @@ def test_clients_are_processes_that_wait_for_the_slowest() -> None:
 def test_a_client_that_fails_ends_the_benchmark_with_its_reason() -> None:
     """Also when the others wait for it."""
     with pytest.raises(ArithmeticError, match="no figure"):
-        run_clients([partial(_note_times, 0.0), _fail])
+        run_clients([partial(_note_times, 0.0), partial(_fail)])
