@@ -20,7 +20,7 @@ from rich.table import Table
 from benchmarks.benchmark import Benchmark
 from benchmarks.calibrate import calibrate
 from benchmarks.runner import Run, run_benchmarks
-from benchmarks.table import number_text
+from benchmarks.table import make_table, number_text
 
 FIGURES = Path(__file__).parent / "figures.json"
 CHECK_SCALE = 0.2
@@ -109,6 +109,7 @@ def _measure(
         before = calibrate(Path(name))
         run = run_benchmarks(benchmarks, folder, scale, console)
         after = calibrate(Path(name))
+    console.print(make_table(run.rows))
     by_key = {key: benchmark for benchmark in benchmarks for key in benchmark.keys}
     figures = {}
     for row, _ in run.rows:

@@ -83,7 +83,7 @@ def _benchmark(
     attributes: dict[str, str] | None = None,
 ) -> Benchmark:
     measure = partial(_append, key, shape, mode, services=services, unique_keys=unique_keys, attributes=attributes)
-    return Benchmark(key, (key,), measure, mode, ("memcpy", "python"))
+    return Benchmark(key, (key,), measure, mode, () if attributes else ("memcpy", "python"))
 
 
 BENCHMARKS = (
@@ -95,7 +95,6 @@ BENCHMARKS = (
         ("send_table_sync_1000x100",),
         partial(_send_table, "send_table_sync_1000x100"),
         "sync",
-        ("memcpy", "python"),
     ),
     _benchmark(
         "append_sync_1000x100_batch_queue",

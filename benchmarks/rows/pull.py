@@ -55,7 +55,7 @@ def _result(key: str, form: Form, body_bytes: int, pulls: Pulls) -> Result:
 
 
 def _benchmark(key: str, form: Form, body_bytes: int, attributes: dict[str, str] | None = None) -> Benchmark:
-    calibration = ("python",) if form is Form.JSON else ("memcpy", "crc")
+    calibration = () if attributes else ("python",) if form is Form.JSON else ("memcpy", "crc")
     return Benchmark(key, (key,), partial(_measure, key, form, body_bytes, attributes), calibration=calibration)
 
 
