@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.indexing import index_once
@@ -39,6 +41,11 @@ def shared_store(data: Path, load: Load, *, attributes: dict[str, str] | None = 
     return data
 
 
-def drop_store(data: Path) -> None:
-    """Take the disk's room back."""
+@contextlib.contextmanager
+def passing_store(data: Path) -> Iterator[Path]:
+    """*data*, where nothing is, for a store of one benchmark; afterwards the disk has its room back."""
     shutil.rmtree(data, ignore_errors=True)
+    try:
+        yield data
+    finally:
+        shutil.rmtree(data, ignore_errors=True)

@@ -12,6 +12,7 @@ from benchmarks.clients import Start, run_clients
 from benchmarks.producers import PRODUCERS, TIMEOUT_S, Load, append
 from benchmarks.report import Plot, PlotKind, Result, Row
 from benchmarks.stack import running
+from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import PIPELINE, WRITER
 from tidemark.client import BATCH_QUEUE, Producer, SendStatus
 
@@ -39,7 +40,7 @@ def _append(
 ) -> Result:
     messages, body_bytes = shape
     load = Load(_TOPIC, messages, body_bytes, max(40, int(_BATCHES[shape] * scale)), unique_keys=unique_keys)
-    with running(folder / key, *services, flush_mode=mode) as stack:
+    with passing_store(folder / key) as data, running(data, *services, flush_mode=mode) as stack:
         with Producer(stack.writer_address) as producer:
             producer.topics.create(_TOPIC, queues=PRODUCERS, attributes=attributes)
         rate = append(stack.writer_address, load)
@@ -52,7 +53,7 @@ def _append(
 
 def _send_table(key: str, folder: Path, scale: float) -> Result:
     rows = max(100_000, int(_TABLE_ROWS * scale))
-    with running(folder / key, WRITER, PIPELINE) as stack:
+    with passing_store(folder / key) as data, running(data, WRITER, PIPELINE) as stack:
         (seconds,) = run_clients([partial(_send_one_table, stack.writer_address, rows)])
     note = f"{rows:,} rows with a UNIQ_KEY column, one producer, packing included; pipeline running"
     target = _TARGETS["append_sync_1000x100"]

@@ -8,18 +8,17 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.indexing import index_once
 from benchmarks.producers import Load
 from benchmarks.report import Result, Row
-from benchmarks.stores import append_log, batches_for, drop_store
+from benchmarks.stores import append_log, batches_for, passing_store
 
 LOG_BYTES = 1e9
 _BATCH, _BODY_BYTES = 100, 1024
 
 
 def _measure(folder: Path, scale: float) -> Result:
-    data = folder / "drain"
-    batches = batches_for(LOG_BYTES * scale, messages=_BATCH, body_bytes=_BODY_BYTES)
-    append_log(data, Load("bench", _BATCH, _BODY_BYTES, batches))
-    seen = index_once(data)
-    drop_store(data)
+    with passing_store(folder / "drain") as data:
+        batches = batches_for(LOG_BYTES * scale, messages=_BATCH, body_bytes=_BODY_BYTES)
+        append_log(data, Load("bench", _BATCH, _BODY_BYTES, batches))
+        seen = index_once(data)
     note = f"{seen.end_offset / 1e6:,.0f} MB, {_BODY_BYTES:,} B bodies; first mark to last mark {seen.build_s:.2f} s"
     rate = seen.bytes_built / 1e6 / seen.build_s
     return Result(

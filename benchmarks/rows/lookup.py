@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
+from benchmarks.indexing import index_once
 from benchmarks.producers import PRODUCERS, Load
 from benchmarks.report import Result, latency_plots, percentile_rows
 from benchmarks.stack import running
-from benchmarks.stores import LARGE_BATCH, drop_store, shared_store
+from benchmarks.stores import LARGE_BATCH, append_log, passing_store
 from tidemark.cli.local_stack import QUERY
 from tidemark.client import Query
 
@@ -43,14 +44,15 @@ class _Keys(NamedTuple):
 def _measure(folder: Path, scale: float) -> Result:
     batches = max(5, round(MESSAGES * scale / LARGE_BATCH / PRODUCERS))
     load = Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, keyed=True)
-    data = shared_store(folder / f"lookup-{scale:g}", load)
     keys = _Keys(batches * LARGE_BATCH)
     warm_count, cold_count = max(200, int(_WARM * min(1, scale))), max(50, int(_COLD * min(1, scale)))
-    with running(data, QUERY) as stack:  # first, and alone: pages that a process has mapped cannot be dropped
-        (cold,) = run_clients([partial(_look_up_cold, stack.query_url, keys, cold_count, data)])
-    with running(data, QUERY) as stack:
-        ((warm, by_id),) = run_clients([partial(_look_up_warm, stack.query_url, keys, warm_count)])
-    drop_store(data)
+    with passing_store(folder / "lookup") as data:
+        append_log(data, load)
+        index_once(data)
+        with running(data, QUERY) as stack:  # first, and alone: pages that a process has mapped cannot be dropped
+            (cold,) = run_clients([partial(_look_up_cold, stack.query_url, keys, cold_count, data)])
+        with running(data, QUERY) as stack:
+            ((warm, by_id),) = run_clients([partial(_look_up_warm, stack.query_url, keys, warm_count)])
     note = f"{load.batches * LARGE_BATCH * PRODUCERS:,} messages indexed, a key and a UNIQ_KEY each; "
     rows = [
         *percentile_rows(

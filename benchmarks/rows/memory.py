@@ -17,6 +17,7 @@ from benchmarks.processes import WORKER, resident_bytes, roles_of
 from benchmarks.producers import require_stored
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.stack import running
+from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
 from tidemark.client import Producer
 from tidemark.format.wire_batch import Element, encode_elements
@@ -33,7 +34,12 @@ _TARGETS = {WRITER: "< 250", QUERY: "< 250"}
 def _measure(folder: Path, scale: float) -> Result:
     seconds = DURATION_S * scale
     stopping = threading.Event()
-    with running(folder / "memory", settings={"TIDEMARK_EPOCH_MS": "5000"}) as stack, ThreadPoolExecutor(3) as pool:
+    settings = {"TIDEMARK_EPOCH_MS": "5000"}
+    with (
+        passing_store(folder / "memory") as data,
+        running(data, settings=settings) as stack,
+        ThreadPoolExecutor(3) as pool,
+    ):
         with Producer(stack.writer_address) as producer:
             producer.topics.create(_TOPIC, queues=1)
         load = [

@@ -19,7 +19,7 @@ from benchmarks.pulls import Form, Place, Puller
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.rows.start import start_to_serving
 from benchmarks.stack import running
-from benchmarks.stores import drop_store
+from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import QUERY, WRITER
 from tidemark.client import Producer
 
@@ -70,7 +70,12 @@ def _name(figure: str) -> str:
     return {"start_s": "start to the first pull"}.get(figure, figure)
 
 
-def _cost(data: Path, count: int, batches: int) -> Cost:
+def _cost(folder: Path, count: int, batches: int) -> Cost:
+    with passing_store(folder) as data:
+        return _cost_in(data, count, batches)
+
+
+def _cost_in(data: Path, count: int, batches: int) -> Cost:
     topics, queues = max(1, count // _TOPIC_QUEUES), min(count, _TOPIC_QUEUES)
     each = batches // PRODUCERS
     with running(data, WRITER) as stack:
@@ -89,7 +94,6 @@ def _cost(data: Path, count: int, batches: int) -> Cost:
     if pulled != messages:
         raise RuntimeError(f"{pulled} of {messages} messages came back from {count} queues")
     started = start_to_serving(data, "bench-0")
-    drop_store(data)
     return Cost(messages / append_s, messages / build_s, messages / pull_s, started.pull_s)
 
 

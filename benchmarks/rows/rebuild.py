@@ -12,7 +12,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.indexing import Indexing, index_once
 from benchmarks.producers import Load
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
-from benchmarks.stores import LARGE_BATCH, append_log, batches_for, drop_store
+from benchmarks.stores import LARGE_BATCH, append_log, batches_for, passing_store
 
 LOG_BYTES = 6e9
 _BODY_BYTES = 1024
@@ -21,18 +21,17 @@ _TOPIC = "bench"
 
 
 def _measure(folder: Path, scale: float) -> Result:
-    data = folder / "rebuild"
     rebuilt: dict[str, list[Indexing]] = {"tidemark store rebuild": [], "pipeline --once": []}
-    for size, before in zip(_SIZES, (0.0, *_SIZES), strict=False):
-        log_bytes = LOG_BYTES * scale * (size - before)
-        batches = batches_for(log_bytes, messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
-        append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, unique_keys=True))
-        once = index_once(data)
-        if not before:  # later it builds only what is new
-            rebuilt["pipeline --once"].append(once)
-        rebuild = index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()))
-        rebuilt["tidemark store rebuild"].append(rebuild)
-    drop_store(data)
+    with passing_store(folder / "rebuild") as data:
+        for size, before in zip(_SIZES, (0.0, *_SIZES), strict=False):
+            log_bytes = LOG_BYTES * scale * (size - before)
+            batches = batches_for(log_bytes, messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
+            append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, unique_keys=True))
+            once = index_once(data)
+            if not before:  # later it builds only what is new
+                rebuilt["pipeline --once"].append(once)
+            rebuild = index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()))
+            rebuilt["tidemark store rebuild"].append(rebuild)
     return Result(_rows(rebuilt["tidemark store rebuild"][-1]), [_growth(rebuilt)])
 
 

@@ -11,6 +11,7 @@ from benchmarks.append_to_visible import measure
 from benchmarks.benchmark import Benchmark
 from benchmarks.processes import JVM, WORKER, cpu_s, resident_bytes, roles_of
 from benchmarks.report import Result, Row
+from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 IDLE_S = 30.0
@@ -21,8 +22,10 @@ _TARGETS = {WRITER: "< 250", QUERY: "< 250"}
 
 
 def _measure(folder: Path, scale: float) -> Result:
-    data = folder / "resident"
-    with LocalStack(data) as stack:  # with the file sizes of `tidemark serve`
+    with (
+        passing_store(folder / "resident") as data,
+        LocalStack(data) as stack,
+    ):  # its file sizes
         measure(stack.writer_address, stack.query_url, count=int(_RATE * 5), rate=_RATE)
         disk = sum(path.stat().st_blocks * 512 for path in data.rglob("*") if path.is_file())
         time.sleep(_SETTLE_S)

@@ -15,6 +15,7 @@ from benchmarks.clients import Start, run_clients
 from benchmarks.producers import TIMEOUT_S, require_stored
 from benchmarks.report import Plot, PlotKind, Result, Row, throughput_line
 from benchmarks.stack import running
+from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import PIPELINE, WRITER
 from tidemark.client import Producer
 
@@ -28,7 +29,7 @@ _TARGETS = {"sync": "≥ RocketMQ", "async": "near RocketMQ"}
 
 def _measure(key: str, mode: str, folder: Path, scale: float) -> Result:
     seconds = max(1.0, DURATION_S * scale)
-    with running(folder / key, WRITER, PIPELINE, flush_mode=mode) as stack:
+    with passing_store(folder / key) as data, running(data, WRITER, PIPELINE, flush_mode=mode) as stack:
         (times,) = run_clients([partial(_send, stack.writer_address, max(0.5, WARM_UP_S * scale), seconds)])
     name = f"send {mode}, single messages of {len(BODY)} B"
     note = f"{THREADS} threads of one producer, each waiting for its answer; pipeline running"

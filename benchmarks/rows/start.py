@@ -21,7 +21,7 @@ from benchmarks.indexing import index_once
 from benchmarks.producers import Load
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.stack import environment
-from benchmarks.stores import LARGE_BATCH, append_log, batches_for, drop_store
+from benchmarks.stores import LARGE_BATCH, append_log, batches_for, passing_store
 from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Producer, Query
 from tidemark.errors import StoreError
@@ -44,16 +44,15 @@ class Started(NamedTuple):
 
 
 def _measure(folder: Path, scale: float) -> Result:
-    data = folder / "start"
     points: list[tuple[float, Started, Started]] = []
-    for size, before in zip(_SIZES, (0.0, *_SIZES), strict=False):
-        batches = batches_for(STORE_BYTES * scale * (size - before), messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
-        append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, unique_keys=True))
-        gigabytes = index_once(data).end_offset / 1e9
-        clean = start_to_serving(data, _TOPIC, then_kill=True)
-        killed = start_to_serving(data, _TOPIC)
-        points.append((gigabytes, clean, killed))
-    drop_store(data)
+    with passing_store(folder / "start") as data:
+        for size, before in zip(_SIZES, (0.0, *_SIZES), strict=False):
+            batches = batches_for(STORE_BYTES * scale * (size - before), messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
+            append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, unique_keys=True))
+            gigabytes = index_once(data).end_offset / 1e9
+            clean = start_to_serving(data, _TOPIC, then_kill=True)
+            killed = start_to_serving(data, _TOPIC)
+            points.append((gigabytes, clean, killed))
     return Result(_rows(*points[-1]), [_growth(points)])
 
 

@@ -12,6 +12,7 @@ from benchmarks.append_to_visible import measure
 from benchmarks.benchmark import Benchmark
 from benchmarks.report import PERCENTILES, Result, latency_plots, percentile_rows
 from benchmarks.stack import running
+from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import PIPELINE, LocalStack
 
 RATE = 200.0
@@ -27,7 +28,8 @@ _TARGETS = {
 def _measure(mode: str, folder: Path, scale: float) -> Result:
     seconds = max(10.0, EPOCH_MS / 1000 * HAND_OVERS * scale)
     settings = {"TIDEMARK_EPOCH_MS": str(EPOCH_MS)}
-    with running(folder / f"visible-{mode}", flush_mode=mode, settings=settings) as stack:
+    data = folder / f"visible-{mode}"
+    with passing_store(data), running(data, flush_mode=mode, settings=settings) as stack:
         measure(stack.writer_address, stack.query_url, count=int(RATE * 3), rate=RATE)  # warm
         latencies = measure(stack.writer_address, stack.query_url, count=int(seconds * RATE), rate=RATE)
         hand_overs = _epochs(stack, latencies.began, latencies.began + seconds)
