@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench compose-test clean
+.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench bench-check profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -75,8 +75,12 @@ down: ## stop them; the store's volumes stay
 
 demo: $(SYNCED)  ## 336,776 real flights through the real services, and back
 	$(BIN)/python -m demo
-bench: $(SYNCED)  ## the figures, with machine and flush mode
-	$(BIN)/python -m benchmarks
+bench: $(SYNCED)  ## the figures, as a table, JSON and a page with plots; BENCH=name[,name] picks, BENCH_SCALE shortens
+	$(BIN)/python -m benchmarks run
+bench-check: $(SYNCED)  ## the quick ones against the committed figures, the machine's own speed taken out
+	$(BIN)/python -m benchmarks check
+profile: $(SYNCED)  ## flame graphs of one benchmark: ROW=name; PROCESS=writer,worker,query,client picks
+	$(BIN)/python -m benchmarks profile $(ROW)
 # COMPOSE_UP: a command that brings the stack up, runs what stands behind its `--`, and takes it down, for a machine on
 # which `docker compose up` alone cannot (one without bridges).
 COMPOSE_UP ?= $(wildcard ../shared/containers/compose-up-test)

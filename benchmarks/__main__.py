@@ -1,73 +1,106 @@
-"""`python -m benchmarks [append] [visible] [drain] [resident] [flat]`: print a table, write benchmarks/results/*.json.
-
-BENCH_SCALE (default 1) shortens or lengthens; BENCH_FOLDER says on which file system (default: this folder's).
-"""
+"""`python -m benchmarks run | check | profile`: what `make bench`, `make bench-check` and `make profile` start."""
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
-import orjson
+import typer
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import append, append_to_visible, drain, flat, resident
-from benchmarks.machine import describe_machine, load_average
-from benchmarks.report import Row
+from benchmarks.benchmark import Benchmark
+from benchmarks.catalog import BENCHMARKS, pick
+from benchmarks.check import CHECK_SCALE, check_figures, write_figures
+from benchmarks.page import save
+from benchmarks.profiler import PROCESSES, profile_benchmark
+from benchmarks.runner import Run, run_benchmarks
+from benchmarks.table import make_table
 
-BENCHMARKS: dict[str, Callable[[Path, float], list[Row]]] = {
-    "append": append.run,
-    "visible": append_to_visible.run,
-    "drain": drain.run,
-    "resident": resident.run,
-    "flat": flat.run,
-}
-_WHEN_NAMED = ("flat",)  # takes ten minutes
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tidemark's own benchmarks.")
 RESULTS = Path(__file__).parent / "results"
 
-
-def main(names: list[str]) -> int:
-    """Exit status: 2 for a name that is none."""
-    if unknown := set(names) - set(BENCHMARKS):
-        print(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
-        return 2
-    scale = float(os.environ.get("BENCH_SCALE", "1"))
-    console = Console(width=None if sys.stdout.isatty() else 140)  # a log has no width of its own
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_FOLDER", ".")) as folder:
-        machine = {**describe_machine(Path(folder)), "scale": f"{scale:g}"}
-        for name, text in machine.items():
-            console.print(f"[dim]{name}:[/] {text}", highlight=False)
-        rows: list[Row] = []
-        for name in names or [name for name in BENCHMARKS if name not in _WHEN_NAMED]:
-            console.print(f"running {name} …")
-            rows += BENCHMARKS[name](Path(folder), scale)
-    machine["load average after"] = load_average()
-    console.print(_table(rows), f"[dim]load average after:[/] {machine['load average after']}")
-    _save(machine, rows)
-    return 0
+Picks = Annotated[
+    str, typer.Option(envvar="BENCH", help="Names, keys or patterns between commas; empty: the usual ones.")
+]
+Scale = Annotated[
+    float, typer.Option(envvar="BENCH_SCALE", min=0.001, help="Shortens or lengthens; 1 for the figures.")
+]
+Folder = Annotated[
+    Path,
+    typer.Option(envvar="BENCH_FOLDER", exists=True, file_okay=False, help="On which file system stores are made."),
+]
 
 
-def _table(rows: list[Row]) -> Table:
-    table = Table(title="client and server on the same machine")
-    for name in ("figure", "value", "unit", "aim", "note"):
-        table.add_column(name, justify="right" if name == "value" else "left")
-    for row in rows:
-        value = f"{row.value:,.0f}" if row.value >= 1000 else f"{row.value:,.2f}"
-        table.add_row(row.name, value, row.unit, row.target, row.note)
-    return table
+@app.command()
+def run(names: Picks = "", scale: Scale = 1.0, folder: Folder = Path()) -> None:
+    """Measure, print a table, and write results/<time>.json and .html. Exit status 1 when a benchmark failed."""
+    console = _console()
+    done = run_benchmarks(_picked(names), folder, scale, console)
+    console.print(make_table(done.rows))
+    _tell_end(done, console)
+    for path in save(done, RESULTS):
+        console.print(f"written: {path}", highlight=False, soft_wrap=True)
+    raise typer.Exit(1 if done.failures else 0)
 
 
-def _save(machine: dict[str, str], rows: list[Row]) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    content = {"machine": machine, "rows": [row._asdict() for row in rows]}
-    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M%S')}.json"
-    path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+@app.command()
+def check(
+    names: Picks = "",
+    scale: Scale = CHECK_SCALE,
+    folder: Folder = Path(),
+    write: Annotated[bool, typer.Option("--write", help="Take what is measured as the committed figures.")] = False,
+) -> None:
+    """Compare the quick rows with benchmarks/figures.json, relative to loops that are measured in the same run.
+
+    Exit status 0, also with warnings; 1 when a benchmark failed.
+    """
+    console = _console()
+    benchmarks = [benchmark for benchmark in _picked(names) if benchmark.calibration]
+    measure = write_figures if write else check_figures
+    done = measure(benchmarks, folder, scale, console)
+    _tell_end(done, console)
+    raise typer.Exit(1 if done.failures else 0)
+
+
+@app.command()
+def profile(
+    row: Annotated[str, typer.Argument(help="A benchmark's name or the key of one of its rows.")],
+    process: Annotated[
+        str, typer.Option(envvar="PROCESS", help=f"{', '.join(PROCESSES)}; several between commas; empty: all.")
+    ] = "",
+    scale: Scale = 1.0,
+    folder: Folder = Path(),
+) -> None:
+    """Run one benchmark under py-spy and write a flame graph of each process to results/."""
+    console = _console()
+    wanted = [name for name in process.split(",") if name] or list(PROCESSES)
+    if unknown := set(wanted) - set(PROCESSES):
+        raise typer.BadParameter(f"no process {', '.join(sorted(unknown))}; there are {', '.join(PROCESSES)}")
+    for benchmark in _picked(row):
+        done, paths = profile_benchmark(benchmark, folder, scale, console, wanted=wanted, results=RESULTS)
+        console.print(make_table(done.rows), "under a profiler: these are no figures")
+        for path in paths:
+            console.print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
+def _picked(names: str) -> list[Benchmark]:
+    words = [word.strip() for word in names.split(",") if word.strip()]
+    try:
+        return pick(words)
+    except KeyError as error:
+        raise typer.BadParameter(f"no benchmark {error}; there are {', '.join(BENCHMARKS)}") from None
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 200)  # a log has no width of its own
+
+
+def _tell_end(done: Run, console: Console) -> None:
+    console.print(f"[dim]load average after:[/] {done.machine['load average after']}", highlight=False)
+    for name, why in done.failures.items():
+        console.print(f"{name} failed: {why}", style="bold red", markup=False)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    app()

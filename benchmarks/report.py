@@ -1,18 +1,22 @@
-"""What a benchmark says: rows of name, value, unit, and what to aim by."""
+"""What a benchmark says: rows (a figure each) and plots, as plain data that JSON and HTML are made from."""
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-PERCENTILES = (50.0, 90.0, 99.0, 99.9, 100.0)
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "max": 100.0}  # by the end of a row's key
+_BINS = 60
 
 
 class Row(NamedTuple):
-    """One figure. target: what the project aims at, "" for none; note: how it was measured."""
+    """One figure. key: stable, for programs; target: what the project aims at, "" for none; note: how it was made."""
 
+    key: str
     name: str
     value: float
     unit: str
@@ -20,13 +24,91 @@ class Row(NamedTuple):
     note: str = ""
 
 
+class PlotKind(enum.StrEnum):
+    """How a plot's lines are drawn."""
+
+    LINES = "lines"  # over time, from 0 on both axes
+    GROWTH = "growth"  # both axes logarithmic, with markers
+    HISTOGRAM = "histogram"  # steps over logarithmic bins
+    PERCENTILES = "percentiles"  # over 1 / (1 - p), logarithmic
+
+
+class Line(NamedTuple):
+    """Points of one line. For a histogram x has one more, the edges of its bins."""
+
+    x: list[float]
+    y: list[float]
+
+
+class Plot(NamedTuple):
+    """One plot with its lines by name."""
+
+    title: str
+    x_label: str
+    y_label: str
+    kind: PlotKind
+    lines: dict[str, Line]
+
+
+class Result(NamedTuple):
+    """What one benchmark has measured."""
+
+    rows: list[Row]
+    plots: list[Plot]
+
+
 def percentile_rows(
-    name: str, values_ms: NDArray[np.float64], targets: dict[float, str] | None = None, note: str = ""
+    key: str,
+    name: str,
+    values_ms: NDArray[np.float64],
+    *,
+    targets: Mapping[str, str] | None = None,
+    note: str = "",
+    percentiles: Sequence[str] = tuple(PERCENTILES),
 ) -> list[Row]:
-    """p50, p90, p99, p99.9 and max of latencies in ms."""
-    rows: list[Row] = []
-    for percentile in PERCENTILES:
-        label = "max" if percentile == 100.0 else f"p{percentile:g}"
-        value = float(np.percentile(values_ms, percentile))
-        rows.append(Row(f"{name} {label}", value, "ms", (targets or {}).get(percentile, ""), "" if rows else note))
-    return rows
+    """Rows <key>_p50 and so on, in ms. targets: by "p50" and so on. ValueError for a latency that is missing."""
+    if not len(values_ms) or not np.isfinite(values_ms).all():
+        raise ValueError(
+            f"{key}: {np.count_nonzero(~np.isfinite(values_ms))} of {len(values_ms)} latencies are missing"
+        )
+    return [
+        Row(
+            f"{key}_{end}",
+            f"{name} {end.replace('p999', 'p99.9')}",
+            float(np.percentile(values_ms, PERCENTILES[end])),
+            "ms",
+            (targets or {}).get(end, ""),
+            note,
+        )
+        for end in percentiles
+    ]
+
+
+def latency_plots(title: str, values_ms: Mapping[str, NDArray[np.float64]]) -> list[Plot]:
+    """A histogram and a curve of percentiles of latencies in ms, by the lines' names."""
+    everything = np.concatenate(list(values_ms.values()))
+    edges = np.geomspace(max(everything.min(), 1e-3), max(everything.max(), 2e-3) * 1.0001, _BINS + 1)
+    bins = {
+        name: Line(edges.tolist(), np.histogram(np.maximum(values, edges[0]), edges)[0].astype(float).tolist())
+        for name, values in values_ms.items()
+    }
+    curves = {name: _percentile_line(values) for name, values in values_ms.items()}
+    return [
+        Plot(f"{title}: distribution", "ms", "messages", PlotKind.HISTOGRAM, bins),
+        Plot(f"{title}: percentiles", "percentile", "ms", PlotKind.PERCENTILES, curves),
+    ]
+
+
+def _percentile_line(values_ms: NDArray[np.float64]) -> Line:
+    """Over 1 / (1 - p): 10 is the 90th percentile, 100 the 99th; as far as there are values for it."""
+    x = np.geomspace(1, max(2, len(values_ms)), 200)
+    return Line(x.tolist(), np.percentile(values_ms, (1 - 1 / x) * 100).tolist())
+
+
+def throughput_line(times_s: NDArray[np.float64], amounts: NDArray[np.float64], *, bin_s: float = 0.25) -> Line:
+    """Amounts a second in bins of time, from the first event on; the last, unfinished bin is left out."""
+    start, end = float(times_s.min()), float(times_s.max())
+    bins = max(1, int((end - start) / bin_s))
+    edges = start + bin_s * np.arange(bins + 1)
+    sums, _ = np.histogram(times_s, edges, weights=amounts)
+    return Line((edges[1:] - start).tolist(), (sums / bin_s).tolist())

@@ -1,0 +1,33 @@
+"""All benchmarks by name, in the order they run in, and which ones a few words pick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from benchmarks.benchmark import Benchmark
+from benchmarks.rows import append, drain, lookup, memory, pull, queues, rebuild, resident, send_single, start, visible
+
+_MODULES = (append, send_single, visible, pull, rebuild, lookup, start, queues, drain, resident, memory)
+BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for module in _MODULES for benchmark in module.BENCHMARKS}
+
+
+def pick(words: Sequence[str], benchmarks: Iterable[Benchmark] | None = None) -> list[Benchmark]:
+    """The benchmarks that *words* name, in the catalog's order; without a word all but those that want to be named.
+
+    A word is a benchmark's name or the key of a row; where it is none, the start of a name (`append`, `pull_raw`) or a
+    pattern with `*`. KeyError for one that picks nothing.
+    """
+    everything = list(BENCHMARKS.values() if benchmarks is None else benchmarks)
+    if not words:
+        return [benchmark for benchmark in everything if not benchmark.when_named]
+    picked = {name for word in words for name in _names(word, everything)}
+    return [benchmark for benchmark in everything if benchmark.name in picked]
+
+
+def _names(word: str, benchmarks: Sequence[Benchmark]) -> set[str]:
+    exact = {benchmark.name for benchmark in benchmarks if word == benchmark.name or word in benchmark.keys}
+    names = exact or {benchmark.name for benchmark in benchmarks if fnmatchcase(benchmark.name, f"{word}*")}
+    if not names:
+        raise KeyError(word)
+    return names

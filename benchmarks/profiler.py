@@ -1,0 +1,126 @@
+"""Flame graphs of the processes of one benchmark while its clock runs, with py-spy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+
+from benchmarks.benchmark import Benchmark
+from benchmarks.clock import recording_with
+from benchmarks.runner import Run, run_benchmarks
+
+PROCESSES = {  # what their command lines hold
+    "writer": re.compile(r"services\.writer\b"),
+    "pipeline": re.compile(r"services\.indexer pipeline\b"),
+    "worker": re.compile(r"pyspark\.daemon|services\.indexer\.pipeline\.daemon"),
+    "query": re.compile(r"services\.indexer query\b"),
+    "client": re.compile(r"multiprocessing\.spawn import spawn_main"),
+}
+_LOOK_S = 0.2
+_SETTLE_S = 2.0  # until a py-spy that was started samples
+_STOP_S = 60.0
+
+
+def profile_benchmark(
+    benchmark: Benchmark, folder: Path, scale: float, console: Console, *, wanted: Sequence[str], results: Path
+) -> tuple[Run, list[Path]]:
+    """Run *benchmark* and record the *wanted* processes; (what it measured, the flame graphs)."""
+    results.mkdir(exist_ok=True)
+    prefix = f"{time.strftime('%Y%m%d-%H%M%S')}-{benchmark.name}"
+    recorder = _Recorder(wanted, results, prefix)
+    with recording_with(recorder.record):
+        run = run_benchmarks([benchmark], folder, scale, console)
+    return run, [path for path in recorder.paths if path.exists() and path.stat().st_size]
+
+
+class _Recorder:
+    """Attaches a py-spy to each wanted process of this program's own tree, also to those that come later."""
+
+    def __init__(self, wanted: Sequence[str], results: Path, prefix: str) -> None:
+        self._wanted = {name: PROCESSES[name] for name in wanted}
+        self._results = results
+        self._prefix = prefix
+        self._spies: dict[int, subprocess.Popen[bytes]] = {}
+        self._rounds = 0
+        self.paths: list[Path] = []
+
+    @contextlib.contextmanager
+    def record(self) -> Iterator[None]:
+        """Record while held; a benchmark may measure several times."""
+        self._rounds += 1
+        stopping = threading.Event()
+        self._attach()
+        time.sleep(_SETTLE_S)
+        thread = threading.Thread(target=self._keep_attaching, args=(stopping,))
+        thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join()
+            self._end()
+
+    def _keep_attaching(self, stopping: threading.Event) -> None:
+        while not stopping.wait(_LOOK_S):
+            self._attach()
+
+    def _attach(self) -> None:
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                role = role_of(process.cmdline(), self._wanted)
+                if role is not None and process.pid not in self._spies:
+                    self._spies[process.pid] = self._spy(role, process.pid)
+
+    def _spy(self, role: str, pid: int) -> subprocess.Popen[bytes]:
+        path = self._results / f"{self._prefix}-{self._rounds}-{role}-{pid}.svg"
+        self.paths.append(path)
+        command = [
+            _py_spy(),
+            "record",
+            "--pid",
+            str(pid),
+            "--output",
+            str(path),
+            "--rate",
+            "200",
+            "--duration",
+            "unlimited",
+        ]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def _end(self) -> None:
+        for spy in self._spies.values():
+            if spy.poll() is None:
+                os.kill(spy.pid, signal.SIGINT)  # it writes what it has seen
+        for spy in self._spies.values():
+            spy.wait(_STOP_S)
+        self._spies.clear()
+
+
+def role_of(command_line: Sequence[str], roles: dict[str, re.Pattern[str]]) -> str | None:
+    """Which of *roles* a process has; None for any other, a JVM and py-spy itself among them."""
+    if not command_line or "python" not in Path(command_line[0]).name:
+        return None
+    text = " ".join(command_line)
+    return next((name for name, pattern in roles.items() if pattern.search(text)), None)
+
+
+def _py_spy() -> str:
+    """Where it is: beside this interpreter, or on the path."""
+    beside = Path(sys.executable).with_name("py-spy")
+    found = str(beside) if beside.exists() else shutil.which("py-spy")
+    if found is None:
+        raise FileNotFoundError("py-spy is not installed; it comes with the extra `bench`")
+    return found

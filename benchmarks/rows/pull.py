@@ -1,0 +1,67 @@
+"""Pulls of one consumer over HTTP, in the forms that an answer may have."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from benchmarks.benchmark import Benchmark
+from benchmarks.producers import PRODUCERS, Load
+from benchmarks.pulls import ANSWER_BYTES, Form, Place, Pulls, pull
+from benchmarks.report import Plot, PlotKind, Result, Row, throughput_line
+from benchmarks.stack import running
+from benchmarks.stores import LARGE_BATCH, batches_for, shared_store
+from tidemark.cli.local_stack import QUERY
+from tidemark.client import BATCH_QUEUE
+
+_LOG_BYTES = {1024: 1.5e9, 100: 0.6e9}  # of the store that is pulled, by bytes of a body
+WARM_UP_S, DURATION_S = 3.0, 8.0
+_TOPIC = "bench"
+_TARGETS = {
+    "pull_raw_1024": "≥ 4 × Kafka",
+    "pull_arrow_1024": "≥ 2 × Kafka",
+    "pull_json_1024": "≥ RocketMQ",
+    "pull_arrow_inner_100": "≥ 2 × RocketMQ",
+}
+
+
+def _measure(
+    key: str, form: Form, body_bytes: int, attributes: dict[str, str] | None, folder: Path, scale: float
+) -> Result:
+    batches = batches_for(_LOG_BYTES[body_bytes] * scale, messages=LARGE_BATCH, body_bytes=body_bytes)
+    load = Load(_TOPIC, LARGE_BATCH, body_bytes, batches, unique_keys=True)
+    name = f"pull-{body_bytes}{'-inner' if attributes else ''}-{scale:g}"
+    data = shared_store(folder / name, load, attributes=attributes)
+    with running(data, QUERY) as stack:
+        place = Place(stack.query_url, _TOPIC, PRODUCERS, form)
+        pulls = pull(place, warm_up_s=max(0.5, WARM_UP_S * scale), seconds=max(1.0, DURATION_S * scale))
+    return _result(key, form, body_bytes, pulls)
+
+
+def _result(key: str, form: Form, body_bytes: int, pulls: Pulls) -> Result:
+    what = {Form.RECORDS: "records as stored", Form.ARROW: "Arrow", Form.JSON: "JSON, bodies as text"}[form]
+    name = f"pull {body_bytes:,} B{' of inner batches' if 'inner' in key else ''}, {what}"
+    note = f"{pulls.body_bytes.sum() / pulls.seconds / 1e6:,.0f} MB/s of bodies; one consumer, a thread for each of "
+    note += f"{PRODUCERS} queues, answers of {ANSWER_BYTES >> 20} MiB"
+    rate = float(pulls.messages.sum() / pulls.seconds)
+    plot = Plot(
+        f"{name}: over time",
+        "s",
+        "messages/s",
+        PlotKind.LINES,
+        {"pulled": throughput_line(pulls.times, pulls.messages)},
+    )
+    return Result([Row(key, name, rate, "msg/s", _TARGETS[key], note)], [plot])
+
+
+def _benchmark(key: str, form: Form, body_bytes: int, attributes: dict[str, str] | None = None) -> Benchmark:
+    calibration = () if attributes else ("python",) if form is Form.JSON else ("memcpy", "crc")
+    return Benchmark(key, (key,), partial(_measure, key, form, body_bytes, attributes), calibration=calibration)
+
+
+BENCHMARKS = (
+    _benchmark("pull_raw_1024", Form.RECORDS, 1024),
+    _benchmark("pull_arrow_1024", Form.ARROW, 1024),
+    _benchmark("pull_json_1024", Form.JSON, 1024),
+    _benchmark("pull_arrow_inner_100", Form.ARROW, 100, BATCH_QUEUE),
+)

@@ -1,0 +1,146 @@
+"""What many queues cost: the same messages on few and on 10,000 queues of one store, appended, built, pulled, started.
+
+Every batch goes to one queue, the next batch to the next queue; so does the consumer, a batch's messages an answer.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.batches import plain_batch
+from benchmarks.benchmark import Benchmark
+from benchmarks.clients import Start, run_clients
+from benchmarks.indexing import index_once
+from benchmarks.producers import PRODUCERS, TIMEOUT_S, require_stored
+from benchmarks.pulls import Form, Place, Puller
+from benchmarks.report import Line, Plot, PlotKind, Result, Row
+from benchmarks.rows.start import start_to_serving
+from benchmarks.stack import running
+from benchmarks.stores import passing_store
+from tidemark.cli.local_stack import QUERY, WRITER
+from tidemark.client import Producer
+
+COUNTS = (10, 1000, 10_000)
+_SHOWN = (10, 10_000)
+MESSAGES, BODY_BYTES = 100, 100  # of a batch
+BATCHES = 20_000
+_TOPIC_QUEUES = 100  # of one topic; fewer when there are fewer
+_FIGURES = {"append": "msg/s", "build": "msg/s", "pull": "msg/s", "start_s": "s"}
+_RATIO_TARGET = "≤ 1.5"
+
+
+class Cost(NamedTuple):
+    """The figures of one number of queues: messages a second, and seconds to the first pull after a clean stop."""
+
+    append: float
+    build: float
+    pull: float
+    start_s: float
+
+
+def _measure(folder: Path, scale: float) -> Result:
+    costs = {count: _cost(folder / f"queues-{count}", count, max(*COUNTS, int(BATCHES * scale))) for count in COUNTS}
+    rows = []
+    for count in _SHOWN:
+        note = f"{count:,} queues, batches of {MESSAGES} × {BODY_BYTES} B, each to another queue"
+        rows += [
+            Row(
+                f"queues_{count}_{figure}",
+                f"{count:,} queues: {_name(figure)}",
+                getattr(costs[count], figure),
+                unit,
+                "",
+                note,
+            )
+            for figure, unit in _FIGURES.items()
+        ]
+    few, many = (costs[count] for count in _SHOWN)
+    for figure in _FIGURES:
+        one, other = getattr(few, figure), getattr(many, figure)
+        ratio = other / one if figure == "start_s" else one / other
+        note = "how much dearer 10,000 queues are than 10"
+        rows.append(Row(f"queues_ratio_{figure}", f"queues, ratio: {_name(figure)}", ratio, "×", _RATIO_TARGET, note))
+    return Result(rows, [_rates(costs), _starts(costs)])
+
+
+def _name(figure: str) -> str:
+    return {"start_s": "start to the first pull"}.get(figure, figure)
+
+
+def _cost(folder: Path, count: int, batches: int) -> Cost:
+    with passing_store(folder) as data:
+        return _cost_in(data, count, batches)
+
+
+def _cost_in(data: Path, count: int, batches: int) -> Cost:
+    topics, queues = max(1, count // _TOPIC_QUEUES), min(count, _TOPIC_QUEUES)
+    each = batches // PRODUCERS
+    with running(data, WRITER) as stack:
+        with Producer(stack.writer_address, timeout_s=TIMEOUT_S) as producer:
+            for topic in range(topics):
+                producer.topics.create(f"bench-{topic}", queues=queues)
+        times = run_clients(
+            [partial(_append, stack.writer_address, topics, queues, number, each) for number in range(PRODUCERS)]
+        )
+        append_s = max(end for _, end in times) - min(begin for begin, _ in times)
+    messages = PRODUCERS * each * MESSAGES
+    built = index_once(data)
+    build_s = built.durable_s * built.end_offset / built.bytes_built  # the first chunk is not in it
+    with running(data, QUERY) as stack:
+        ((pulled, pull_s),) = run_clients([partial(_pull, stack.query_url, topics, queues)])
+    if pulled != messages:
+        raise RuntimeError(f"{pulled} of {messages} messages came back from {count} queues")
+    started = start_to_serving(data, "bench-0")
+    return Cost(messages / append_s, messages / build_s, messages / pull_s, started.pull_s)
+
+
+def _append(address: str, topics: int, queues: int, number: int, batches: int, start: Start) -> tuple[float, float]:
+    """When it began and ended. Batch after batch to the next of all queues; the producers share them out."""
+    packed = plain_batch(MESSAGES, BODY_BYTES)
+    with Producer(address, timeout_s=TIMEOUT_S) as producer:
+        producer.log_info()  # connected
+        start()
+        begin = time.perf_counter()
+        futures = []
+        for batch in range(number, PRODUCERS * batches, PRODUCERS):
+            topic, queue_id = divmod(batch % (topics * queues), queues)
+            futures.append(producer.send_packed_async(f"bench-{topic}", packed, queue_id=queue_id))
+        for future in futures:
+            require_stored(future.result())
+        return begin, time.perf_counter()
+
+
+def _pull(url: str, topics: int, queues: int, start: Start) -> tuple[int, float]:
+    """Messages of all queues, and seconds; one answer brings one batch."""
+    everything = [(f"bench-{topic}", queue_id) for topic in range(topics) for queue_id in range(queues)]
+    with Puller(Place(url, "bench-0", queues, Form.RECORDS, MESSAGES)) as puller:
+        puller.pull_all(*everything[0])  # warm
+        start()
+        begin = time.perf_counter()
+        messages = sum(puller.pull_all(topic, queue_id) for topic, queue_id in everything)
+        return messages, time.perf_counter() - begin
+
+
+def _rates(costs: dict[int, Cost]) -> Plot:
+    counts = [float(count) for count in costs]
+    lines = {
+        figure: Line(counts, [float(getattr(cost, figure)) for cost in costs.values()])
+        for figure, unit in _FIGURES.items()
+        if unit == "msg/s"
+    }
+    return Plot("growth with the number of queues: rates", "queues", "messages/s", PlotKind.GROWTH, lines)
+
+
+def _starts(costs: dict[int, Cost]) -> Plot:
+    line = Line([float(count) for count in costs], [cost.start_s for cost in costs.values()])
+    return Plot("growth with the number of queues: start", "queues", "s", PlotKind.GROWTH, {"first pull": line})
+
+
+_KEYS = (
+    *(f"queues_{count}_{figure}" for count in _SHOWN for figure in _FIGURES),
+    *(f"queues_ratio_{figure}" for figure in _FIGURES),
+)
+BENCHMARKS = (Benchmark("queues", _KEYS, _measure, "sync"),)

@@ -1,0 +1,67 @@
+"""Rebuild: all queue files and the key index anew from a log, as `tidemark store rebuild` does it.
+
+What it builds with is the pipeline once, which is also measured where there is nothing to take away. The start of
+Python and Spark, which is the same for a log of any size, has a row of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.benchmark import Benchmark
+from benchmarks.indexing import Indexing, index_once
+from benchmarks.producers import Load
+from benchmarks.report import Line, Plot, PlotKind, Result, Row
+from benchmarks.stores import LARGE_BATCH, append_log, batches_for, passing_store
+
+LOG_BYTES = 6e9
+_BODY_BYTES = 1024
+_SIZES = (0.25, 1.0)  # of the log; the last one gives the rows
+_TOPIC = "bench"
+
+
+def _measure(folder: Path, scale: float) -> Result:
+    rebuilt: dict[str, list[Indexing]] = {"tidemark store rebuild": [], "pipeline --once": []}
+    with passing_store(folder / "rebuild") as data:
+        for size, before in zip(_SIZES, (0.0, *_SIZES), strict=False):
+            log_bytes = LOG_BYTES * scale * (size - before)
+            batches = batches_for(log_bytes, messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
+            append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, unique_keys=True))
+            once = index_once(data)
+            if not before:  # later it builds only what is new
+                rebuilt["pipeline --once"].append(once)
+            rebuild = index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()))
+            rebuilt["tidemark store rebuild"].append(rebuild)
+    return Result(_rows(rebuilt["tidemark store rebuild"][-1]), [_growth(rebuilt)])
+
+
+def _rows(rebuild: Indexing) -> list[Row]:
+    log = f"{rebuild.end_offset / 1e9:.2f} GB of {_BODY_BYTES:,} B messages with UNIQ_KEY"
+    start_s = rebuild.total_s - rebuild.durable_s
+    return [
+        Row(
+            "rebuild",
+            "rebuild of queues and key index",
+            _rate(rebuild),
+            "MB/s",
+            "≥ 6 × RocketMQ",
+            f"{log}, until synced",
+        ),
+        Row("rebuild_start_s", "rebuild: start of Python and Spark, and end", start_s, "s", "", "all but building"),
+        Row("rebuild_total_s", "rebuild: from exec to exit", rebuild.total_s, "s", "", "tidemark store rebuild"),
+    ]
+
+
+def _rate(indexing: Indexing) -> float:
+    return indexing.bytes_built / 1e6 / indexing.durable_s
+
+
+def _growth(rebuilt: dict[str, list[Indexing]]) -> Plot:
+    lines = {
+        name: Line([one.end_offset / 1e9 for one in points], [one.total_s for one in points])
+        for name, points in rebuilt.items()
+    }
+    return Plot("rebuild: growth with the log", "GB of log", "s, from exec to exit", PlotKind.GROWTH, lines)
+
+
+BENCHMARKS = (Benchmark("rebuild", ("rebuild", "rebuild_start_s", "rebuild_total_s"), _measure),)

@@ -1,0 +1,71 @@
+"""Append → visible and append → acknowledged at a steady rate, over hand-overs of the pipeline's epochs."""
+
+from __future__ import annotations
+
+import datetime
+from functools import partial
+from pathlib import Path
+
+import orjson
+
+from benchmarks.append_to_visible import measure
+from benchmarks.benchmark import Benchmark
+from benchmarks.report import PERCENTILES, Result, latency_plots, percentile_rows
+from benchmarks.stack import running
+from benchmarks.stores import passing_store
+from tidemark.cli.local_stack import PIPELINE, LocalStack
+
+RATE = 200.0
+EPOCH_MS = 3000
+HAND_OVERS = 12
+_LEAST_HAND_OVERS = 10
+_TARGETS = {
+    "sync": {"p50": "≤ RocketMQ", "p99": "≤ RocketMQ", "p999": "≤ RocketMQ"},
+    "async": {"p50": "≤ RocketMQ", "p99": "≤ RocketMQ", "p999": "≤ RocketMQ"},
+}
+
+
+def _measure(mode: str, folder: Path, scale: float) -> Result:
+    seconds = max(10.0, EPOCH_MS / 1000 * HAND_OVERS * scale)
+    settings = {"TIDEMARK_EPOCH_MS": str(EPOCH_MS)}
+    data = folder / f"visible-{mode}"
+    with passing_store(data), running(data, flush_mode=mode, settings=settings) as stack:
+        measure(stack.writer_address, stack.query_url, count=int(RATE * 3), rate=RATE)  # warm
+        latencies = measure(stack.writer_address, stack.query_url, count=int(seconds * RATE), rate=RATE)
+        hand_overs = _epochs(stack, latencies.began, latencies.began + seconds)
+    if scale >= 1 and hand_overs < _LEAST_HAND_OVERS:
+        raise RuntimeError(f"only {hand_overs} hand-overs of epochs in {seconds:.0f} s")
+    note = f"{len(latencies.visible):,} of 1 KiB at {RATE:.0f}/s from when they were due, {hand_overs} hand-overs"
+    return Result(
+        [
+            *percentile_rows(
+                f"visible_{mode}", f"append→visible {mode}", latencies.visible, targets=_TARGETS[mode], note=note
+            ),
+            *percentile_rows(
+                f"acknowledged_{mode}", f"append→acknowledged {mode}", latencies.acknowledged, note="the same messages"
+            ),
+        ],
+        latency_plots(
+            f"append {mode}, 200/s of 1 KiB", {"visible": latencies.visible, "acknowledged": latencies.acknowledged}
+        ),
+    )
+
+
+def _epochs(stack: LocalStack, begin_s: float, end_s: float) -> int:
+    """Epochs in which a follower held its shards that ended in this time, as the pipeline has logged them."""
+    count = 0
+    for line in stack.services[PIPELINE].log_path.read_text().splitlines():
+        if line.startswith("{") and '"epoch_finished"' in line:
+            entry = orjson.loads(line)
+            ended = datetime.datetime.fromisoformat(entry["timestamp"]).timestamp()
+            count += entry["held_s"] > EPOCH_MS / 2000 and begin_s < ended < end_s
+    return count
+
+
+def _keys(mode: str) -> tuple[str, ...]:
+    return tuple(f"{what}_{mode}_{end}" for what in ("visible", "acknowledged") for end in PERCENTILES)
+
+
+BENCHMARKS = tuple(
+    Benchmark(f"visible_{mode}", _keys(mode), partial(_measure, mode), mode) for mode in ("sync", "async")
+)

@@ -1,0 +1,51 @@
+"""Stores to read from: a log appended in big batches and its queues, made once and then shared by later benchmarks."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.indexing import index_once
+from benchmarks.producers import PRODUCERS, Load, append
+from benchmarks.stack import running
+from tidemark.cli.local_stack import WRITER
+from tidemark.client import Producer
+
+RECORD_OVERHEAD = 150  # bytes of a record beside its body: head, hosts, a short topic, UNIQ_KEY; about
+LARGE_BATCH = 1000  # messages of 1 KiB
+
+
+def batches_for(log_bytes: float, *, messages: int, body_bytes: int, producers: int = PRODUCERS) -> int:
+    """How many batches each producer sends for a log of about *log_bytes*."""
+    return max(1, round(log_bytes / ((body_bytes + RECORD_OVERHEAD) * messages * producers)))
+
+
+def append_log(data: Path, load: Load, *, attributes: dict[str, str] | None = None) -> None:
+    """Append *load* to the store at *data*, new or stopped, as fast as it goes; nothing is indexed."""
+    with running(data, WRITER, flush_mode="async") as stack:
+        with Producer(stack.writer_address) as producer:
+            producer.topics.create(load.topic, queues=PRODUCERS, attributes=attributes)
+        append(stack.writer_address, load._replace(ahead=False))
+
+
+def shared_store(data: Path, load: Load, *, attributes: dict[str, str] | None = None) -> Path:
+    """The store at *data* with *load* in it, indexed; made when it is not there."""
+    if not data.exists():
+        making = data.with_name(f"{data.name}.making")
+        shutil.rmtree(making, ignore_errors=True)
+        append_log(making, load, attributes=attributes)
+        index_once(making)
+        making.rename(data)
+    return data
+
+
+@contextlib.contextmanager
+def passing_store(data: Path) -> Iterator[Path]:
+    """*data*, where nothing is, for a store of one benchmark; afterwards the disk has its room back."""
+    shutil.rmtree(data, ignore_errors=True)
+    try:
+        yield data
+    finally:
+        shutil.rmtree(data, ignore_errors=True)

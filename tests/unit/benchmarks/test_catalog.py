@@ -1,0 +1,57 @@
+"""Which benchmarks a few words pick."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.benchmark import Benchmark
+from benchmarks.catalog import BENCHMARKS, pick
+from benchmarks.report import Result, Row
+
+
+def _benchmark(name: str, *keys: str, when_named: bool = False) -> Benchmark:
+    return Benchmark(name, keys, lambda *_: Result([], []), when_named=when_named)
+
+
+SOME = [
+    _benchmark("append_sync", "append_sync"),
+    _benchmark("append_sync_batch", "append_sync_batch"),
+    _benchmark("start", "start_clean_s", "start_killed_s"),
+    _benchmark("memory", "memory_writer_mb", when_named=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ([], ["append_sync", "append_sync_batch", "start"]),
+        (["memory"], ["memory"]),
+        (["append_sync"], ["append_sync"]),  # a whole name picks that one alone
+        (["append"], ["append_sync", "append_sync_batch"]),
+        (["start_killed_s"], ["start"]),
+        (["start", "*batch"], ["append_sync_batch", "start"]),  # in the catalog's order
+    ],
+)
+def test_words_pick(words: list[str], names: list[str]) -> None:
+    """A name, a key, the start of a name, a pattern."""
+    assert [benchmark.name for benchmark in pick(words, SOME)] == names
+
+
+def test_a_word_that_picks_nothing_is_refused() -> None:
+    """Rather than measuring something else for ten minutes."""
+    with pytest.raises(KeyError, match="apend"):
+        pick(["apend"], SOME)
+
+
+def test_every_key_belongs_to_one_benchmark() -> None:
+    """Programs find a figure by its key alone."""
+    keys = [key for benchmark in BENCHMARKS.values() for key in benchmark.keys]
+    assert len(set(keys)) == len(keys)
+    assert all(name == benchmark.name for name, benchmark in BENCHMARKS.items())
+
+
+def test_a_benchmark_gives_the_rows_it_says(tmp_path: object) -> None:
+    """A row that is missing would be missed by nobody."""
+    wrong = Benchmark("one", ("a", "b"), lambda *_: Result([Row("a", "", 1.0, "s")], []))
+    with pytest.raises(ValueError, match="gives the rows"):
+        wrong.run(tmp_path, 1.0)  # type: ignore[arg-type]

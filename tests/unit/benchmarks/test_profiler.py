@@ -1,0 +1,27 @@
+"""Which process is which, by its command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.profiler import PROCESSES, role_of
+
+_CHILD = ["/venv/bin/python3", "-m", "tidemark.cli.child"]
+
+
+@pytest.mark.parametrize(
+    ("command_line", "role"),
+    [
+        ([*_CHILD, "services.writer"], "writer"),
+        ([*_CHILD, "tidemark_services.indexer", "query"], "query"),
+        ([*_CHILD, "services.indexer", "pipeline", "--once"], "pipeline"),
+        (["/venv/bin/python", "-m", "services.indexer.pipeline.daemon", "pyspark.worker"], "worker"),
+        (["/venv/bin/python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(…)"], "client"),
+        (["/usr/bin/java", "-cp", "pyspark.daemon"], None),
+        (["/venv/bin/py-spy", "record", "services.writer"], None),
+        ([], None),  # it has just ended
+    ],
+)
+def test_roles(command_line: list[str], role: str | None) -> None:
+    """As they are started here; whatever else runs is nobody's."""
+    assert role_of(command_line, PROCESSES) == role
