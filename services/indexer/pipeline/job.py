@@ -46,7 +46,7 @@ def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
         "spark.python.unix.domain.socket.enabled": "true",  # over TCP each task loses 42 ms to delayed ACKs
         "spark.python.daemon.module": "services.indexer.pipeline.daemon",
         "spark.driver.memory": f"{settings.spark_driver_memory_mb}m",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.retainedJobs": "8",
