@@ -21,7 +21,7 @@ from benchmarks.rows.start import start_to_serving
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import QUERY, WRITER
-from tidemark.client import Producer
+from tidemark.client import Producer, Query
 
 COUNTS = (10, 1000, 10_000)
 _SHOWN = (10, 10_000)
@@ -116,7 +116,8 @@ def _append(address: str, topics: int, queues: int, number: int, batches: int, s
 def _pull(url: str, topics: int, queues: int, start: Start) -> tuple[int, float]:
     """Messages of all queues, and seconds; one answer brings one batch."""
     everything = [(f"bench-{topic}", queue_id) for topic in range(topics) for queue_id in range(queues)]
-    with Puller(Place(url, "bench-0", queues, Form.RECORDS, MESSAGES)) as puller:
+    with Query(url) as query:
+        puller = Puller(query, Place(url, "bench-0", queues, Form.RECORDS, MESSAGES))
         puller.pull_all(*everything[0])  # warm
         start()
         begin = time.perf_counter()

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemark.errors import BatchMalformedError
+from tidemark.errors import BatchMalformedError, CorruptStoreError
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, RequestArray, U8Array
 from tidemark.format.kernels import messages as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import masked_crc32
-from tidemark.format.record import INNER_BATCH_FLAGS, Record
+from tidemark.format.record import INNER_BATCH_FLAGS, MIN_RECORD_SIZE, Record
 from tidemark.format.wire_batch import decode_elements
 
 MESSAGE = np.dtype(
@@ -68,6 +68,18 @@ def _empty(size: int) -> U8Array:
 def fault_reason(fault: int) -> str:
     """Name of a row's fault: a Fault's, or OTHER_QUEUE for a whole record of another topic or queue."""
     return _REASONS[fault]
+
+
+def record_places(buffer: U8Array) -> NDArray[np.int64]:
+    """Where each of the records that lie back to back in *buffer* starts, as a pull of stored records brings them.
+
+    raises CorruptStoreError when they do not end where the buffer does
+    """
+    places = np.empty(buffer.size // MIN_RECORD_SIZE + 1, np.int64)
+    count = kernel.find_places(buffer, places)
+    if count < 0:
+        raise CorruptStoreError("these bytes are no row of records", size=buffer.size)
+    return places[:count]
 
 
 def check_records(

@@ -17,6 +17,7 @@ from tidemark.format.kernels.properties import scan_properties
 from tidemark.format.kernels.walk import _OK as OK
 from tidemark.format.kernels.walk import CRC_OFF, crc_fault, walk
 from tidemark.format.kernels.walk import _measure as measure
+from tidemark.format.record import MIN_RECORD_SIZE
 
 _LENGTH = int(Fault.LENGTH)
 OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
@@ -190,6 +191,23 @@ def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignor
         at, length = physical_offsets[i] - base, sizes[i]
         copy_bytes(buffer, at, length, out, to)
         to += length
+
+
+@compiled
+def find_places(buffer, places):  # type: ignore[no-untyped-def]
+    """Where each of the records that lie back to back in *buffer* starts; returns how many, -1 when they do not fit.
+
+    places  long enough: a record has at least MIN_RECORD_SIZE bytes
+    """
+    n, at = 0, 0
+    while at < buffer.size:
+        size = get_i4(buffer, at) if buffer.size - at >= MIN_RECORD_SIZE else 0
+        if size < MIN_RECORD_SIZE or size > buffer.size - at:
+            return -1
+        places[n] = at
+        n += 1
+        at += size
+    return n
 
 
 @compiled

@@ -1,0 +1,49 @@
+"""Records that lie back to back, as a pull of stored records brings them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.errors import CorruptStoreError
+from tidemark.format.message import record_places
+from tidemark.format.record import Record, encode_record
+
+
+def records(*bodies: bytes) -> list[bytes]:
+    return [encode_record(Record(topic=b"t", body=body, physical_offset=7 * i)) for i, body in enumerate(bodies)]
+
+
+@given(st.lists(st.binary(max_size=300), max_size=20))
+def test_each_record_starts_where_the_one_before_it_ends(bodies: list[bytes]) -> None:
+    """None of an empty buffer."""
+    made = records(*bodies)
+    starts = np.cumsum([0, *map(len, made)])[:-1]
+    assert record_places(np.frombuffer(b"".join(made), np.uint8)).tolist() == starts.tolist()
+
+
+@pytest.mark.parametrize("wrong", ["cut", "longer", "tiny", "negative"])
+def test_a_row_that_does_not_end_where_the_buffer_does_is_refused(wrong: str) -> None:
+    """Also one whose sizes would never end."""
+    first, last = records(b"a" * 50, b"b" * 50)
+    data = {
+        "cut": (first + last)[:-1],
+        "longer": first + last + b"\0",
+        "tiny": first + (4).to_bytes(4, "big") + last[4:],
+        "negative": first + (-1).to_bytes(4, "big", signed=True) + last[4:],
+    }[wrong]
+    with pytest.raises(CorruptStoreError):
+        record_places(np.frombuffer(data, np.uint8))
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_places_or_refused(data: bytes) -> None:
+    """Nothing is read beyond the buffer."""
+    buffer = np.frombuffer(data, np.uint8)
+    try:
+        places = record_places(buffer)
+    except CorruptStoreError:
+        return
+    assert len(places) == 0 or places[-1] < len(data)
