@@ -212,7 +212,7 @@ class CommitLog:
         if not self._is_sync:
             self._commit(written)
             written = written._replace(batches=[])
-        self._flusher.hand_over(written, here=self._is_sync and self._inbox.is_empty)
+        self._flusher.hand_over(written)
         if self._tail.take_roll() is not None:
             self._keeper.rolled(self.snapshot())
         file_end = self._segments.end_of_file(self._tail.position)

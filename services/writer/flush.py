@@ -47,7 +47,6 @@ class Flusher:
         self._on_failure = on_failure
         self._interval_s = interval_s
         self._handed: list[Written] = []
-        self._syncing = False
         self._changed = threading.Condition()
         self._closing = False
         self._beside = ThreadPoolExecutor(1, "journal-flusher")
@@ -57,23 +56,11 @@ class Flusher:
         """Begin."""
         self._thread.start()
 
-    def hand_over(self, written: Written, *, here: bool = False) -> None:
-        """Take a group; `on_flushed` is called with it, perhaps joined with its successors.
-
-        here: on the caller's thread if nothing is before it; then what a failed sync raises is raised
-        """
+    def hand_over(self, written: Written) -> None:
+        """Take a group; `on_flushed` is called with it, perhaps joined with its successors."""
         with self._changed:
-            here = here and not self._syncing and not self._handed
-            if here:
-                self._syncing = True
-            else:
-                self._handed.append(written)
-                self._changed.notify()
-        if here:
-            try:
-                self._flush(written)
-            finally:
-                self._done()
+            self._handed.append(written)
+            self._changed.notify()
 
     def close(self) -> None:
         """Sync what was handed over, and end."""
@@ -86,25 +73,14 @@ class Flusher:
     def _run(self) -> None:
         try:
             while (written := self._take()) is not None:
-                try:
-                    self._flush(written)
-                finally:
-                    self._done()
+                if written.files:
+                    self._sync(written.files)
+                self.flushed_offset = written.end
+                self._on_flushed(written)
                 if self._interval_s is not None:
                     self._rest(self._interval_s)
         except StoreError as error:
             self._on_failure(error)
-
-    def _flush(self, written: Written) -> None:
-        if written.files:
-            self._sync(written.files)
-        self.flushed_offset = written.end
-        self._on_flushed(written)
-
-    def _done(self) -> None:
-        with self._changed:
-            self._syncing = False
-            self._changed.notify()
 
     def _sync(self, files: list[int]) -> None:
         """The log and its journal at once: what only one of them has after a power cut does not count."""
@@ -118,9 +94,8 @@ class Flusher:
     def _take(self) -> Written | None:
         """Everything handed over, as one group; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: (self._handed or self._closing) and not self._syncing)
+            self._changed.wait_for(lambda: self._handed or self._closing)
             handed, self._handed = self._handed, []
-            self._syncing = bool(handed)
         if not handed:
             return None
         return Written(

@@ -31,11 +31,6 @@ class Inbox:
             items, self._items = self._items, []
         return items or None
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing waits."""
-        return not self._items
-
     def close(self) -> None:
         """Nothing more comes; what is there is still taken."""
         with self._changed:
