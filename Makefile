@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench bench-check profile compose-test clean
+.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench bench-peers bench-check profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,9 +56,6 @@ integration crash conformance: $(SYNCED)
 conformance: peer
 peer:
 	scripts/peer.sh
-.PHONY: bench-peers
-bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, in turn: ratios and goals (BENCH picks rows)
-	$(BIN)/python -m benchmarks.peers
 integration:  ## real gRPC, Spark and HTTP
 crash:  ## kill, cut and fail between any two steps: exhaustively
 conformance:  ## bytes and vectors that other code made, and a real broker on the same directory
@@ -77,6 +74,8 @@ demo: $(SYNCED)  ## 336,776 real flights through the real services, and back
 	$(BIN)/python -m demo
 bench: $(SYNCED)  ## the figures, as a table, JSON and a page with plots; BENCH=name[,name] picks, BENCH_SCALE shortens
 	$(BIN)/python -m benchmarks run
+bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, in turn: ratios and goals (BENCH picks rows)
+	$(BIN)/python -m benchmarks.peers
 bench-check: $(SYNCED)  ## the quick ones against the committed figures, the machine's own speed taken out
 	$(BIN)/python -m benchmarks check
 profile: $(SYNCED)  ## flame graphs of one benchmark: ROW=name; PROCESS=writer,worker,query,client picks

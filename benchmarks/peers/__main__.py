@@ -7,7 +7,6 @@ Exit status: 1 when a run failed, 2 for a row that is none or where Java or Mave
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import sys
@@ -20,11 +19,12 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks.catalog import BENCHMARKS
 from benchmarks.machine import describe_machine, load_average
 from benchmarks.peers.compare import compare
 from benchmarks.peers.goals import GOALS
 from benchmarks.peers.interleave import Outcome, run_rounds
-from benchmarks.peers.plan import OurBenchmark, Round, pick, plan
+from benchmarks.peers.plan import Round, pick, plan
 from benchmarks.peers.table import as_data, as_table
 from benchmarks.peers.toolchain import ToolchainMissingError, load_programs, make_toolchain
 from benchmarks.peers.workloads import WORKLOADS
@@ -35,7 +35,6 @@ _COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("
 
 def main(words: Sequence[str]) -> int:
     """Exit status."""
-    benchmarks: Mapping[str, OurBenchmark] = importlib.import_module("benchmarks.catalog").BENCHMARKS
     try:
         goals = pick(GOALS, words)
     except KeyError as error:
@@ -43,7 +42,7 @@ def main(words: Sequence[str]) -> int:
             f"no row {error.args[0]}; there are {', '.join(dict.fromkeys(goal.key for goal in GOALS))}", file=sys.stderr
         )
         return 2
-    rounds = plan(goals, benchmarks, WORKLOADS)
+    rounds = plan(goals, BENCHMARKS, WORKLOADS)
     try:
         for product in {workload.product for each in rounds for workload in each.workloads}:
             make_toolchain(product, load_programs(product))
@@ -56,7 +55,7 @@ def main(words: Sequence[str]) -> int:
         folder = Path(name)
         machine = {**describe_machine(folder), "scale": f"{scale:g}", "pairs": str(pairs)}
         with Progress(*_COLUMNS, console=console) as progress:
-            outcome = run_rounds(rounds, benchmarks, folder, scale=scale, pairs=pairs, progress=progress)
+            outcome = run_rounds(rounds, BENCHMARKS, folder, scale=scale, pairs=pairs, progress=progress)
     machine["load average after"] = load_average()
     _report(console, machine, rounds, outcome)
     return 1 if outcome.failures else 0
