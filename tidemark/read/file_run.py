@@ -7,22 +7,15 @@ long as somebody reads from it, and a look at the folder happens only when a fil
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
-from tidemark.read.read_runs import read_runs
 from tidemark.store.mapped_file_queue import NAME_LENGTH, file_name
 from tidemark.store.open_file import OpenFile
-
-IntArray = NDArray[np.int64]
 
 
 class Listing(NamedTuple):
@@ -141,26 +134,6 @@ class FileRun:
             if got == 0:
                 return False
             done += got
-        return True
-
-    def read_runs_into(self, offsets: IntArray, lengths: IntArray, buffer: U8Array, places: IntArray) -> bool:
-        """Fill buffer[places[i] : + lengths[i]] with bytes from offsets[i] (ascending), each within one file.
-
-        False when they are not all there, or cannot be read: then nothing is known of what is in the buffer.
-        """
-        size = self._listing.file_size
-        if size == 0:
-            return False
-        edges = np.flatnonzero(np.diff(offsets // size, prepend=-1, append=-1))
-        for first, end in itertools.pairwise(edges.tolist()):
-            start = int(offsets[first]) // size * size
-            try:
-                file = self._opened(start)
-            except FileNotFoundError:
-                return False
-            within = offsets[first:end] - start
-            if read_runs(file.descriptor, within, lengths[first:end], buffer, places[first:end]) < end - first:
-                return False
         return True
 
 

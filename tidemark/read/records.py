@@ -126,8 +126,11 @@ def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
     places = np.cumsum(sizes) - sizes
     buffer = POOL.lend(int(sizes.sum()))
     missing: list[slice] = []
-    if not _read_neighbours(log, physical_offsets, sizes, places, buffer):
-        missing = _read_by_runs(log, physical_offsets, sizes, places, buffer)
+    for run in _runs(physical_offsets, sizes, log.known.file_size):
+        at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
+        if not _read_run(log, physical_offsets[run], sizes[run], buffer[at:end]):
+            buffer[at:end] = 0
+            missing.append(run)
     rows = message.check_records(
         buffer,
         places=places,
@@ -143,31 +146,6 @@ def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
     for run in missing:
         rows["fault"][run] = REMOVED_FAULT
     return Records(buffer, places, rows)
-
-
-def _read_neighbours(log: FileRun, offsets: IntArray, sizes: IntArray, places: IntArray, buffer: U8Array) -> bool:
-    """Fill *buffer* where records stand next to each other in the log, so that there are few reads; whether it did."""
-    file_size = log.known.file_size
-    if file_size == 0 or not len(sizes):
-        return False
-    is_first = np.ones(len(sizes), np.bool_)
-    is_first[1:] = (offsets[1:] != offsets[:-1] + sizes[:-1]) | (offsets[1:] // file_size != offsets[:-1] // file_size)
-    firsts = np.flatnonzero(is_first)
-    if len(firsts) > 1 and len(firsts) * GAP_BYTES > len(buffer):
-        return False
-    at = places[firsts]
-    return log.read_runs_into(offsets[firsts], np.diff(at, append=len(buffer)), buffer, at)
-
-
-def _read_by_runs(log: FileRun, offsets: IntArray, sizes: IntArray, places: IntArray, buffer: U8Array) -> list[slice]:
-    """Fill *buffer* with what can be read; the records that cannot."""
-    missing = []
-    for run in _runs(offsets, sizes, log.known.file_size):
-        at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
-        if not _read_run(log, offsets[run], sizes[run], buffer[at:end]):
-            buffer[at:end] = 0
-            missing.append(run)
-    return missing
 
 
 def _check_numbers(buffer: U8Array, places: IntArray, rows: RequestArray, queue_offsets: IntArray) -> None:

@@ -12,7 +12,6 @@ from tidemark.read.body import BodyEncoding
 from tidemark.read.message_columns import message_batch
 from tidemark.read.message_json import message_json
 from tidemark.read.pull import PulledPart
-from tidemark.read.read_runs import read_runs
 from tidemark.read.records import Records
 
 
@@ -26,8 +25,6 @@ def warm_up() -> None:
     part = PulledPart(records, records.messages(), records.right)
     records.stored_bytes()
     message.copy_records(buffer, 0, places, sizes, buffer.copy(), 0)
-    nothing = places[:0]
-    read_runs(-1, nothing, nothing, buffer, nothing)
     message_batch(part)
     message_json(part, BodyEncoding.AUTO, terminator=b",")
     slots, entries = np.zeros(SLOT_SIZE, np.uint8), np.zeros(ENTRY_SIZE, np.uint8)

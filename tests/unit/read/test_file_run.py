@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tidemark.read.file_run import FileRun, Listing
 from tidemark.store.mapped_file_queue import file_name
@@ -47,24 +45,3 @@ def test_a_file_that_goes_while_the_folder_is_listed_hides_no_other(
     monkeypatch.setattr(os, "scandir", lambda folder: Vanishing(scandir(folder)))
     assert run.refresh() == Listing((64, 128), SIZE)
     assert run.read(128, 3) == b"128"
-
-
-def _ints(*values: int) -> NDArray[np.int64]:
-    return np.array(values, np.int64)
-
-
-def test_runs_of_several_files_are_read_together(tmp_path: Path) -> None:
-    """Each to its place; one that a missing or a shorter file does not hold makes the whole fail."""
-    content = bytes(range(200))
-    for start in (0, 100):
-        (tmp_path / f"{start:020d}").write_bytes(content[start : start + 100])
-    run = FileRun(tmp_path)
-    buffer = np.zeros(40, np.uint8)
-    assert run.read_runs_into(_ints(5, 50, 190), _ints(10, 1, 10), buffer, _ints(0, 10, 20))
-    assert bytes(buffer) == content[5:15] + content[50:51] + bytes(9) + content[190:200] + bytes(10)
-    assert not run.read_runs_into(_ints(5, 250), _ints(10, 10), buffer, _ints(0, 10))
-    with (tmp_path / f"{100:020d}").open("r+b") as file:
-        file.truncate(50)
-    assert not run.read_runs_into(_ints(5, 145), _ints(10, 10), buffer, _ints(0, 10))
-    with pytest.raises(ValueError, match="longer than its place"):
-        run.read_runs_into(_ints(5), _ints(10), buffer, _ints(31))
