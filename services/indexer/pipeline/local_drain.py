@@ -26,7 +26,16 @@ def drain(plan: EpochPlan) -> list[dict[str, Any]]:
         context.Process(target=_run, args=(plan, shard, told), name=f"shard-{shard}").start()
         told.close()
         outcomes.append(outcome)
-    return [asdict(_result(outcome, shard)) for shard, outcome in enumerate(outcomes)]
+    rows: list[dict[str, Any]] = []
+    failures: list[Exception] = []
+    for shard, outcome in enumerate(outcomes):  # of all of them: no task works on behind what is raised
+        try:
+            rows.append(asdict(_result(outcome, shard)))
+        except Exception as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+    return rows
 
 
 def _run(plan: EpochPlan, shard: int, told: Connection) -> None:
