@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks.peers.ports import free_run
-from benchmarks.peers.server import Server
+from benchmarks.peers.server import Running, Server
 from benchmarks.peers.toolchain import Toolchain
 
 BROKER_NAME = "broker-a"
@@ -41,7 +41,7 @@ _SETTINGS: dict[str, object] = {  # a slow machine must not make it refuse, nor 
 }
 
 
-class Broker:
+class Broker(Running):
     """A broker on *store*. Its logs and settings go to *work*; *settings* to its broker.conf; options: its JVM's.
 
     settings of a restart: `start(settings=…)`. ports: (name server, broker, high availability); None: free ones.
@@ -135,16 +135,6 @@ class Broker:
             if server is not None:
                 server.kill()
         self._broker = self._name_server = None
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def free_ports() -> tuple[int, int, int]:

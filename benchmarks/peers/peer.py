@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 import subprocess
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import orjson
 
-from benchmarks.peers.server import Server
+from benchmarks.peers.server import Running, Server
 from benchmarks.peers.toolchain import Product, Toolchain, load_programs, make_toolchain
 
 Answer = dict[str, Any]
@@ -30,7 +30,7 @@ class PeerFailedError(Exception):
     """A load program failed: there is no figure. The text is the end of what it printed."""
 
 
-class Peer(ABC):
+class Peer(Running):
     """A system in *folder*, started by `with`, and its load programs."""
 
     product: Product
@@ -56,20 +56,12 @@ class Peer(ABC):
         """With so many queues, or partitions."""
 
     @abstractmethod
-    def start(self) -> Self:
-        """Returns when it serves."""
-
-    @abstractmethod
     def stop(self) -> None:
         """A clean shutdown."""
 
     @abstractmethod
     def kill(self) -> None:
         """kill -9."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End everything."""
 
     @abstractmethod
     def _client_properties(self) -> dict[str, object]:
@@ -84,16 +76,6 @@ class Peer(ABC):
         properties = {**self._client_properties(), **settings}
         options = [*CLIENT_OPTIONS, *(f"-D{name}={value}" for name, value in properties.items())]
         return Load(self.toolchain.java(program, options=options), self.folder / f"{program}.out")
-
-    def __enter__(self) -> Self:
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class Load:

@@ -1,4 +1,4 @@
-"""Server: one Java program that serves, as a child process."""
+"""Server: one Java program that serves, as a child process; and Running, for what is made of such."""
 
 from __future__ import annotations
 
@@ -6,13 +6,37 @@ import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 START_TIMEOUT_S = 600.0  # a broker that rebuilds the queues of a large log serves when it has
 STOP_TIMEOUT_S = 120.0
 _POLL_S = 0.005
 _LAST_CHARACTERS = 4000
+
+
+class Running(ABC):
+    """Something that `with` starts, and ends whatever happens."""
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Returns when it serves."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End everything."""
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from functools import partial
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
 from benchmarks.indexing import index_once
+from benchmarks.page_cache import drop_page_cache, files_of
 from benchmarks.producers import PRODUCERS, Load
 from benchmarks.report import Result, latency_plots, percentile_rows
 from benchmarks.stack import running
@@ -97,14 +97,13 @@ def _look_up_warm(url: str, keys: _Keys, count: int, start: Start) -> tuple[NDAr
 def _look_up_cold(url: str, keys: _Keys, count: int, data: Path, start: Start) -> NDArray[np.float64]:
     """ms of each lookup by key."""
     times = []
-    files = [path for path in data.rglob("*") if path.is_file() and path.stat().st_size > 1 << 16]
+    files = files_of(data, least_bytes=1 << 16)
     with Query(url) as query:
         warm_up, *drawn = keys.draw(count + 1, seed=2)
         _by_key(query, warm_up)
         start()
         for key in drawn:
-            for path in files:
-                _drop_from_memory(path)
+            drop_page_cache(files)
             before = time.perf_counter()
             _by_key(query, key)
             times.append((time.perf_counter() - before) * 1000)
@@ -118,15 +117,6 @@ def _by_key(query: Query, key: str) -> str:
         raise RuntimeError(f"key {key}: {len(messages)} messages")
     found: str = messages[0]["offset_msg_id"]
     return found
-
-
-def _drop_from_memory(path: Path) -> None:
-    """Its pages, which are all on the disk; those that a process has mapped stay."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
 
 
 BENCHMARKS = (Benchmark("lookup", _KEYS, _measure),)

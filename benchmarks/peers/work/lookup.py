@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.page_cache import drop_page_cache, files_of, sync_files
 from benchmarks.peers.figures import Figure
 from benchmarks.peers.fill import Filled, fill, require_dispatched
-from benchmarks.peers.page_cache import drop_page_cache, sync_files
 from benchmarks.peers.peer import Answer, Flush
 from benchmarks.peers.rocketmq import RocketMQ
 
@@ -32,7 +32,7 @@ def lookup(folder: Path, scale: float) -> list[Figure]:
         warm, by_id = _warm(peer, filled, "key"), _warm(peer, filled, "id")
         peer.stop()
         sync_files(peer.store)
-        drop_page_cache(peer.store)
+        drop_page_cache(files_of(peer.store))
         peer.start()
         cold = _cold(peer, filled)
     note = f"{filled.messages:,} messages, {{:,}} different ones looked up{{}}"
@@ -60,6 +60,6 @@ def _cold(peer: RocketMQ, filled: Filled) -> Answer:
     client = peer.begin("Lookup", topic=TOPIC, by="key", samples_file=filled.samples_file, warm_ups=WARM_UPS, **places)
     for _ in range(lookups):
         client.next_line()
-        drop_page_cache(peer.store)
+        drop_page_cache(files_of(peer.store))
         client.go_on()
     return client.answer()

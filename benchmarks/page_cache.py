@@ -1,0 +1,29 @@
+"""Takes a store's files out of the page cache, so that the next reader waits for the disk.
+
+With POSIX_FADV_DONTNEED, file by file: nobody else's pages go. Pages that a process has mapped stay.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def files_of(store: Path, *, least_bytes: int = 0) -> list[Path]:
+    """All files under *store* of at least so many bytes."""
+    return [path for path in store.rglob("*") if path.is_file() and path.stat().st_size >= least_bytes]
+
+
+def sync_files(store: Path) -> None:
+    """What is not on the disk cannot be dropped."""
+    for path in files_of(store):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def drop_page_cache(files: Iterable[Path]) -> None:
+    """Of *files*, which are all on the disk; those of a folder: `files_of`."""
+    for path in files:
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
