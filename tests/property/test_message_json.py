@@ -9,7 +9,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import record_bytes, wire_batch
+from tests.builders import buffer_of_records, wire_batch
 from tidemark.format import message
 from tidemark.format.message_json import put_messages
 from tidemark.read.body import BodyEncoding
@@ -56,11 +56,7 @@ RECORDS = st.lists(
 
 
 def part_of(records: list[dict[str, object]]) -> PulledPart:
-    raws = [record_bytes(physical_offset=0, **fields) for fields in records]  # type: ignore[arg-type]
-    sizes = np.array([len(raw) for raw in raws], np.int64)
-    places = np.cumsum(sizes) - sizes
-    raws = [record_bytes(physical_offset=int(at), **one) for at, one in zip(places, records, strict=True)]  # type: ignore[arg-type]
-    buffer = np.frombuffer(b"".join(raws), np.uint8).copy()
+    buffer, places, sizes = buffer_of_records(records)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
     found = Records(buffer, places, rows)
     return PulledPart(found, found.messages(), found.right)

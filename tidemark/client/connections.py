@@ -1,6 +1,6 @@
 """Kept-alive HTTP connections to one service, for large answers: http.client, read into memory that is used again.
 
-Measured with answers of 4 MiB over loopback: 3.3 GB/s, httpx 0.5 GB/s.
+For answers of megabytes that is several times as fast as httpx, which reads in small pieces.
 """
 
 from __future__ import annotations

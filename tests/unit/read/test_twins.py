@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import record_bytes, wire_batch
+from tests.builders import buffer_of_records, record_bytes, wire_batch
 from tidemark.format import message
 from tidemark.format.index_file import Header
 from tidemark.format.key_chain import oldest_entries, oldest_entries_plain
@@ -35,11 +35,7 @@ RECORDS = st.lists(
 @given(RECORDS)
 def test_unwrapping(records: list[dict[str, object]]) -> None:
     """Offsets, flags, bodies, raw properties and CRCs of every message of every record."""
-    raws = [record_bytes(physical_offset=0, **fields) for fields in records]  # type: ignore[arg-type]
-    sizes = np.array([len(raw) for raw in raws], np.int64)
-    places = np.cumsum(sizes) - sizes
-    raws = [record_bytes(physical_offset=int(at), **one) for at, one in zip(places, records, strict=True)]  # type: ignore[arg-type]
-    buffer = np.frombuffer(b"".join(raws), np.uint8).copy()
+    buffer, places, sizes = buffer_of_records(records)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
     assert not rows["fault"].any()
     found = [
@@ -54,6 +50,7 @@ def test_unwrapping(records: list[dict[str, object]]) -> None:
         )
         for one in message.unwrap_records(buffer, places, rows)
     ]
+    raws = [buffer[at : at + size].tobytes() for at, size in zip(places, sizes, strict=True)]
     assert found == [one for raw in raws for one in message.unwrap_record(decode_record(raw))]
 
 
