@@ -73,6 +73,12 @@ class LogTail:
         self._filled += size
         self._accept(batch, place, size, positions)
 
+    def has_room_for(self, size: int) -> bool:
+        """Whether *size* bytes fit into the file at hand. From any thread: then a moment old, as good as now."""
+        return self._segments.end_of_file(self.position) - self.position >= size and self._segments.log.covers(
+            self.position
+        )
+
     def _require_expected(self, batch: Batch) -> None:
         expected = batch.expected_next_offset
         if expected is None or expected == self.offsets.next(batch.key):

@@ -1,8 +1,9 @@
 """CommitLog: keeps append ▸ flush ▸ commit ▸ answer in order.
 
-Batches are submitted on the event loop. The appender thread takes everything that has arrived, writes it and hands it
-to the flusher; once it is synced it is committed, and the whole group is answered by one call back into the event loop.
-In `async` mode commit follows the write at once. After a failed flush nothing is accepted any more.
+Batches are submitted on the event loop. What arrived in one of its turns is appended at the turn's end when it is
+little and nobody else appends; else the appender thread takes everything that has arrived. Either writes it and hands
+it to the flusher; once it is synced it is committed, and the whole group is answered by one call back into the event
+loop. In `async` mode commit follows the write at once. After a failed flush nothing is accepted any more.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ from .repeats import find_original
 from .segments import Segments
 
 log = structlog.get_logger()
+
+_LITTLE_BYTES = 64 << 10  # in flight: what the event loop appends itself, in less time than a thread takes to wake up
+_LITTLE_ROOM = 1 << 20  # as much is left in the file then, for sure: the loop makes no file
 
 
 class CommitLog:
@@ -72,6 +76,8 @@ class CommitLog:
             timeout_s=settings.sync_flush_timeout_ms / 1000 if self._is_sync else None,
         )
         self._inbox = Inbox()
+        self._is_turn_planned = False
+        self._loop_thread = threading.get_ident()
         self._flusher = Flusher(
             segments.log,
             journal,
@@ -118,7 +124,20 @@ class CommitLog:
         """
         self._require_open()
         self._outstanding.add(batch)
-        self._inbox.put(batch)
+        self._inbox.add(batch)
+        if not self._is_turn_planned:
+            self._is_turn_planned = True
+            self._loop.call_soon(self._append_little)
+
+    def _append_little(self) -> None:
+        """Append what this turn of the loop has brought: a thread's turn would take longer. Much is the thread's."""
+        self._is_turn_planned = False
+        items = self._inbox.take_little(_LITTLE_BYTES) if self._tail.has_room_for(_LITTLE_ROOM) else []
+        if items:
+            self._append_or_fail(items)
+            self._inbox.give_back()
+        else:
+            self._inbox.wake()
 
     def between(self, task: Task) -> None:
         """Run *task* on the appender thread, behind everything submitted before."""
@@ -165,12 +184,15 @@ class CommitLog:
         """The queue offsets as of the log's end. For the appender's thread, or after `close`."""
         return Snapshot(self._tail.position, self._tail.store_timestamp, self._tail.offsets.copy())
 
-    # -- the appender's side --------------------------------------------------------------------------------------
+    # -- whoever appends: its thread, or the event loop ----------------------------------------------------------------
 
     def _run(self) -> None:
+        while self.failure is None and (items := self._inbox.take()) is not None:
+            self._append_or_fail(items)
+
+    def _append_or_fail(self, items: list[Batch | Task]) -> None:
         try:
-            while self.failure is None and (items := self._inbox.take()) is not None:
-                self._append_group(items)
+            self._append_group(items)
         except FlushFailedError as error:
             self._fail(error)
         except Exception as error:  # a bug must not leave a silent, dead log
@@ -252,5 +274,8 @@ class CommitLog:
         self._on_failure()
 
     def _call_loop(self, call: Callable[[], None]) -> None:
+        if threading.get_ident() == self._loop_thread:
+            call()
+            return
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(call)

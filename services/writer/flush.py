@@ -48,7 +48,7 @@ class Flusher:
         self._interval_s = interval_s
         self._handed: list[Written] = []
         self._changed = threading.Condition()
-        self._closing = False
+        self._closing = threading.Event()
         self._beside = ThreadPoolExecutor(1, "journal-flusher")
         self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
 
@@ -65,7 +65,7 @@ class Flusher:
     def close(self) -> None:
         """Sync what was handed over, and end."""
         with self._changed:
-            self._closing = True
+            self._closing.set()
             self._changed.notify()
         self._thread.join()
         self._beside.shutdown()
@@ -78,7 +78,7 @@ class Flusher:
                 self.flushed_offset = written.end
                 self._on_flushed(written)
                 if self._interval_s is not None:
-                    self._rest(self._interval_s)
+                    self._closing.wait(self._interval_s)  # not woken by what is handed over meanwhile
         except StoreError as error:
             self._on_failure(error)
 
@@ -94,7 +94,7 @@ class Flusher:
     def _take(self) -> Written | None:
         """Everything handed over, as one group; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._handed or self._closing)
+            self._changed.wait_for(lambda: self._handed or self._closing.is_set())
             handed, self._handed = self._handed, []
         if not handed:
             return None
@@ -104,7 +104,3 @@ class Flusher:
             files=sorted({start for written in handed for start in written.files}),
             store_timestamp=handed[-1].store_timestamp,
         )
-
-    def _rest(self, seconds: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing, timeout=seconds)

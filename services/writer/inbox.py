@@ -1,4 +1,4 @@
-"""Inbox: what has arrived and waits for the appender thread, in order."""
+"""Inbox: what has arrived and waits to be appended, in order."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ Task = Callable[[], None]  # something to be done between two batches
 
 
 class Inbox:
-    """A queue from the event loop to one thread. Its bound is the bytes in flight, which CommitLog counts."""
+    """A queue to whoever appends, one at a time: a thread, or the event loop when it is little.
+
+    Its bound is the bytes in flight, which CommitLog counts.
+    """
 
     def __init__(self) -> None:
         self._items: list[Batch | Task] = []
         self._changed = threading.Condition()
+        self._taken = False  # somebody appends what was taken
         self._closed = False
 
     def put(self, item: Batch | Task) -> None:
@@ -24,12 +28,47 @@ class Inbox:
             self._items.append(item)
             self._changed.notify()
 
-    def take(self) -> list[Batch | Task] | None:
-        """Wait for something and take all of it; None when the inbox is closed and empty."""
+    def add(self, batch: Batch) -> None:
+        """Add one without waking the thread: `take_little`, or `wake`, comes soon."""
         with self._changed:
-            self._changed.wait_for(lambda: self._items or self._closed)
+            self._items.append(batch)
+
+    def wake(self) -> None:
+        """Let the thread look."""
+        with self._changed:
+            self._changed.notify()
+
+    def take(self) -> list[Batch | Task] | None:
+        """For the thread: wait for something and take all of it; None when the inbox is closed and empty."""
+        with self._changed:
+            self._taken = False
+            self._changed.wait_for(lambda: (self._items and not self._taken) or self._closed)
             items, self._items = self._items, []
+            self._taken = bool(items)
         return items or None
+
+    def take_little(self, limit_bytes: int) -> list[Batch | Task]:
+        """All of it, for whoever is not the thread, then `give_back`; [] when the thread is at work or should be."""
+        with self._changed:
+            if self._taken or self._closed or not self._is_little(limit_bytes):
+                return []
+            items, self._items = self._items, []
+            self._taken = True
+        return items
+
+    def _is_little(self, limit_bytes: int) -> bool:
+        size = 0
+        for item in self._items:
+            if not isinstance(item, Batch) or (size := size + item.size) > limit_bytes:
+                return False
+        return size > 0
+
+    def give_back(self) -> None:
+        """What `take_little` gave has been appended."""
+        with self._changed:
+            self._taken = False
+            if self._items:
+                self._changed.notify()
 
     def close(self) -> None:
         """Nothing more comes; what is there is still taken."""
