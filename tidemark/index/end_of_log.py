@@ -13,7 +13,7 @@ from tidemark.store.flushed import read_floor_of_async
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import clamp, current_term
+from tidemark.store.terms import clamp, current_term, read_terms
 
 
 def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:
@@ -45,8 +45,8 @@ def _greatest_mark(paths: StorePaths) -> int:
     """The greatest durable mark, as far as it is still true: marks of an older term may speak of what was cut since."""
     marks = Marks.open_read_only(paths.marks)
     try:
-        shards = range(marks.shards)
-        return max(clamp(marks.durable(i), of_term=marks.shard_term(i), path=paths.terms) for i in shards)
+        terms, shards = read_terms(paths.terms), range(marks.shards)
+        return max(clamp(marks.durable(i), of_term=marks.shard_term(i), terms=terms) for i in shards)
     finally:
         marks.close()
 

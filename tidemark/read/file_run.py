@@ -37,6 +37,7 @@ class FileRun:
         self.folders = folders
         self._places: dict[int, Path] = {}  # start → path
         self._listing = Listing()
+        self._ends: tuple[str, list[str]] = ("", [])  # the first file, and where one behind the last would be
         self._open: dict[int, OpenFile] = {}
         self.refresh()
 
@@ -54,6 +55,9 @@ class FileRun:
         self._listing = Listing(tuple(start for start, *_ in found), found[0][1] if found else 0)
         for start, size, path in found:
             self._require_fit(start, size, path)
+        if found:
+            behind = file_name(self._listing.end)
+            self._ends = (str(found[0][2]), [os.path.join(folder, behind) for folder in self.folders])
         for gone in self._open.keys() - set(self._listing.starts):
             self._open.pop(gone, None)
         return self._listing
@@ -73,8 +77,8 @@ class FileRun:
         listing = self._listing
         if not listing.starts:
             return self.refresh()
-        following = self._path(listing.starts[-1] + listing.file_size)
-        if not self._path(listing.starts[0]).exists() or following.exists():
+        first, behind = self._ends
+        if not os.path.exists(first) or any(map(os.path.exists, behind)):
             return self.refresh()
         return listing
 

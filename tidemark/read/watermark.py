@@ -13,7 +13,7 @@ from tidemark.read.file_run import FileRun
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import Term, TermsFile, machine_boot_id
+from tidemark.store.terms import NO_TERM, Term, TermsFile, clamp, machine_boot_id
 
 
 class Watermark(NamedTuple):
@@ -76,21 +76,30 @@ class WatermarkReader:
 
     def read(self) -> Watermark:
         """What holds now. The committed offset is looked at first, so that lag 0 means: all of it is visible."""
-        current = self._terms.current()
-        committed = self._committed(current)
-        if self._marks is None:
-            return Watermark(current.number, 0, 0, committed)
-        marks_term = self._marks.term  # before the marks: a shard lowers its mark, then takes the new term
-        physical_offset = self._marks.watermark()
-        physical_offset = self._terms.clamp(physical_offset, of_term=marks_term)
-        committed = max(committed, physical_offset)
-        return Watermark(self._terms.current().number, physical_offset, self._marks.published_ms, committed)
+        while True:
+            terms = self._terms.known
+            committed = self._committed()
+            marks_term, visible, published_ms = self._marked()
+            if self._terms.terms() is terms:  # no term began meanwhile
+                break
+        term = terms[-1] if terms else NO_TERM
+        visible = clamp(visible, of_term=marks_term, terms=terms)
+        committed = committed if self._tells_committed(term) else 0
+        return Watermark(term.number, visible, published_ms, max(committed, visible))
 
-    def _committed(self, term: Term) -> int:
-        """What the writer of *term* says; 0 when it says nothing."""
-        if self._checkpoint is not None and self._is_of_this_boot(term):
-            return self._checkpoint.committed_offset
-        return 0
+    def _marked(self) -> tuple[int, int, int]:
+        """Term, watermark and its time. The term first: a shard lowers its mark, then takes the new term."""
+        if self._marks is None:
+            return 0, 0, 0
+        return self._marks.term, self._marks.watermark(), self._marks.published_ms
+
+    def _committed(self) -> int:
+        """What a writer says, whichever."""
+        return 0 if self._checkpoint is None else self._checkpoint.committed_offset
+
+    def _tells_committed(self, term: Term) -> bool:
+        """Whether that is true in *term*."""
+        return term.number > 0 and term.boot_id == self._boot_id
 
     def close(self) -> None:
         """Unmap."""
@@ -98,9 +107,6 @@ class WatermarkReader:
             if mapped is not None:
                 mapped.close()
         self._marks = self._checkpoint = None
-
-    def _is_of_this_boot(self, term: Term) -> bool:
-        return term.number > 0 and term.boot_id == self._boot_id
 
 
 class AttachedWatermarkReader(WatermarkReader):
@@ -118,9 +124,12 @@ class AttachedWatermarkReader(WatermarkReader):
         seen = super().read()
         return seen._replace(committed_offset=max(seen.committed_offset, self._end_behind(seen.physical_offset)))
 
-    def _committed(self, term: Term) -> int:
+    def _committed(self) -> int:
         """How far the follower has seen records."""
         return 0 if self._marks is None else self._marks.intended(0)
+
+    def _tells_committed(self, term: Term) -> bool:
+        return True
 
     def _end_behind(self, physical_offset: int) -> int:
         head = self._log.read(physical_offset, HEAD.itemsize)

@@ -1,7 +1,7 @@
 """`tidemark/indexer/marks`: how far each shard of the pipeline has come (docs/format.md §8). Mapped words, native.
 
     word 0  magic and version       word 1  number of shards, the key index among them
-    word 2  time of the last publication, epoch milliseconds          word 3  a number that each publication changes
+    word 2  time of the last publication, epoch milliseconds          word 3  unused
     word 4  which boot of the machine the visible marks belong to     word 5  time a follower last said it is there
     word 6  name, as a number, of the newest file of the key index; 0 for none
     word 7  1 while all of the key index is synced
@@ -9,6 +9,7 @@
 
 *visible* moves after each chunk, *durable* after the fdatasync of what it covers. The watermark is the least visible
 mark: everything below it is indexed and may be read. Both are exclusive ends. After a reboot only durable marks count.
+Whoever moves the least mark reads a byte of the file: that tells the event loops that watch it (`file_watch`).
 *intended* is where the chunk ends that is being built: unlike *visible*, it tells that a builder was killed at work.
 """
 
@@ -17,19 +18,21 @@ from __future__ import annotations
 import errno
 import functools
 import hashlib
+import os
 import sys
 import threading
 import time
 from pathlib import Path
 
 from tidemark.errors import CorruptStoreError
+from tidemark.store.file_watch import tell_watchers
 from tidemark.store.storage import MappedWords, Storage, Words
 from tidemark.store.terms import machine_boot_id
 
 MARKS_SIZE = 4096
 MAX_SHARDS = 100
 _MAGIC = int.from_bytes(b"TIDEMRK1", sys.byteorder)
-_MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _COUNT_WORD, _BOOT_WORD, _ALIVE_WORD, _INDEX_FILE_WORD, _SYNCED_WORD = range(8)
+_MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _, _BOOT_WORD, _ALIVE_WORD, _INDEX_FILE_WORD, _SYNCED_WORD = range(8)
 _FIRST_MARK = 8
 _VISIBLE, _DURABLE, _TERM, _INTENDED = range(4)
 _WORDS_A_SHARD = 4
@@ -47,8 +50,9 @@ def _word(shard: int, which: int) -> int:
 class Marks:
     """The mapped marks file."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, *, descriptor: int | None = None) -> None:
         self._words = words
+        self._descriptor = descriptor  # of the file, where its watchers are to be told
         self._fence = threading.Lock()
         self.machine_was_restarted = False  # between the last publication and open_to_write
 
@@ -77,7 +81,8 @@ class Marks:
         if not 1 <= shards <= MAX_SHARDS:
             raise ValueError(f"{shards} shards")
         storage.make_folder(path.parent)
-        marks = cls(storage.words(path, MARKS_SIZE))
+        words = storage.words(path, MARKS_SIZE)
+        marks = cls(words, descriptor=os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         if marks._words.load(_MAGIC_WORD) == 0:
             marks._words.store(_SHARDS_WORD, shards)
             for shard in range(shards):
@@ -218,22 +223,21 @@ class Marks:
         self._words.store(_word(shard, _INTENDED), self.visible(shard))
         self.flush()
 
-    def publish(self, shard: int, physical_offset: int) -> bool:
+    def publish(self, shard: int, physical_offset: int) -> None:
         """Move a shard's visible mark. The caller holds the shard's lock and has built what it says.
 
-        returns whether the least of all marks may have moved: then those who wait for it are to be woken. Of shards
-        that publish at once the last one sees what the others said.
+        Where the least of all marks may have moved, whoever watches the file is told. Of shards that publish at once
+        the last one sees what the others said.
         """
         before = self.visible(shard)
         self._words.store(_word(shard, _VISIBLE), physical_offset)
         with self._fence:  # an atomic operation: our store is out before theirs are read
             pass
         if any(self.visible(other) <= before for other in range(self.shards) if other != shard):
-            return False
+            return
         self._words.store(_TIME_WORD, time.time_ns() // 1_000_000)
-        # Shards are processes: two that count at once must not store the same number, or who sleeps on it misses one.
-        self._words.store(_COUNT_WORD, (self._words.load(_COUNT_WORD) + 1 + shard) & 0xFFFFFFFF)
-        return True
+        if self._descriptor is not None:
+            tell_watchers(self._descriptor)
 
     def publish_durable(self, shard: int, physical_offset: int) -> None:
         """Move a shard's durable mark, durably. The caller has synced what it says."""
@@ -246,10 +250,6 @@ class Marks:
         self._words.store(_word(shard, _TERM), term)
         self.flush()
 
-    def count_word_address(self) -> int | None:
-        """Where the number lies in memory that changes as the least mark moves: what long polls wait on."""
-        return self._words.address(_COUNT_WORD)
-
     def flush(self) -> None:
         """Make the words durable."""
         self._words.flush()
@@ -257,3 +257,5 @@ class Marks:
     def close(self) -> None:
         """Unmap."""
         self._words.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from tidemark.errors import DiskFullError, FlushFailedError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -92,6 +94,7 @@ class MappedWords:
         self._descriptor = descriptor
         self._view = memoryview(self._mapping)
         self._words = self._view.cast("Q")
+        self._address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data)
 
     def load(self, index: int) -> int:
         return self._words[index]
@@ -106,9 +109,7 @@ class MappedWords:
             raise FlushFailedError(f"fdatasync of mapped words failed: {error}", errno=error.errno) from error
 
     def address(self, index: int) -> int | None:
-        import numpy as np
-
-        return int(np.frombuffer(self._mapping, np.uint8).ctypes.data) + 8 * index
+        return self._address + 8 * index
 
     def close(self) -> None:
         self._words.release()

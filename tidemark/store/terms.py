@@ -9,7 +9,9 @@ last. After a reboot it is what happened to reach the disk, and means nothing be
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +30,7 @@ class Term(NamedTuple):
         return self.number > 0 and self.boot_id == machine_boot_id()
 
 
+@functools.cache
 def machine_boot_id() -> str:
     """Identity of the running kernel's boot; "-" where the system does not tell."""
     try:
@@ -69,9 +72,9 @@ def begin_term(path: Path, recovered_end: int, storage: Storage) -> Term:
     return term
 
 
-def clamp(offset: int, *, of_term: int, path: Path) -> int:
+def clamp(offset: int, *, of_term: int, terms: Sequence[Term]) -> int:
     """What is left of a physical *offset* that was true in term *of_term*: at most each recovered end since."""
-    return min([offset, *(term.recovered_end for term in read_terms(path) if term.number > of_term)])
+    return min([offset, *(term.recovered_end for term in terms if term.number > of_term)])
 
 
 class TermsFile:
@@ -80,19 +83,19 @@ class TermsFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._signature: tuple[int, int] | None = None
-        self._terms: list[Term] = []
+        self.known: list[Term] = []  # as of the last look; another list once the file has changed
 
     def terms(self) -> list[Term]:
         """All terms, oldest first."""
         try:
             status = os.stat(self._path)
+            signature = (status.st_ino, status.st_mtime_ns)
         except FileNotFoundError:
-            return []
-        signature = (status.st_ino, status.st_mtime_ns)
+            signature = None
         if signature != self._signature:
-            self._terms = read_terms(self._path)
+            self.known = [] if signature is None else read_terms(self._path)
             self._signature = signature
-        return self._terms
+        return self.known
 
     def current(self) -> Term:
         """The last term; NO_TERM when there was none."""
@@ -101,4 +104,4 @@ class TermsFile:
 
     def clamp(self, offset: int, *, of_term: int) -> int:
         """As the function `clamp`."""
-        return min([offset, *(term.recovered_end for term in self.terms() if term.number > of_term)])
+        return clamp(offset, of_term=of_term, terms=self.terms())

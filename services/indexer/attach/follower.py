@@ -16,7 +16,6 @@ from tidemark.index.ledger import Ledger
 from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.read.file_run import FileRun
 from tidemark.read.records import REMOVED, read_records
-from tidemark.store import wake
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
@@ -134,7 +133,6 @@ class Follower:
         self._scan_pause = _FIRST_SCAN_S
         self._scan_at = time.monotonic() + max(_FIRST_SCAN_S, _STUCK_SHARE * self._scan_took)
         self._marks.publish(0, end)
-        wake.wake(self._marks.count_word_address())
 
     # -- what does not follow simply --------------------------------------------------------------------------------
 

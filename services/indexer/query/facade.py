@@ -94,7 +94,7 @@ class Facade:
 
     async def close(self) -> None:
         """Let go of everything."""
-        self.watcher.stop()
+        self.watcher.close()
         await asyncio.to_thread(self.offsets.close)
         await self.writer.close()
         self._readers.shutdown(wait=False, cancel_futures=True)

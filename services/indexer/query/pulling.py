@@ -65,6 +65,7 @@ class Puller:
         self._wait_ms = min(arguments.wait_ms, settings.query_max_wait_ms)
         self._requested: int | None = None
         self._cursor = 0
+        self._seen: Watermark | None = None  # a moment ago, and not used yet
 
     async def run(self, request: Request, answer: Callable[[Pulled], Response]) -> Response:
         """The response that *answer* makes, on a reading thread too.
@@ -84,17 +85,19 @@ class Puller:
         if self._wait_ms > 0 and steady(self._is_at_known_end):
             seen = steady(functools.partial(look, last=False))
         else:
+            self._seen = None
             seen = await self._facade.read(functools.partial(look, last=self._wait_ms == 0))
         while isinstance(seen, Pulled):
             self._cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
             if self._cursor >= seen.result.bounds.max_offset:
                 last = not await self._facade.wait(request, self._has_grown, deadline)
-            if self._is_little_to_read(seen):
-                seen = steady(
-                    functools.partial(look, last=last)
-                )  # just written, so in memory: not worth a thread's turn
+            if last:
+                self._seen = None
+            if self._is_little_to_read(seen):  # just written, so in memory: not worth a thread's turn
+                seen = steady(functools.partial(look, last=last))
             else:
+                self._seen = None
                 seen = await self._facade.read(functools.partial(look, last=last))
         return seen
 
@@ -105,20 +108,27 @@ class Puller:
         queue = self._store.known_queue(self._topic, self._queue_id)
         if queue is None or not queue.run.is_known:
             return False
-        max_offset = self._store.bounds(queue, self._store.watermark()).max_offset
+        max_offset = self._store.bounds(queue, self._look_at_watermark()).max_offset
         return self._arguments.offset == "latest" or int(self._arguments.offset) >= max_offset
 
     def _is_little_to_read(self, seen: Pulled) -> bool:
         """Whether what has come since was published a moment ago, and is little."""
-        grown = self._store.bounds(self._queue, self._store.watermark()).max_offset - seen.result.bounds.max_offset
+        watermark = self._seen or self._look_at_watermark()
+        grown = self._store.bounds(self._queue, watermark).max_offset - seen.result.bounds.max_offset
         return self._max_bytes <= _LITTLE_BYTES and grown <= _LITTLE_MESSAGES
 
     def _has_grown(self, watermark: Watermark) -> bool:
+        self._seen = watermark
         return self._store.bounds(self._queue, watermark).max_offset > self._cursor
+
+    def _look_at_watermark(self) -> Watermark:
+        self._seen = self._store.watermark()
+        return self._seen
 
     def _look(self) -> Pulled:
         self._queue = self._store.queue(self._topic, self._queue_id)
-        watermark, log_min = self._store.watermark(), self._store.log_min
+        watermark, log_min = self._seen or self._store.watermark(), self._store.log_min
+        self._seen = None
         bounds = self._store.bounds(self._queue, watermark)
         self._resolve_offset(bounds)
         asked = PullRequest(

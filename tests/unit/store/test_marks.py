@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.errors import CorruptStoreError
 from tidemark.store import marks as module
-from tidemark.store import wake
+from tidemark.store.file_watch import FileWatch
 from tidemark.store.marks import MAX_SHARDS, Marks
 from tidemark.store.storage import DiskStorage
 
@@ -64,39 +64,38 @@ def test_bytes_are_the_words_the_docs_tell(path: Path) -> None:
     assert not any(words[16:])
 
 
-def test_who_moves_the_least_mark_changes_the_number_that_sleepers_wait_on(path: Path) -> None:
-    """A reader sees it at once; a shard that the others are still behind wakes nobody."""
+def test_who_moves_the_least_mark_tells_who_watches(path: Path) -> None:
+    """A reader sees it at once; a shard that the others are still behind tells nobody."""
     marks = opened(path)
     reader = Marks.open_read_only(path)
-    address = reader.count_word_address()
-    assert address is not None
-    before = wake.word_at(address)
-    assert not marks.publish(2, 30)
-    assert not marks.publish(0, 10)
-    assert (wake.word_at(address), marks.published_ms) == (before, 0)
-    assert marks.publish(1, 20)
+    watch = FileWatch()
+    watch.watch(path)
+    marks.publish(2, 30)
+    marks.publish(0, 10)
+    assert (watch.take(), marks.published_ms) == (False, 0)
+    marks.publish(1, 20)
     assert reader.watermark() == 10
-    assert wake.word_at(address) != before
-    assert marks.publish(0, 40)
+    assert watch.take()
+    marks.publish(0, 40)
     assert reader.watermark() == 20
+    assert watch.take()
+    watch.close()
     marks.close()
     reader.close()
 
 
-def test_two_shards_that_publish_at_once_leave_different_numbers(path: Path) -> None:
-    """Each may see that the other has moved; who has seen the first one's number notices the second's."""
+def test_of_two_shards_that_publish_at_once_both_tell(path: Path) -> None:
+    """Each may see that the other one has moved: whoever has looked after the first one's word looks again."""
     marks = opened(path, shards=2)
-    address = marks.count_word_address()
-    assert address is not None
-    counted_from, (first, second) = marks._words.load(3), (module._word(shard, 0) for shard in range(2))
-    numbers = []
+    watch = FileWatch()
+    watch.watch(path)
+    first, second = (module._word(shard, 0) for shard in range(2))
     for shard, own in ((0, first), (1, second)):
-        for word in (first, second):  # the other one has stored its mark and not counted yet
+        for word in (first, second):  # the other one has stored its mark and not told it yet
             marks._words.store(word, 0 if word == own else 10)
-        marks._words.store(3, counted_from)
-        assert marks.publish(shard, 10)
-        numbers.append(wake.word_at(address))
-    assert len({counted_from, *numbers}) == 3
+        marks.publish(shard, 10)
+        assert watch.take()
+    watch.close()
     marks.close()
 
 

@@ -77,7 +77,7 @@ def test_killed_start_leaves_the_terms_before_or_with_the_new_one(path: Path) ->
 def test_clamp_takes_the_least_recovered_end_since(path: Path, offset: int, of_term: int, left: int) -> None:
     """What a reader of an older term may still believe."""
     written(path, "1 0500 a\n2 800 a\n3 300 a\n4 900 a\n")
-    assert clamp(offset, of_term=of_term, path=path) == left
+    assert clamp(offset, of_term=of_term, terms=read_terms(path)) == left
     assert TermsFile(path).clamp(offset, of_term=of_term) == left
 
 

@@ -86,7 +86,7 @@ def check_marks(paths: StorePaths, report: Report, *, log_end: int) -> None:
     except CorruptStoreError as error:
         report.find(Reason.MARKS, error.message, path=name)
         return
-    watermark = clamp(marks.watermark(), of_term=marks.term, path=paths.terms)
+    watermark = clamp(marks.watermark(), of_term=marks.term, terms=read_terms(paths.terms))
     marks.close()
     if watermark > log_end:
         text = f"the watermark is {watermark}, and the log ends at {log_end}"

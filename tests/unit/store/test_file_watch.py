@@ -1,0 +1,76 @@
+"""Who reads a watched file is heard by those who watch it, and by nobody else."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidemark.store.file_watch import FileWatch, tell_watchers
+
+
+@pytest.fixture
+def watch() -> Iterator[FileWatch]:
+    watch = FileWatch()
+    yield watch
+    watch.close()
+
+
+def tell(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    tell_watchers(descriptor)
+    os.close(descriptor)
+
+
+def is_readable(watch: FileWatch) -> bool:
+    poll = select.poll()
+    poll.register(watch.descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def test_many_reads_are_one_event(watch: FileWatch, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    watch.watch(path)
+    assert not watch.take()
+    for _ in range(3):
+        tell(path)
+    assert is_readable(watch)
+    assert watch.take()
+    assert not is_readable(watch)
+    assert not watch.take()
+
+
+def test_another_file_instead(watch: FileWatch, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for path in (first, second):
+        path.write_bytes(b"x")
+        watch.watch(path)
+    watch.take()  # that the first one is let go is an event of its own
+    tell(first)
+    assert not watch.take()
+    tell(second)
+    assert watch.take()
+
+
+def test_a_file_that_was_replaced_is_silent_until_it_is_watched_anew(watch: FileWatch, tmp_path: Path) -> None:
+    path, other = tmp_path / "file", tmp_path / "other"
+    for each in (path, other):
+        each.write_bytes(b"x")
+    watch.watch(path)
+    os.replace(other, path)
+    watch.take()
+    tell(path)
+    assert not watch.take()
+    watch.watch(path)
+    watch.take()
+    tell(path)
+    assert watch.take()
+
+
+def test_a_file_that_is_not_there(watch: FileWatch, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        watch.watch(tmp_path / "none")
