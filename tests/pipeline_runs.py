@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.pipeline.epoch import Progress, run_epoch
+from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
+from services.indexer.pipeline.shard_builder import Progress
 from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.storage import DiskStorage, Storage
 
@@ -63,7 +64,7 @@ def build(plan: EpochPlan, storage: Storage | None = None) -> list[Progress]:
     prepare(plan, storage)
     if plan.limit is not None:
         drop_what_is_behind(plan, plan.limit, storage)
-    return [run_epoch(plan, shard=shard, follower=0, storage=storage) for shard in range(plan.tasks)]
+    return [run_epoch(plan, shard=shard, follower=0, storage=storage) for shard in range(plan.all_shards)]
 
 
 def without_derived(store: Path, target: Path) -> Path:

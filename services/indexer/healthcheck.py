@@ -38,7 +38,7 @@ def main() -> int:
 def _without_follower(plan: EpochPlan) -> list[int]:
     """The shards that nobody takes within the time of a hand-over, in which a shard has no holder for a moment."""
     give_up = time.monotonic() + _LONGEST_HAND_OVER_S
-    alone = list(range(plan.tasks))
+    alone = list(range(plan.all_shards))
     while alone := [shard for shard in alone if not is_followed(plan, shard)]:
         if time.monotonic() > give_up:
             break

@@ -205,7 +205,7 @@ def _wait_until_followed(plan: EpochPlan, query: StreamingQuery, stopping: threa
     """Until every shard is held. The second query starts only then: its tasks are to wait, not to share."""
     deadline = time.monotonic() + timeout_s
     while not stopping.is_set() and not _has_ended([query]):
-        if all(is_followed(plan, shard) for shard in range(plan.tasks)):
+        if all(is_followed(plan, shard) for shard in range(plan.all_shards)):
             return
         if time.monotonic() > deadline:
             raise TimeoutError(f"no task follows after {timeout_s} s")
@@ -217,7 +217,7 @@ def _stop(plan: EpochPlan, queries: list[StreamingQuery]) -> None:
     with contextlib.suppress(OSError):  # a full disk may not take it: then the queries are stopped as they are
         plan.stop_flag.touch()
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and any(is_followed(plan, shard) for shard in range(plan.tasks)):
+    while time.monotonic() < deadline and any(is_followed(plan, shard) for shard in range(plan.all_shards)):
         time.sleep(0.02)
     for query in queries:
         query.stop()

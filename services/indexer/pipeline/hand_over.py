@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 from tidemark.store.lock import FolderLock
 
 from .plan import EpochPlan
 
 _STANDBY_CHECK_S = 0.05
+_STOP_CHECK_S = 0.02
 
 
 def seconds_to_deadline(now_s: float, *, follower: int, epoch_ms: int) -> float:
@@ -26,25 +28,28 @@ def seconds_to_deadline(now_s: float, *, follower: int, epoch_ms: int) -> float:
 
 
 class HandOver:
-    """One task's hold of one shard."""
+    """One task's hold of the shards that it builds."""
 
-    def __init__(self, plan: EpochPlan, shard: int, follower: int) -> None:
+    def __init__(self, plan: EpochPlan, shards: Sequence[int], follower: int) -> None:
         self._plan = plan
         self._follower = follower
-        self._lock = FolderLock(plan.lock_path(shard))
-        self._standby = FolderLock(plan.standby_path(shard))
+        self._locks = [FolderLock(plan.lock_path(shard)) for shard in shards]
+        self._standby = FolderLock(plan.standby_path(shards[0]))
         self._deadline = 0.0
         self._next_check = 0.0
         self._over = False
+        self._next_look = 0.0
+        self._stopping = False
         self._parent = os.getppid()
         self._stop_flag = str(plan.stop_flag)
         self._driver = None if plan.driver_pid is None else f"/proc/{plan.driver_pid}"
 
     def acquire(self) -> float:
-        """Wait for the shard; returns how long that took, seconds. The epoch starts now."""
+        """Wait for the shards; returns how long that took, seconds. The epoch starts now."""
         began = time.monotonic()
         self._standby.acquire()
-        self._lock.acquire()
+        for lock in self._locks:
+            lock.acquire()
         self._standby.unlock()
         now = time.monotonic()
         left = seconds_to_deadline(time.time(), follower=self._follower, epoch_ms=max(self._plan.epoch_ms, 1))
@@ -52,13 +57,23 @@ class HandOver:
         return now - began
 
     def is_stopping(self) -> bool:
-        """Whether the whole pipeline ends: told so, or the driver or the daemon that made this process is gone."""
+        """Whether the whole pipeline ends: told so, or the driver or the daemon that made this process is gone.
+
+        Looks every now and then: asked for each message it would cost as much as the message.
+        """
+        now = time.monotonic()
+        if not self._stopping and now >= self._next_look:
+            self._next_look = now + _STOP_CHECK_S
+            self._stopping = self._is_stopping()
+        return self._stopping
+
+    def _is_stopping(self) -> bool:
         if os.path.exists(self._stop_flag) or os.getppid() != self._parent:
             return True
         return self._driver is not None and not os.path.exists(self._driver) and os.path.exists("/proc/self")
 
     def is_over(self) -> bool:
-        """Whether the epoch's time is over and somebody waits for the shard: otherwise going on leaves no gap."""
+        """Whether the epoch's time is over and somebody waits for the shards: otherwise going on leaves no gap."""
         now = time.monotonic()
         if self._over or now < self._deadline or now < self._next_check:
             return self._over
@@ -76,7 +91,8 @@ class HandOver:
 
     def release(self) -> None:
         """Let the next one in."""
-        self._lock.release()
+        for lock in self._locks:
+            lock.release()
         self._standby.release()
 
 

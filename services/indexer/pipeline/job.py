@@ -1,6 +1,6 @@
 """The streaming queries: who follows when is planned by Spark, what following means is `epoch`.
 
-Planning rows come from Spark's built-in `rate-micro-batch` source, one row a shard; see docs/decisions.
+Planning rows come from Spark's built-in `rate-micro-batch` source, one row a task; see docs/decisions.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import structlog
 from pyspark.sql import SparkSession
 
 from .config import PipelineSettings
-from .epoch import Progress, run_epochs
+from .epoch import run_epochs
 from .plan import EpochPlan
+from .shard_builder import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ log = structlog.get_logger()
 
 def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
     """The Spark session of the pipeline: a slot for each following task of both queries, and warm Python workers."""
-    slots = plan.tasks * FOLLOWERS
+    slots = len(plan.shares) * FOLLOWERS
     master = settings.spark_master or f"local[{slots},{_TASK_FAILURES}]"
     options = {
         "spark.sql.shuffle.partitions": "1",
@@ -67,12 +68,12 @@ def python_path() -> str:
 
 
 def start_query(session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path) -> StreamingQuery:
-    """Start one of the two followers: its micro-batches are epochs, one task a shard."""
+    """Start one of the two followers: its micro-batches are epochs."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", f"follower-{follower}")
     shards = (
         session.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", plan.tasks)
-        .option("numPartitions", plan.tasks)
+        .option("rowsPerBatch", len(plan.shares))
+        .option("numPartitions", len(plan.shares))
         .load()
     )
     indexed = shards.select("value").mapInArrow(follow(plan, follower), PROGRESS_SCHEMA)
@@ -86,7 +87,7 @@ def start_query(session: SparkSession, plan: EpochPlan, follower: int, checkpoin
 
 def drain(session: SparkSession, plan: EpochPlan) -> list[dict[str, Any]]:
     """One classic micro-batch outside of any stream: build what is committed, and return."""
-    rows = session.range(plan.tasks, numPartitions=plan.tasks).toDF("value")
+    rows = session.range(len(plan.shares), numPartitions=len(plan.shares)).toDF("value")
     progress = rows.mapInArrow(follow(plan, 0), PROGRESS_SCHEMA).collect()
     return [row.asDict() for row in progress]
 

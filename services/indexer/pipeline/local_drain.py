@@ -9,8 +9,9 @@ from typing import Any
 
 from tidemark.index.warm_up import warm_up
 
-from .epoch import Progress, run_epoch
+from .epoch import run_epoch
 from .plan import EpochPlan
+from .shard_builder import Progress
 
 
 def drain(plan: EpochPlan) -> list[dict[str, Any]]:
@@ -21,7 +22,7 @@ def drain(plan: EpochPlan) -> list[dict[str, Any]]:
     warm_up()  # once, for all of them
     context = multiprocessing.get_context("fork")
     outcomes: list[Connection] = []
-    for shard in range(plan.tasks):
+    for shard in range(plan.all_shards):
         outcome, told = context.Pipe(duplex=False)
         context.Process(target=_run, args=(plan, shard, told), name=f"shard-{shard}").start()
         told.close()

@@ -46,9 +46,19 @@ class EpochPlan:
         return StorePaths(self.root, self.log_folders)
 
     @property
-    def tasks(self) -> int:
-        """Following tasks of one query: the shards and the key index."""
+    def all_shards(self) -> int:
+        """Number of shards, the key index among them."""
         return self.shards + 1
+
+    @property
+    def shares(self) -> list[list[int]]:
+        """What each task of a query builds: shard numbers.
+
+        One shard of queues is followed by the task that follows the key index: one process that wakes up for a message
+        instead of two. A drain is for all cores.
+        """
+        numbers = list(range(self.all_shards))
+        return [numbers] if self.shards == 1 and self.epoch_ms else [[number] for number in numbers]
 
     def open_log(self) -> MappedFileQueue:
         """The CommitLog, to read. StoreContradictionError when its files do not have the size that was set."""

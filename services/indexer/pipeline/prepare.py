@@ -66,14 +66,14 @@ def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
 def prepare(plan: EpochPlan, storage: Storage) -> None:
     """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
     _require_queue_files(plan)
-    held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.tasks)]
+    held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.all_shards)]
     for lock in held:
         lock.acquire()
     try:
         plan.stop_flag.unlink(missing_ok=True)
         if not _has_marks(plan):
             _open_index(plan, storage).discard_all()  # not ours to go on with
-        marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+        marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
         marks.say_gone()
         _match_folders(plan, marks, storage)
         sync_failed = plan.failed_flag.exists()
@@ -114,7 +114,7 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
     paths = plan.paths
     queues_gone = not (paths.consume_queue.is_dir() and paths.batch_consume_queue.is_dir())
     index_gone = not paths.index.is_dir()
-    for shard in range(plan.tasks):
+    for shard in range(plan.all_shards):
         if index_gone if shard == plan.shards else queues_gone:
             marks.set_back(shard, 0)
     for folder in (paths.consume_queue, paths.batch_consume_queue, paths.index):
@@ -123,9 +123,9 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
 
 def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
     """Marks first, durably: what is dropped behind them is built again from there."""
-    marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.tasks, term=0)
+    marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
     index = _open_index(plan, storage)
-    for shard in range(plan.tasks):
+    for shard in range(plan.all_shards):
         resume = index.resume_at(physical_end) if shard == plan.shards else physical_end
         if max(marks.visible(shard), marks.durable(shard)) > resume:
             marks.set_back(shard, resume)

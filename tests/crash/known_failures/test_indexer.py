@@ -88,7 +88,7 @@ def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
     plan = plan_of(root, **STORE_SETTINGS)
     plan.paths.indexer.mkdir(parents=True)
     prepare(plan, DiskStorage())
-    for shard in range(plan.tasks):
+    for shard in range(plan.all_shards):
         with pytest.raises(FlushFailedError):
             run_epoch(plan, shard=shard, follower=0, storage=FailingSync())
     marks = Marks.open_read_only(plan.paths.marks)
@@ -143,7 +143,7 @@ def following(plan: EpochPlan) -> Iterator[None]:
     prepare(plan, DiskStorage())
     threads = [
         threading.Thread(target=run_epoch, args=(plan,), kwargs={"shard": shard, "follower": 0})
-        for shard in range(plan.tasks)
+        for shard in range(plan.all_shards)
     ]
     for thread in threads:
         thread.start()

@@ -48,7 +48,7 @@ def test_after_a_failed_sync_no_task_runs_and_the_next_start_builds_it_all_again
     plan = plan_of(root, **SETTINGS)
     plan.paths.indexer.mkdir(parents=True)
     prepare(plan, DiskStorage())
-    for shard in range(plan.tasks):
+    for shard in range(plan.all_shards):
         with pytest.raises(FlushFailedError):
             run_epoch(plan, shard=shard, follower=0, storage=FailingSync())
         before = visible(plan, shard)

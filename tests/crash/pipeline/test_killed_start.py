@@ -79,7 +79,7 @@ def test_a_start_after_a_power_cut_that_is_killed_distrusts_the_index_once_more(
         build(plan_of(clean, **SETTINGS))
         plan = plan_of(store, **SETTINGS)
         build(plan)
-        marks = Marks.open_to_write(plan.paths.marks, STORAGE, shards=plan.tasks, term=0)
+        marks = Marks.open_to_write(plan.paths.marks, STORAGE, shards=plan.all_shards, term=0)
         marks.say_index_synced(False)
         marks.close()
     newest = index_files(plan.paths.index)[-1]
@@ -103,7 +103,7 @@ def test_a_start_after_a_power_cut_that_is_killed_distrusts_the_index_once_more(
 def follow(plan: EpochPlan, storage: DiskStorage) -> None:
     """Prepare and drain beside a writer, as far as its checkpoint says."""
     prepare(plan, storage)
-    for shard in range(plan.tasks):
+    for shard in range(plan.all_shards):
         run_epoch(plan, shard=shard, follower=0, storage=storage)
 
 

@@ -11,7 +11,7 @@ import numba
 import pytest
 
 from services.indexer.pipeline.durable_marks import DurableMarks
-from services.indexer.pipeline.epoch import _Epoch
+from services.indexer.pipeline.shard_builder import ShardBuilder
 from services.writer.journal import BatchJournal
 from tidemark.store.storage import DiskStorage, Storage
 
@@ -64,13 +64,13 @@ def without_journal_flush(patch: pytest.MonkeyPatch) -> Storage:
 
 def publishing_before_building(patch: pytest.MonkeyPatch) -> Storage:
     """The watermark moves first."""
-    built = _Epoch._publish
+    built = ShardBuilder._publish
 
-    def publish(epoch: Any, part: Any) -> None:
-        epoch._marks.publish(epoch._number, part.end_offset)
-        built(epoch, part)
+    def publish(builder: Any, part: Any) -> None:
+        builder._marks.publish(builder._number, part.end_offset)
+        built(builder, part)
 
-    patch.setattr(_Epoch, "_publish", publish)
+    patch.setattr(ShardBuilder, "_publish", publish)
     return DiskStorage()
 
 

@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 
 from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.pipeline.epoch import run_epoch
+from services.indexer.pipeline.epoch import run_share
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.prepare import prepare
 from tidemark.store.storage import DiskStorage, Storage
@@ -45,7 +45,6 @@ def drain(root: Path, storage: Storage | None = None) -> None:
 
 
 def follow(root: Path, storage: Storage | None = None) -> None:
-    """One epoch of each task of a pipeline that has started already."""
+    """One epoch of a pipeline that has started already, as one task follows a shard of queues and the key index."""
     plan = plan_of(root)
-    for shard in range(plan.tasks):
-        run_epoch(plan, shard=shard, follower=0, storage=storage)
+    run_share(plan, range(plan.all_shards), follower=0, storage=storage)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from services.indexer.pipeline.epoch import run_epoch
-from tests.builders import write_log
-from tests.pipeline_runs import build, plan_of
+import pytest
+
+from services.indexer.pipeline.epoch import run_epoch, run_share
+from services.indexer.pipeline.plan import EpochPlan
+from services.indexer.pipeline.shard_builder import ShardBuilder
+from tests.builders import properties, write_log
+from tests.pipeline_runs import build, index_contents, plan_of, queue_files
+from tidemark.index.log_walk import LogPart
 
 
 def open_files(root: Path) -> list[str]:
@@ -21,6 +26,43 @@ def test_an_epoch_leaves_no_file_open(tmp_path: Path) -> None:
     write_log(tmp_path / "commitlog", 8192, ({"topic": b"t", "queue_offset": i} for i in range(9)))
     plan = plan_of(tmp_path, index_slots=16, index_entries=64, consume_queue_file_size_bytes=200)
     build(plan)
-    for shard in range(plan.tasks):
+    for shard in range(plan.all_shards):
         run_epoch(plan, shard=shard, follower=0)
     assert open_files(tmp_path) == []
+
+
+COUNT = 400
+SIZES = {"index_slots": 16, "index_entries": 64, "consume_queue_file_size_bytes": 200, "chunk_size_bytes": 4096}
+
+
+def keyed_log(root: Path) -> EpochPlan:
+    records = ({"topic": b"t", "queue_offset": i, "properties": properties({"KEYS": f"k{i}"})} for i in range(COUNT))
+    write_log(root / "commitlog", 8192, records)
+    return plan_of(root, **SIZES)
+
+
+def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From different places: the one that is behind catches up first, then both take every part of one walk."""
+    build(keyed_log(tmp_path / "alone"))
+    plan = keyed_log(tmp_path / "together")
+    plan.paths.indexer.mkdir(parents=True)
+    built: list[tuple[int, int, int]] = []  # shard, records, end of each part
+    publish = ShardBuilder._publish
+
+    def noted(builder: ShardBuilder, part: LogPart) -> None:
+        built.append((builder._number, len(part.requests), part.end_offset))
+        publish(builder, part)
+        if len(built) == 3:
+            raise InterruptedError("killed")
+
+    monkeypatch.setattr(ShardBuilder, "_publish", noted)
+    with pytest.raises(InterruptedError):
+        run_epoch(plan, shard=0, follower=0)
+    queues, keys = run_share(plan, [0, 1], follower=0)
+    assert (queues.end_offset, keys.end_offset) == (plan.limit, plan.limit)
+    assert queues.start_offset > keys.start_offset == 0
+    assert (queues.records, keys.records) == (COUNT - sum(records for _, records, _ in built[:3]), COUNT)
+    together = [shard for shard, _, end in built[3:] if end > queues.start_offset]
+    assert together == [0, 1] * (len(together) // 2)
+    assert queue_files(tmp_path / "together") == queue_files(tmp_path / "alone")
+    assert index_contents(tmp_path / "together") == index_contents(tmp_path / "alone")

@@ -207,8 +207,8 @@ def test_a_rebuild_while_files_expire_under_it_tells_no_damage(tmp_path: Path) -
     plan = plan_of(root, chunk_size_bytes=4096, **SETTINGS)
     build(plan)
     fresh = without_derived(root, tmp_path / "fresh")
-    marks = Marks.open_to_write(plan_of(fresh).paths.marks, DiskStorage(), shards=plan.tasks, term=0)
-    for shard in range(plan.tasks):
+    marks = Marks.open_to_write(plan_of(fresh).paths.marks, DiskStorage(), shards=plan.all_shards, term=0)
+    for shard in range(plan.all_shards):
         marks.set_back(shard, 0)
     marks.close()
 

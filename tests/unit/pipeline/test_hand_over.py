@@ -34,10 +34,10 @@ def test_the_followers_let_go_half_a_period_apart(now: float) -> None:
 
 def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -> None:
     """The standby goes on as soon as the holder lets go."""
-    first = HandOver(plan, 0, 0)
+    first = HandOver(plan, [0], 0)
     first.acquire()
     taken = threading.Event()
-    second = HandOver(plan, 0, 1)
+    second = HandOver(plan, [0], 1)
 
     def wait() -> None:
         second.acquire()
@@ -54,11 +54,11 @@ def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -
 
 def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
     """Letting go would leave a gap; with a standby it is over, and stays so."""
-    holder = HandOver(plan, 0, 0)
+    holder = HandOver(plan, [0], 0)
     holder.acquire()
     time.sleep(0.25)  # beyond two epochs of 100 ms
     assert not holder.is_over()
-    standby = HandOver(plan, 0, 1)
+    standby = HandOver(plan, [0], 1)
     waiter = threading.Thread(target=standby.acquire)
     waiter.start()
     deadline = time.monotonic() + 2
@@ -73,7 +73,7 @@ def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
 
 def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> None:
     """A health check needs no other word."""
-    holder = HandOver(plan, 1, 0)
+    holder = HandOver(plan, [1], 0)
     assert not is_followed(plan, 1)
     holder.acquire()
     assert is_followed(plan, 1)
@@ -84,9 +84,9 @@ def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> No
 def test_a_health_check_amid_a_hand_over_is_green(plan: EpochPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two holders a shard has none for a moment; red is only what stays so."""
     monkeypatch.setenv("TIDEMARK_STORE_ROOT", str(plan.root))
-    marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.tasks, term=1)
+    marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=1)
     marks.say_alive()
-    holders = [HandOver(plan, shard, 0) for shard in range(plan.tasks)]
+    holders = [HandOver(plan, [shard], 0) for shard in range(plan.all_shards)]
     for holder in holders[1:]:
         holder.acquire()
     next_one = threading.Timer(0.3, holders[0].acquire)
@@ -99,7 +99,27 @@ def test_a_health_check_amid_a_hand_over_is_green(plan: EpochPlan, monkeypatch: 
 
 def test_the_stop_flag_ends_every_epoch(plan: EpochPlan) -> None:
     """Tasks are asked to end before Spark stops the query."""
-    holder = HandOver(plan, 0, 0)
+    holder = HandOver(plan, [0], 0)
     assert not holder.is_stopping()
     plan.stop_flag.touch()
+    time.sleep(0.05)  # it looks every 20 ms
     assert holder.is_stopping()
+
+
+def test_shards_that_are_held_together_are_taken_together(plan: EpochPlan) -> None:
+    """Who waits for them gets none before all: one with only a part would follow only a part."""
+    first = HandOver(plan, [0, 1], 0)
+    first.acquire()
+    assert all(is_followed(plan, shard) for shard in (0, 1))
+    second = HandOver(plan, [0, 1], 1)
+    waiter = threading.Thread(target=second.acquire)
+    waiter.start()
+    deadline = time.monotonic() + 10
+    while not first.is_over() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert first.is_over(), "somebody waits"
+    first.release()
+    waiter.join()
+    assert all(is_followed(plan, shard) for shard in (0, 1))
+    second.release()
+    assert not any(is_followed(plan, shard) for shard in (0, 1))

@@ -13,8 +13,8 @@ import pytest
 
 from services.indexer.pipeline import local_drain
 from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.pipeline.epoch import Progress
 from services.indexer.pipeline.plan import EpochPlan, make_plan
+from services.indexer.pipeline.shard_builder import Progress
 from tidemark.errors import CorruptStoreError
 
 Task = Callable[[int], Progress]
@@ -24,7 +24,7 @@ Task = Callable[[int], Progress]
 def drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Task], list[dict[str, Any]]]:
     """A drain of two tasks, each of which does what it is given instead of an epoch."""
     plan = make_plan(PipelineSettings(store_root=tmp_path, once=True, spark=False))
-    assert plan.tasks == 2
+    assert plan.all_shards == 2
 
     def drain_with(task: Task) -> list[dict[str, Any]]:
         def run(_: EpochPlan, *, shard: int, follower: int) -> Progress:

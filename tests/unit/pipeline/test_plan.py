@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,3 +49,18 @@ def test_a_queue_file_holds_whole_units(tmp_path: Path) -> None:
     """Rounded up to 20 bytes, as the peer does (spec 4.1)."""
     plan = make_plan(PipelineSettings(store_root=tmp_path, consume_queue_file_size_bytes=4096))
     assert plan.consume_queue_size == 4100
+
+
+@pytest.mark.parametrize(
+    ("settings", "shares"),
+    [
+        ({}, [[0, 1]]),
+        ({"shards": 2}, [[0], [1], [2]]),
+        ({"once": True}, [[0], [1]]),  # a drain is for all cores
+    ],
+)
+def test_one_shard_of_queues_is_followed_with_the_key_index(
+    tmp_path: Path, settings: dict[str, Any], shares: list[list[int]]
+) -> None:
+    """One process wakes up for a message, not two."""
+    assert make_plan(PipelineSettings(store_root=tmp_path, **settings)).shares == shares

@@ -219,8 +219,8 @@ def test_a_store_of_ours_is_sound_and_lags_only_above_the_watermark(golden_store
     assert check(root).findings == check(root).notes == []
     shutil.rmtree(root / "consumequeue")
     assert set(reasons(check(root).findings)) == {Reason.UNIT_MISSING}
-    marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.tasks, term=0)
-    for shard in range(plan.tasks):
+    marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=0)
+    for shard in range(plan.all_shards):
         marks.set_back(shard, 0)
     marks.close()
     report = check(root)

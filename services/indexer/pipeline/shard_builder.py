@@ -1,0 +1,150 @@
+"""ShardBuilder: one shard's part in an epoch: its files, its position, its marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.index.log_walk import LogPart
+from tidemark.store.marks import Marks
+from tidemark.store.storage import Storage
+
+from .committed import CommittedOffset
+from .durable_marks import DurableMarks, Shard
+from .expiry import Expiry
+from .index_shard import IndexShard
+from .plan import EpochPlan
+from .queue_shard import QueueShard
+
+
+@dataclass
+class Progress:
+    """What was done for one shard in one epoch: a row for foreachBatch. Offsets physical, times in seconds."""
+
+    follower: int
+    shard: int
+    start_offset: int = 0
+    end_offset: int = 0
+    records: int = 0
+    chunks: int = 0
+    damages: int = 0
+    oddities: int = 0
+    expired_files: int = 0
+    waited_s: float = 0.0
+    held_s: float = 0.0
+    term: int = 0
+
+
+class ShardBuilder:
+    """Builds one shard, for the holder of its lock. position: physical offset from which on it builds."""
+
+    def __init__(
+        self, plan: EpochPlan, marks: Marks, committed: CommittedOffset, storage: Storage, progress: Progress
+    ) -> None:
+        number = progress.shard
+        self.position = 0
+        self._marks = marks
+        self._number = number
+        self._committed = committed
+        self._progress = progress
+        self._is_index = number == plan.shards
+        self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, number, storage)
+        self._expiry = Expiry(plan, number, self._shard, storage)
+        self._durable: DurableMarks | None = None
+        self._interval_s = plan.durable_interval_ms / 1000
+
+    def begin(self) -> None:
+        """Go on where the one before has stopped."""
+        intended, visible = self._marks.intended(self._number), self._marks.visible(self._number)
+        if self._marks.durable(self._number) != visible:  # a killed builder's writes: nobody has synced them
+            self._shard.sync_from(self._marks.durable(self._number))
+        self.position = self._shard.begin(visible, intended=intended)
+        self._adopt_term()
+        self._progress.start_offset = self.position
+        self._durable = DurableMarks(self._marks, self._number, self._shard, interval_s=self._interval_s)
+
+    @property
+    def _begun(self) -> DurableMarks:
+        assert self._durable is not None, "since `begin`"
+        return self._durable
+
+    def checker(self) -> Any:
+        """The walk that it needs."""
+        return self._shard.checker()
+
+    def tend(self) -> None:
+        """What is to be done beside building. raises what a sync failed with: nothing is tried again then"""
+        self._begun.raise_failure()
+        self._progress.expired_files += self._expiry.look(self._begun.lock)
+
+    def adopt_term(self) -> bool:
+        """On a new term of the writer: drop what it has cut, before anything is built on. Whether there was one."""
+        if self._committed.term().number <= self._marks.shard_term(self._number):
+            return False
+        with self._begun.lock:
+            self._adopt_term()
+        return True
+
+    def _adopt_term(self) -> None:
+        term = self._committed.term()
+        self._progress.term = term.number
+        known = self._marks.shard_term(self._number)
+        if term.number <= known:
+            return
+        end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
+        cut = end if known else term.recovered_end
+        resume = min(end, self._shard.resume_at(cut))
+        self._marks.lower(self._number, resume)  # before anything is dropped: a crash in between would lose it
+        self._shard.truncate(cut)
+        self._note_index_file()
+        self._marks.adopt_term(self._number, term.number, end_offset=resume)
+        self.position = self._shard.begin(self._marks.visible(self._number), intended=resume)
+
+    def build(self, part: LogPart) -> None:
+        """Build *part*, which begins at the position, and publish that."""
+        with self._begun.lock:
+            self._publish(part)
+        self._begun.raise_failure()
+
+    def _publish(self, part: LogPart) -> None:
+        if self._is_index:
+            self._marks.say_index_synced(False)
+        self._marks.intend(self._number, part.end_offset)
+        self._progress.records += self._shard.apply(part)
+        self._progress.chunks += 1
+        self._note_index_file()
+        self._marks.publish(self._number, part.end_offset)
+        self.position = part.end_offset
+
+    def _note_index_file(self) -> None:
+        if isinstance(self._shard, IndexShard):
+            self._marks.set_index_file(self._shard.newest_file)
+
+    # -- the epoch's end --------------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Begin to sync now: the last sync gets small while we still follow."""
+        self._begun.ask()
+
+    def has_caught_up(self) -> bool:
+        """Whether that is done."""
+        return self._begun.has_caught_up()
+
+    def finish(self) -> None:
+        """Make everything built durable."""
+        self._begun.stop()
+        if self._is_index:
+            self._marks.say_index_synced(True)
+        self._close()
+
+    def abandon(self) -> None:
+        """Leave it as it is: the epoch has failed, perhaps at a sync."""
+        if self._durable is not None:
+            self._durable.abandon()
+        self._close()
+
+    def _close(self) -> None:
+        self._progress.end_offset = self.position
+        self._progress.damages = self._shard.damages
+        self._progress.oddities = self._shard.oddities
+        self._shard.close()
