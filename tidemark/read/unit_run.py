@@ -144,10 +144,14 @@ class UnitRun:
     def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
         limit = watermark.physical_offset
         is_new = seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts
-        if is_new or self._start_of(self._end - 1) != self._last_start:  # else: the files were made anew
+        last_start = self._start_of(self._end - 1)
+        if is_new or last_start != self._last_start:  # else: the files were made anew
             self._end = self._find_end(limit, starts)
-        self._end = self._without_stale(self._grow(self._end, limit)) if starts else 0
-        self._last_start = self._start_of(self._end - 1)
+            last_start = self._start_of(self._end - 1)
+        self._end, self._last_start = self._grow(self._end, last_start, limit) if starts else (0, -1)
+        if self._is_stale is not None:
+            self._end = self._without_stale(self._end)
+            self._last_start = self._start_of(self._end - 1)
         self._seen = seen
 
     def look(self) -> None:
@@ -224,13 +228,16 @@ class UnitRun:
         unit = self.read(number, 1)
         return int(unit["physical_offset"][0]) if len(unit) else -1
 
-    def _grow(self, end: int, limit: int) -> int:
-        """Walk on from a known *end* over what has become visible since."""
-        count, at, least = _FIRST_LOOK, end, self._start_of(end - 1)
+    def _grow(self, end: int, least: int, limit: int) -> tuple[int, int]:
+        """Walk on from a known *end* over what has become visible since; that end, and the start of its last record.
+
+        least  of the record before *end*: starts ascend
+        """
+        count, at = _FIRST_LOOK, end
         while True:
             units = self.read(at, count)
             if not len(units):
-                return end
+                return end, least
             blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
             offsets = units["physical_offset"].astype(np.int64)
             highest = np.maximum.accumulate(np.where(blank, -1, offsets))
@@ -243,7 +250,7 @@ class UnitRun:
                 end = at + int(solid[-1]) + 1
                 least = int(offsets[solid[-1]])
             if len(wrong):
-                return end
+                return end, least
             at += len(units)
             count = min(2 * count, _MOST_UNITS)
 

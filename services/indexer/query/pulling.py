@@ -66,6 +66,7 @@ class Puller:
         self._requested: int | None = None
         self._cursor = 0
         self._seen: Watermark | None = None  # a moment ago, and not used yet
+        self._known: tuple[Watermark, QueueBounds] | None = None  # of the last look at it
 
     async def run(self, request: Request, answer: Callable[[Pulled], Response]) -> Response:
         """The response that *answer* makes, on a reading thread too.
@@ -108,18 +109,24 @@ class Puller:
         queue = self._store.known_queue(self._topic, self._queue_id)
         if queue is None or not queue.run.is_known:
             return False
-        max_offset = self._store.bounds(queue, self._look_at_watermark()).max_offset
+        max_offset = self._bounds(queue, self._look_at_watermark()).max_offset
         return self._arguments.offset == "latest" or int(self._arguments.offset) >= max_offset
 
     def _is_little_to_read(self, seen: Pulled) -> bool:
         """Whether what has come since was published a moment ago, and is little."""
         watermark = self._seen or self._look_at_watermark()
-        grown = self._store.bounds(self._queue, watermark).max_offset - seen.result.bounds.max_offset
+        grown = self._bounds(self._queue, watermark).max_offset - seen.result.bounds.max_offset
         return self._max_bytes <= _LITTLE_BYTES and grown <= _LITTLE_MESSAGES
 
     def _has_grown(self, watermark: Watermark) -> bool:
         self._seen = watermark
-        return self._store.bounds(self._queue, watermark).max_offset > self._cursor
+        return self._bounds(self._queue, watermark).max_offset > self._cursor
+
+    def _bounds(self, queue: QueueReader, watermark: Watermark) -> QueueBounds:
+        """What of the queue may be read: of each watermark asked once."""
+        if self._known is None or self._known[0] is not watermark:
+            self._known = watermark, self._store.bounds(queue, watermark)
+        return self._known[1]
 
     def _look_at_watermark(self) -> Watermark:
         self._seen = self._store.watermark()
@@ -129,7 +136,7 @@ class Puller:
         self._queue = self._store.queue(self._topic, self._queue_id)
         watermark, log_min = self._seen or self._store.watermark(), self._store.log_min
         self._seen = None
-        bounds = self._store.bounds(self._queue, watermark)
+        bounds = self._bounds(self._queue, watermark)
         self._resolve_offset(bounds)
         asked = PullRequest(
             self._cursor,
