@@ -10,15 +10,17 @@ import orjson
 
 from benchmarks.append_to_visible import measure
 from benchmarks.benchmark import Benchmark
-from benchmarks.report import PERCENTILES, Result, latency_plots, percentile_rows
+from benchmarks.processes import JVM, WORKER, cpu_s, roles_of
+from benchmarks.report import PERCENTILES, Result, Row, latency_plots, percentile_rows
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import PIPELINE, LocalStack
+from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 RATE = 200.0
 EPOCH_MS = 10_000  # a third of the default: Spark's own work for each, as a share of a core, is three times as large
 HAND_OVERS = 11
 _LEAST_HAND_OVERS = 10
+_CPU_KEYS = {WRITER: "writer", WORKER: "worker", QUERY: "query", JVM: "jvm"}
 _TARGETS = {
     "sync": {"p50": "≤ RocketMQ", "p99": "≤ RocketMQ", "p999": "≤ RocketMQ"},
     "async": {"p50": "≤ RocketMQ", "p99": "≤ RocketMQ", "p999": "≤ RocketMQ"},
@@ -31,7 +33,9 @@ def _measure(mode: str, folder: Path, scale: float) -> Result:
     data = folder / f"visible-{mode}"
     with passing_store(data), running(data, flush_mode=mode, settings=settings) as stack:
         measure(stack.writer_address, stack.query_url, count=int(RATE * 3), rate=RATE)  # warm
+        before = _cpu_s(stack)
         latencies = measure(stack.writer_address, stack.query_url, count=int(seconds * RATE), rate=RATE)
+        after = _cpu_s(stack)
         hand_overs = _epochs(stack, latencies.began, latencies.began + seconds)
     if scale >= 1 and hand_overs < _LEAST_HAND_OVERS:
         raise RuntimeError(f"only {hand_overs} hand-overs of epochs in {seconds:.0f} s")
@@ -44,11 +48,31 @@ def _measure(mode: str, folder: Path, scale: float) -> Result:
             *percentile_rows(
                 f"acknowledged_{mode}", f"append→acknowledged {mode}", latencies.acknowledged, note="the same messages"
             ),
+            *_cpu_rows(mode, before, after, len(latencies.visible)),
         ],
         latency_plots(
             f"append {mode}, 200/s of 1 KiB", {"visible": latencies.visible, "acknowledged": latencies.acknowledged}
         ),
     )
+
+
+def _cpu_s(stack: LocalStack) -> dict[str, float]:
+    """Seconds each role of *stack* has used."""
+    return {role: sum(map(cpu_s, processes)) for role, processes in roles_of(stack).items()}
+
+
+def _cpu_rows(mode: str, before: dict[str, float], after: dict[str, float], count: int) -> list[Row]:
+    """What a message costs each process: most of it lies one behind the other on its way."""
+    return [
+        Row(
+            f"visible_{mode}_cpu_{key}",
+            f"append→visible {mode}: processor time a message, {role}",
+            (after[role] - before[role]) / count * 1000,
+            "ms",
+            note="user and system, waking the next process included",
+        )
+        for role, key in _CPU_KEYS.items()
+    ]
 
 
 def _epochs(stack: LocalStack, begin_s: float, end_s: float) -> int:
@@ -63,7 +87,8 @@ def _epochs(stack: LocalStack, begin_s: float, end_s: float) -> int:
 
 
 def _keys(mode: str) -> tuple[str, ...]:
-    return tuple(f"{what}_{mode}_{end}" for what in ("visible", "acknowledged") for end in PERCENTILES)
+    latencies = [f"{what}_{mode}_{end}" for what in ("visible", "acknowledged") for end in PERCENTILES]
+    return (*latencies, *(f"visible_{mode}_cpu_{key}" for key in _CPU_KEYS.values()))
 
 
 BENCHMARKS = tuple(
