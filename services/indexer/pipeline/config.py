@@ -25,7 +25,9 @@ class PipelineSettings(BaseSettings):
     store_root: Path = Field(Path("data"), description="the store's directory")
     once: bool = Field(False, description="index what is committed, publish, and exit")
     epoch_ms: int = Field(30_000, ge=0, le=3_600_000, description="how long a task follows; 0: drain and stop")
-    shards: int = Field(1, ge=1, le=64, description="tasks that share the queues; 1: the key index with them, else it is one more")
+    shards: int = Field(
+        1, ge=1, le=64, description="tasks that share the queues; 1: the key index with them, else it is one more"
+    )
     spark: bool = Field(
         True, description="off, with once: tasks are processes of this machine, and no JVM has to start"
     )
