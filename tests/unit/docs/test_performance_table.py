@@ -1,0 +1,35 @@
+"""The tables of docs/performance.md are the committed results, figure by figure."""
+
+from __future__ import annotations
+
+from scripts.performance_table import PAGE, current_page, page_with
+
+ROW = {
+    "key": "rebuild",
+    "peer_key": "rebuild",
+    "peer": "rocketmq",
+    "unit": "MB/s",
+    "medians": {"tidemark": 1500.4, "rocketmq": 50.25},
+    "ratio": {"median": 30.1, "least": 20.0, "greatest": 31.0},
+    "goal": "≥ 6 × RocketMQ",
+    "met": True,
+}
+
+
+def test_the_page_is_current() -> None:
+    """`make docs` writes it."""
+    assert PAGE.read_text() == current_page()
+
+
+def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
+    """What no system was measured in stays empty."""
+    page = page_with(
+        "before\n<!-- figures: make docs -->old<!-- figures end -->\nafter\n",
+        [{"machine": {"processor": "some"}, "rows": [ROW, {**ROW, "peer_key": "other", "met": False}]}],
+    )
+    assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
+    assert "| rebuild | MB/s | 1,500 | 50.25 |  | 30.10 (20.00 to 31.00) × RocketMQ | ≥ 6 × RocketMQ | yes |" in page
+    assert (
+        "| rebuild : other | MB/s | 1,500 | 50.25 |  | 30.10 (20.00 to 31.00) × RocketMQ | ≥ 6 × RocketMQ | **no** |"
+        in page
+    )
