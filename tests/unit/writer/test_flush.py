@@ -26,6 +26,7 @@ class Disk:
     journal_fails: bool = False
     synced: list[int] = field(default_factory=list)  # starts of the log's files
     told: int = 0  # syncs of the journal
+    is_told: threading.Event = field(default_factory=threading.Event)
 
     def log_flush(self, start: int) -> None:
         assert self.may_sync.wait(_LONG_S)
@@ -37,6 +38,7 @@ class Disk:
         if self.journal_fails:
             raise FlushFailedError("the journal")
         self.told += 1
+        self.is_told.set()
 
 
 class _Sync:
@@ -77,27 +79,28 @@ def group(end: int) -> Written:
     return Written([], end, [0], end)
 
 
-def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing) -> None:
-    """One sync of the log and one of its journal for all of it."""
-    flushing.flusher.hand_over(group(10))
-    while not flushing.disk.told:  # the first sync is under way
-        pass
-    for end in (20, 30, 40):
-        flushing.flusher.hand_over(group(end))
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing, size: int) -> None:
+    """One sync of the log and one of its journal for all of it; much is synced at once, little one after the other."""
+    flushing.flusher.hand_over(group(size))
+    assert flushing.disk.is_told.wait(_LONG_S), "the first sync is under way"
+    for times in (2, 3, 4):
+        flushing.flusher.hand_over(group(times * size))
     flushing.disk.may_sync.set()
     flushing.flusher.close()
-    assert flushing.flushed == [10, 40]
+    assert flushing.flushed == [size, 4 * size]
     assert (len(flushing.disk.synced), flushing.disk.told) == (2, 2)
-    assert flushing.flusher.flushed_offset == 40
+    assert flushing.flusher.flushed_offset == 4 * size
 
 
+@pytest.mark.parametrize("size", [10, 1 << 20])
 @pytest.mark.parametrize("broken", ["log_fails", "journal_fails"])
-def test_without_log_or_journal_nothing_is_flushed(flushing: Flushing, broken: str) -> None:
+def test_without_log_or_journal_nothing_is_flushed(flushing: Flushing, broken: str, size: int) -> None:
     """A failure of either is reported, once; nothing is synced after it."""
     setattr(flushing.disk, broken, True)
     flushing.disk.may_sync.set()
-    flushing.flusher.hand_over(group(10))
+    flushing.flusher.hand_over(group(size))
     flushing.flusher.close()
-    flushing.flusher.hand_over(group(20))
+    flushing.flusher.hand_over(group(2 * size))
     assert (flushing.flushed, flushing.flusher.flushed_offset) == ([], 0)
     assert len(flushing.failures) == 1
