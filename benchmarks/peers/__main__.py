@@ -1,7 +1,8 @@
 """`python -m benchmarks.peers [row…]`: the same work for Tidemark, RocketMQ and Kafka in turn; prints ratios and goals.
 
 From the environment: BENCH (rows, as arguments), BENCH_SCALE (default 1), BENCH_PAIRS (3; fewer decide nothing),
-BENCH_FOLDER (on which file system; this folder).
+BENCH_PEERS (rocketmq,kafka; the one that a row's goal names is always measured), BENCH_FOLDER (on which file system;
+this folder).
 Exit status: 1 when a run failed, 2 for a row that is none or where Java or Maven is missing; 0 also with missed goals.
 """
 
@@ -42,7 +43,9 @@ def main(words: Sequence[str]) -> int:
             f"no row {error.args[0]}; there are {', '.join(dict.fromkeys(goal.key for goal in GOALS))}", file=sys.stderr
         )
         return 2
-    rounds = plan(goals, BENCHMARKS, WORKLOADS)
+    wanted = {*os.environ.get("BENCH_PEERS", "rocketmq,kafka").split(","), *(goal.product.name for goal in goals)}
+    workloads = [workload for workload in WORKLOADS if workload.product.name in wanted]
+    rounds = plan(goals, BENCHMARKS, workloads)
     try:
         for product in {workload.product for each in rounds for workload in each.workloads}:
             make_toolchain(product, load_programs(product))
