@@ -56,23 +56,28 @@ def _send(
     filler = bytes(body_bytes - _STAMP.size)
     latencies = np.full(count, np.nan)
 
-    def note(number: int, due: int, _: Future[SendResult]) -> None:
+    failures: list[BaseException] = []
+
+    def note(number: int, due: int, future: Future[SendResult]) -> None:
         latencies[number] = (time.perf_counter_ns() - due) / 1e6
+        try:
+            require_stored(future.result())
+        except Exception as failure:
+            failures.append(failure)
 
     with Producer(address) as producer:
         producer.log_info()  # connected
         start()
         began = time.time() + _LEAD_S
         begin = time.perf_counter_ns() + int(_LEAD_S * 1e9)
-        futures = []
         for number in range(count):
             due = begin + int(number / rate * 1e9)
             time.sleep(max(0, due - time.perf_counter_ns()) / 1e9)
             future = producer.send_async(topic, _STAMP.pack(due) + filler, queue_id=0)
             future.add_done_callback(functools.partial(note, number, due))
-            futures.append(future)
-        for future in futures:
-            require_stored(future.result())
+        producer.flush()  # no future is kept: collecting garbage among thousands would stop the sender, and count
+    if failures:
+        raise failures[0]
     return latencies, began
 
 
