@@ -17,7 +17,7 @@ from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 RATE = 200.0
-EPOCH_MS = 10_000  # a third of the default: Spark's own work for each, as a share of a core, is three times as large
+EPOCH_MS = 5_000  # a sixth of the default: hand-overs are six times as frequent
 HAND_OVERS = 11
 _LEAST_HAND_OVERS = 10
 _CPU_KEYS = {WRITER: "writer", WORKER: "worker", QUERY: "query", JVM: "jvm"}

@@ -24,6 +24,7 @@ from tidemark.store.storage import DiskStorage
 
 from . import local_drain
 from .config import PipelineSettings
+from .driver_priority import step_back
 from .hand_over import is_followed
 from .plan import EpochPlan, make_plan
 from .prepare import (
@@ -184,6 +185,8 @@ def _run_followers(
                 if plan.epoch_ms:  # else tasks end as soon as they have drained
                     _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)
                 log.info("pipeline_started", shards=plan.shards, epoch_ms=plan.epoch_ms, store_root=str(plan.root))
+        if plan.epoch_ms and session.sparkContext._gateway is not None:
+            step_back(session.sparkContext._gateway.proc.pid)
         while not stopping.is_set() and not _has_ended(queries):
             stopping.wait(0.5)
     finally:
