@@ -3,6 +3,7 @@
 From the environment: BENCH (rows, as arguments), BENCH_SCALE (default 1), BENCH_PAIRS (3; fewer decide nothing),
 BENCH_PEERS (rocketmq,kafka; the one that a row's goal names is always measured), BENCH_FOLDER (on which file system;
 this folder).
+What is there is written to benchmarks/results after each round.
 Exit status: 1 when a run failed, 2 for a row that is none or where Java or Maven is missing; 0 also with missed goals.
 """
 
@@ -22,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.catalog import BENCHMARKS
 from benchmarks.machine import describe_machine, load_average
-from benchmarks.peers.compare import compare
+from benchmarks.peers.compare import Comparison, compare
 from benchmarks.peers.goals import GOALS
 from benchmarks.peers.interleave import Outcome, run_rounds
 from benchmarks.peers.plan import Round, pick, plan
@@ -57,25 +58,39 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_FOLDER", ".")) as name:
         folder = Path(name)
         machine = {**describe_machine(folder), "scale": f"{scale:g}", "pairs": str(pairs)}
+        path = RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json"
         with Progress(*_COLUMNS, console=console) as progress:
-            outcome = run_rounds(rounds, BENCHMARKS, folder, scale=scale, pairs=pairs, progress=progress)
+            outcome = run_rounds(
+                rounds,
+                BENCHMARKS,
+                folder,
+                scale=scale,
+                pairs=pairs,
+                progress=progress,
+                after_each=lambda so_far: _write(path, machine, rounds, so_far),
+            )
     machine["load average after"] = load_average()
-    _report(console, machine, rounds, outcome)
+    _write(path, machine, rounds, outcome)
+    _print(console, machine, rounds, outcome)
     return 1 if outcome.failures else 0
 
 
-def _report(console: Console, machine: Mapping[str, str], rounds: Sequence[Round], outcome: Outcome) -> None:
-    """Print it and write it down."""
+def _comparisons(rounds: Sequence[Round], outcome: Outcome) -> list[Comparison]:
     measured = [each for each in rounds if each.name in outcome.runs]
-    comparisons = [compare(goal, outcome.runs[each.name]) for each in measured for goal in each.goals]
+    return [compare(goal, outcome.runs[each.name]) for each in measured for goal in each.goals]
+
+
+def _print(console: Console, machine: Mapping[str, str], rounds: Sequence[Round], outcome: Outcome) -> None:
     for name, text in machine.items():
         console.print(f"[dim]{name}:[/] {text}", highlight=False)
-    console.print(as_table(comparisons))
+    console.print(as_table(_comparisons(rounds, outcome)))
     for name, text in outcome.failures.items():
         console.print(f"failed, no figures: {name}: {text}", style="red", markup=False, highlight=False)
-    RESULTS.mkdir(exist_ok=True)
-    content = {"machine": machine, **as_data(comparisons, outcome.runs, outcome.failures)}
-    path = RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json"
+
+
+def _write(path: Path, machine: Mapping[str, str], rounds: Sequence[Round], outcome: Outcome) -> None:
+    path.parent.mkdir(exist_ok=True)
+    content = {"machine": machine, **as_data(_comparisons(rounds, outcome), outcome.runs, outcome.failures)}
     path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 

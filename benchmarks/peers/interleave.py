@@ -40,8 +40,12 @@ def run_rounds(
     scale: float,
     pairs: int,
     progress: Progress,
+    after_each: Callable[[Outcome], None] = lambda _: None,
 ) -> Outcome:
-    """Every round, *pairs* times. Whatever a run raises ends its round, not the others."""
+    """Every round, *pairs* times. Whatever a run raises ends its round, not the others.
+
+    after_each  is told what there is after each round
+    """
     outcome = Outcome({}, {})
     steps = {each.name: steps_of(each, benchmarks) for each in rounds}
     task = progress.add_task("", total=pairs * sum(map(len, steps.values())))
@@ -56,6 +60,7 @@ def run_rounds(
             outcome.failures[name] = f"{type(error).__name__}: {str(error)[-_LAST_CHARACTERS:]}"
         done += pairs * len(steps_of_pair)
         progress.update(task, completed=done)
+        after_each(outcome)
     return outcome
 
 

@@ -48,12 +48,16 @@ class Diary:
 
 
 def _run(
-    folder: Path, keys: Sequence[str], ours: Callable[[str], OurStandIn], workloads: Sequence[Workload]
+    folder: Path,
+    keys: Sequence[str],
+    ours: Callable[[str], OurStandIn],
+    workloads: Sequence[Workload],
+    after_each: Callable[[Outcome], None] = lambda _: None,
 ) -> Outcome:
     benchmarks = {key: ours(key) for key in keys}
     rounds = plan([goal(key=key) for key in keys], benchmarks, workloads)
     with Progress(disable=True) as progress:
-        return run_rounds(rounds, benchmarks, folder, scale=1.0, pairs=3, progress=progress)
+        return run_rounds(rounds, benchmarks, folder, scale=1.0, pairs=3, progress=progress, after_each=after_each)
 
 
 def test_ours_and_theirs_take_turns_in_empty_folders(tmp_path: Path) -> None:
@@ -75,3 +79,16 @@ def test_a_failed_run_leaves_no_figures_of_its_round(tmp_path: Path) -> None:
     assert list(outcome.runs) == ["send"]
     assert len(outcome.runs["send"]) == 3
     assert not list(tmp_path.iterdir())
+
+
+def test_after_each_round_it_is_told_what_there_is(tmp_path: Path) -> None:
+    """Who is stopped in the middle keeps the rounds before, failed ones too."""
+    diary, told = Diary(), list[tuple[list[str], list[str]]]()
+    _run(
+        tmp_path,
+        ["append", "send"],
+        diary.ours,
+        [diary.theirs("append", fails_at=1), workload("send")],
+        after_each=lambda outcome: told.append((list(outcome.failures), list(outcome.runs))),
+    )
+    assert told == [(["append"], []), (["append"], ["send"])]
