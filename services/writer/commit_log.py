@@ -38,7 +38,7 @@ from .segments import Segments
 log = structlog.get_logger()
 
 _LITTLE_BYTES = 64 << 10  # in flight: what the event loop appends itself, in less time than a thread takes to wake up
-_LITTLE_ROOM = 1 << 20  # as much is left in the file then, for sure: the loop makes no file
+_LITTLE_ROOM = 1 << 20  # in the file: more than little becomes as records, so that the loop makes no file
 
 
 class CommitLog:
@@ -135,7 +135,6 @@ class CommitLog:
         items = self._inbox.take_little(_LITTLE_BYTES) if self._tail.has_room_for(_LITTLE_ROOM) else []
         if items:
             self._append_or_fail(items)
-            self._inbox.give_back()
         else:
             self._inbox.wake()
 
@@ -198,6 +197,8 @@ class CommitLog:
         except Exception as error:  # a bug must not leave a silent, dead log
             log.exception("appender_failed")
             self._fail(FlushFailedError(f"the appender failed: {error!r}"))
+        finally:
+            self._inbox.give_back()
 
     def _append_group(self, items: list[Batch | Task]) -> None:
         batches: list[Batch] = []

@@ -39,21 +39,20 @@ class Inbox:
             self._changed.notify()
 
     def take(self) -> list[Batch | Task] | None:
-        """For the thread: wait for something and take all of it; None when the inbox is closed and empty."""
+        """For the thread: wait for something and take all of it, then `give_back`; None when closed and empty."""
         with self._changed:
-            self._taken = False
-            self._changed.wait_for(lambda: (self._items and not self._taken) or self._closed)
-            items, self._items = self._items, []
-            self._taken = bool(items)
-        return items or None
+            self._changed.wait_for(lambda: not self._taken and (self._items or self._closed))
+            return self._take() or None
 
     def take_little(self, limit_bytes: int) -> list[Batch | Task]:
         """All of it, for whoever is not the thread, then `give_back`; [] when the thread is at work or should be."""
         with self._changed:
-            if self._taken or self._closed or not self._is_little(limit_bytes):
-                return []
-            items, self._items = self._items, []
-            self._taken = True
+            may_take = not self._taken and not self._closed and self._is_little(limit_bytes)
+            return self._take() if may_take else []
+
+    def _take(self) -> list[Batch | Task]:
+        items, self._items = self._items, []
+        self._taken = bool(items)
         return items
 
     def _is_little(self, limit_bytes: int) -> bool:
@@ -64,10 +63,10 @@ class Inbox:
         return size > 0
 
     def give_back(self) -> None:
-        """What `take_little` gave has been appended."""
+        """What was taken has been appended: the next one may take."""
         with self._changed:
             self._taken = False
-            if self._items:
+            if self._items or self._closed:
                 self._changed.notify()
 
     def close(self) -> None:

@@ -41,12 +41,30 @@ def test_little_is_taken_in_order_and_what_comes_meanwhile_waits() -> None:
     assert taken == [[third]]
 
 
+def test_a_thread_that_comes_late_waits_for_who_has_taken() -> None:
+    """Its first look must not let itself in beside the one who appends; nor its look at a closed inbox."""
+    inbox = Inbox()
+    inbox.add(batch())
+    assert inbox.take_little(LITTLE)
+    thread, taken = take_in_thread(inbox)
+    inbox.put(batch())
+    inbox.close()
+    thread.join(0.2)
+    assert thread.is_alive()
+    inbox.give_back()
+    thread.join(10)
+    assert [len(items or []) for items in taken] == [1]
+
+
 def test_while_the_thread_appends_nobody_else_does() -> None:
     inbox = Inbox()
     inbox.put(batch())
     assert inbox.take()
-    inbox.add(batch())
+    second = batch()
+    inbox.add(second)
     assert inbox.take_little(LITTLE) == []
+    inbox.give_back()
+    assert inbox.take_little(LITTLE) == [second]
 
 
 @pytest.mark.parametrize("items", [[], [batch(LITTLE)], [batch(6_000), batch(6_000)], [batch(), lambda: None]])
