@@ -13,13 +13,13 @@ from typing import Any
 
 import orjson
 
+from benchmarks.peers.table import cells_of
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "peers" / "results"
 _BEGIN, _END = "<!-- figures: make docs -->", "<!-- figures end -->"
 _MET = {True: "yes", False: "**no**", None: ""}
-_TITLES = {"rocketmq": "RocketMQ", "kafka": "Kafka"}
-_SYSTEMS = ("tidemark", *_TITLES)
 
 
 def table_of(result: dict[str, Any]) -> str:
@@ -36,17 +36,7 @@ def table_of(result: dict[str, Any]) -> str:
 
 
 def _row(row: dict[str, Any]) -> str:
-    name = row["key"] if row["key"] == row["peer_key"] else f"{row['key']} : {row['peer_key']}"
-    figures = [_number(row["medians"].get(system)) for system in _SYSTEMS]
-    ratio = row["ratio"]
-    spread = f"{ratio['median']:.2f} ({ratio['least']:.2f} to {ratio['greatest']:.2f}) × {_TITLES[row['peer']]}"
-    return f"| {' | '.join([name, row['unit'], *figures, spread, row['goal'], _MET[row['met']]])} |"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+    return f"| {' | '.join([*cells_of(row), _MET[row['met']]])} |"
 
 
 def page_with(text: str, results: list[dict[str, Any]]) -> str:

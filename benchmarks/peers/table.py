@@ -11,6 +11,7 @@ from benchmarks.peers import kafka, rocketmq
 from benchmarks.peers.compare import OURS, Comparison, Pair
 from benchmarks.peers.toolchain import KAFKA, ROCKETMQ
 
+_TITLES = {product.name: product.title for product in (ROCKETMQ, KAFKA)}
 _MET = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
 
 
@@ -21,16 +22,32 @@ def as_table(comparisons: Sequence[Comparison]) -> Table:
     for name in columns:
         table.add_column(name, justify="left" if name in {"figure", "unit", "goal", "met"} else "right")
     for comparison in comparisons:
-        table.add_row(*_cells(comparison))
+        table.add_row(*cells_of(_row_of(comparison)), _MET[comparison.met])
     return table
 
 
-def _cells(comparison: Comparison) -> list[str]:
-    goal, ratio = comparison.goal, comparison.ratio
-    name = goal.key if goal.key == goal.peer_key else f"{goal.key} : {goal.peer_key}"
-    figures = [_number(comparison.figures.get(system)) for system in (OURS, ROCKETMQ.name, KAFKA.name)]
-    ratios = f"{ratio.median:.2f} ({ratio.least:.2f} to {ratio.greatest:.2f})"
-    return [name, comparison.unit, *figures, f"{ratios} × {goal.product.title}", goal.text, _MET[comparison.met]]
+def cells_of(row: Mapping[str, Any]) -> list[str]:
+    """The texts of a row of `as_data`, but whether its goal is met."""
+    ratio, title = row["ratio"], _TITLES[row["peer"]]
+    name = row["key"] if row["key"] == row["peer_key"] else f"{row['key']} : {row['peer_key']}"
+    figures = [_number(row["medians"].get(system)) for system in (OURS, *_TITLES)]
+    ratios = f"{ratio['median']:.2f} ({ratio['least']:.2f} to {ratio['greatest']:.2f}) × {title}"
+    return [name, row["unit"], *figures, ratios, row["goal"]]
+
+
+def _row_of(comparison: Comparison) -> dict[str, Any]:
+    goal = comparison.goal
+    return {
+        "key": goal.key,
+        "peer_key": goal.peer_key,
+        "peer": goal.product.name,
+        "unit": comparison.unit,
+        "pairs": comparison.pairs,
+        "medians": dict(comparison.figures),
+        "ratio": comparison.ratio._asdict(),
+        "goal": goal.text,
+        "met": comparison.met,
+    }
 
 
 def _number(value: float | None) -> str:
@@ -44,20 +61,7 @@ def as_data(
 ) -> dict[str, Any]:
     """Comparisons, every run behind them, what failed, and how the peers were set up."""
     return {
-        "rows": [
-            {
-                "key": each.goal.key,
-                "peer_key": each.goal.peer_key,
-                "peer": each.goal.product.name,
-                "unit": each.unit,
-                "pairs": each.pairs,
-                "medians": dict(each.figures),
-                "ratio": each.ratio._asdict(),
-                "goal": each.goal.text,
-                "met": each.met,
-            }
-            for each in comparisons
-        ],
+        "rows": [_row_of(each) for each in comparisons],
         "runs": {
             name: [
                 {system: [figure._asdict() for figure in figures.values()] for system, figures in pair.items()}
