@@ -185,8 +185,9 @@ def _run_followers(
                 if plan.epoch_ms:  # else tasks end as soon as they have drained
                     _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)
                 log.info("pipeline_started", shards=plan.shards, epoch_ms=plan.epoch_ms, store_root=str(plan.root))
-        if plan.epoch_ms and session.sparkContext._gateway is not None:
-            step_back(session.sparkContext._gateway.proc.pid)
+        driver = getattr(session.sparkContext._gateway, "proc", None)  # None: somebody else has started it
+        if plan.epoch_ms and driver is not None:
+            step_back(driver.pid)
         while not stopping.is_set() and not _has_ended(queries):
             stopping.wait(0.5)
     finally:

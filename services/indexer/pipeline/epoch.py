@@ -64,6 +64,7 @@ class _Epoch:
     """
 
     def __init__(self, plan: EpochPlan, storage: Storage, hand_over: HandOver, rows: Sequence[Progress]) -> None:
+        assert len(rows) == 1 or plan.shards == 1, "the walk of one shard of several shows the key index too little"
         self._plan = plan
         self._storage = storage
         self._hand_over = hand_over
