@@ -5,20 +5,26 @@ With POSIX_FADV_DONTNEED, file by file: nobody else's pages go. Pages that a pro
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 
 def files_of(store: Path, *, least_bytes: int = 0) -> list[Path]:
-    """All files under *store* of at least so many bytes."""
-    return [path for path in store.rglob("*") if path.is_file() and path.stat().st_size >= least_bytes]
+    """All files under *store* of at least so many bytes; without those that a living store deletes meanwhile."""
+    files = []
+    for path in store.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file() and path.stat().st_size >= least_bytes:
+                files.append(path)
+    return files
 
 
 def sync_files(store: Path) -> None:
     """What is not on the disk cannot be dropped."""
     for path in files_of(store):
-        with path.open("rb") as file:
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:  # temporary files come and go
             os.fsync(file.fileno())
 
 

@@ -1,0 +1,31 @@
+"""The files of a store, while somebody writes it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from benchmarks.page_cache import files_of, sync_files
+
+
+def test_files_that_vanish_are_no_failure(tmp_path: Path) -> None:
+    """A broker replaces its small files all the time."""
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"x" * 10)
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            temporary = tmp_path / "config.tmp"
+            temporary.write_bytes(b"x" * 10)
+            temporary.unlink()
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        for _ in range(300):
+            sync_files(tmp_path)
+            assert kept in files_of(tmp_path, least_bytes=10)
+    finally:
+        over.set()
+        thread.join()
