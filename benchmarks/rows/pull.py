@@ -1,11 +1,16 @@
-"""Pulls of one consumer over HTTP, in the forms that an answer may have."""
+"""Pulls of one consumer over HTTP, in the forms that an answer may have; and answers of nothing, the ceiling of all."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from benchmarks.benchmark import Benchmark
+from benchmarks.clients import Start, run_clients
 from benchmarks.producers import PRODUCERS, Load
 from benchmarks.pulls import ANSWER_BYTES, Form, Place, Pulls, pull
 from benchmarks.report import Plot, PlotKind, Result, Row, throughput_line
@@ -13,6 +18,7 @@ from benchmarks.stack import running
 from benchmarks.stores import LARGE_BATCH, batches_for, shared_store
 from tidemark.cli.local_stack import QUERY
 from tidemark.client import BATCH_QUEUE
+from tidemark.client.connections import Connections
 
 _LOG_BYTES = {1024: 1.5e9, 100: 0.6e9}  # of the store that is pulled, by bytes of a body
 WARM_UP_S, DURATION_S = 3.0, 8.0
@@ -59,9 +65,45 @@ def _benchmark(key: str, form: Form, body_bytes: int, attributes: dict[str, str]
     return Benchmark(key, (key,), partial(_measure, key, form, body_bytes, attributes), calibration=calibration)
 
 
+def _measure_ceiling(folder: Path, scale: float) -> Result:
+    seconds = max(1.0, DURATION_S * scale)
+    command = [sys.executable, "-m", "benchmarks.bare_http", str(ANSWER_BYTES)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+            (answers,) = run_clients([partial(_take_answers, url, max(0.5, WARM_UP_S * scale), seconds)])
+        finally:
+            server.terminate()
+    rate = answers * ANSWER_BYTES / 1e6 / seconds
+    note = f"uvicorn and our client alone: answers of {ANSWER_BYTES >> 20} MiB out of memory, read and thrown away"
+    return Result([Row("pull_ceiling", "HTTP answers of nothing: the ceiling of pulls", rate, "MB/s", "", note)], [])
+
+
+def _take_answers(url: str, warm_up_s: float, seconds: float, start: Start) -> int:
+    """How many answers came in *seconds*, taken as `pull` takes them: a thread a queue, one more under way each."""
+    connections = Connections(url, timeout_s=60)
+
+    def take(duration_s: float, _: int) -> int:
+        end = time.perf_counter() + duration_s
+        taken, following = 0, connections.ask("/", {}, "*/*")
+        while time.perf_counter() < end:
+            asked, following = following, connections.ask("/", {}, "*/*")
+            asked.answer()
+            taken += 1
+        following.answer()
+        return taken
+
+    with ThreadPoolExecutor(PRODUCERS) as pool:
+        list(pool.map(partial(take, warm_up_s), range(PRODUCERS)))
+        start()
+        return sum(pool.map(partial(take, seconds), range(PRODUCERS)))
+
+
 BENCHMARKS = (
     _benchmark("pull_raw_1024", Form.RECORDS, 1024),
     _benchmark("pull_arrow_1024", Form.ARROW, 1024),
     _benchmark("pull_json_1024", Form.JSON, 1024),
     _benchmark("pull_arrow_inner_100", Form.ARROW, 100, BATCH_QUEUE),
+    Benchmark("pull_ceiling", ("pull_ceiling",), _measure_ceiling, calibration=("memcpy",)),
 )
