@@ -8,6 +8,8 @@
     │   ├── PropertiesIllegalError     ├── BatchMalformedError     ├── BatchEmptyError
     │   ├── BatchTransactionError      ├── BatchDelayError         ├── BatchRetryTopicError
     │   ├── InnerBatchIllegalError     ├── RequestConflictError    ├── NextOffsetMismatchError
+    │   ├── GroupActiveError           ├── GroupStrategyConflictError
+    │   ├── GenerationStaleError       ├── MemberFencedError
     │   └── ArgumentIllegalError
     ├── OffsetError                  no such place, now or ever
     │   ├── OffsetTooSmallError        ├── OffsetOutOfRangeError
@@ -19,6 +21,7 @@
         ├── StoreClosedError           ├── StoreLockedError        ├── StoreContradictionError
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
+        ├── GroupFullError
         └── StoreTooNewError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
@@ -117,6 +120,22 @@ class NextOffsetMismatchError(RejectedError):
     """expected_next_offset is not the queue's next offset. Facts: expected, actual."""
 
 
+class GroupActiveError(RejectedError):
+    """The group has living members, and nobody else may set its offsets. Facts: group, members, generation."""
+
+
+class GroupStrategyConflictError(RejectedError):
+    """The group's living members share its queues by another strategy. Facts: group, strategy."""
+
+
+class GenerationStaleError(RejectedError):
+    """Offsets of somebody who does not hold these queues, or not any more. Facts: member_id, generation (of now)."""
+
+
+class MemberFencedError(RejectedError):
+    """No member of this group, or not any more: join again. Facts: member_id, generation (of now)."""
+
+
 class ArgumentIllegalError(RejectedError):
     """An argument is missing, malformed or out of its range."""
 
@@ -191,6 +210,10 @@ class WriterUnreachableError(UnavailableError):
 
 class DeadlineExceededError(UnavailableError):
     """The answer did not come in time; the outcome is unknown."""
+
+
+class GroupFullError(UnavailableError):
+    """No more members, or no more groups with members, are taken. Facts: limit."""
 
 
 class StoreTooNewError(UnavailableError):

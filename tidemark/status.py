@@ -43,6 +43,10 @@ STATUS: dict[type[StoreError], Status] = {
     errors.InnerBatchIllegalError: Status("INNER_BATCH_ILLEGAL", "INVALID_ARGUMENT", 422, "MESSAGE_ILLEGAL"),
     errors.RequestConflictError: Status("REQUEST_ID_CONFLICT", "ALREADY_EXISTS", 409, ""),
     errors.NextOffsetMismatchError: Status("NEXT_OFFSET_MISMATCH", "FAILED_PRECONDITION", 412, ""),
+    errors.GroupActiveError: Status("GROUP_ACTIVE", "FAILED_PRECONDITION", 409, ""),
+    errors.GroupStrategyConflictError: Status("GROUP_STRATEGY_CONFLICT", "FAILED_PRECONDITION", 409, ""),
+    errors.GenerationStaleError: Status("GENERATION_STALE", "ABORTED", 409, ""),
+    errors.MemberFencedError: Status("MEMBER_FENCED", "ABORTED", 409, ""),
     errors.ArgumentIllegalError: Status("ARGUMENT_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
     errors.OffsetTooSmallError: Status("OFFSET_TOO_SMALL", "OUT_OF_RANGE", 410, ""),
     errors.OffsetOutOfRangeError: Status("OFFSET_OUT_OF_RANGE", "OUT_OF_RANGE", 416, ""),
@@ -59,6 +63,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.DiskFailedError: Status("DISK_FAILED", "UNAVAILABLE", 503, "UNKNOWN_ERROR"),
     errors.WriterUnreachableError: Status("WRITER_UNREACHABLE", "UNAVAILABLE", 503, ""),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, ""),
+    errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),
     errors.StoreTooNewError: Status("STORE_TOO_NEW", "FAILED_PRECONDITION", 503, ""),
 }
 
