@@ -12,8 +12,9 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +35,13 @@ class ConsumerOffset(NamedTuple):
     topic: str
     queue_id: int
     offset: int
+
+
+class _Commit(NamedTuple):
+    """Offsets that are set together, or none of them; who waits is told through *done*."""
+
+    offsets: Sequence[ConsumerOffset]
+    done: Future[None]
 
 
 class _TableFile:
@@ -70,7 +78,7 @@ class ConsumerOffsets:
         self._table: OffsetTable = {}
         self._of_owner = _TableFile(paths.consumer_offsets)
         self._of_broker = _TableFile(paths.broker_consumer_offsets)
-        self._pending: list[tuple[ConsumerOffset, Future[None]]] = []
+        self._pending: list[_Commit] = []
         self._counter = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -101,8 +109,11 @@ class ConsumerOffsets:
             self._thread = threading.Thread(target=self._write_all, name="consumer-offsets", daemon=True)
             self._thread.start()
 
-    def _require_owner(self) -> None:
+    def require_owner(self) -> None:
+        """Become the owner if nobody else is; StoreLockedError if somebody is."""
         with self._changed:
+            if self._stopped:
+                raise StoreClosedError("the service is stopping")
             if not self.is_owner:
                 self._own()
         if not self.is_owner:
@@ -123,7 +134,9 @@ class ConsumerOffsets:
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
         """One offset; None where the group has none."""
-        return self._with_broker().get(f"{topic}{SEPARATOR}{group}", {}).get(queue_id)
+        key = f"{topic}{SEPARATOR}{group}"
+        offset = self._current().get(key, {}).get(queue_id)
+        return self._of_broker.table().get(key, {}).get(queue_id) if offset is None else offset
 
     def _with_broker(self) -> OffsetTable:
         """Ours; of an attached store also the broker's, where a group has set none here."""
@@ -131,27 +144,36 @@ class ConsumerOffsets:
         return {key: {**theirs.get(key, {}), **own.get(key, {})} for key in own.keys() | theirs.keys()}
 
     def _current(self) -> OffsetTable:
-        if self.is_owner:
-            with self._changed:
-                return {key: dict(queues) for key, queues in self._table.items()}
-        return self._of_owner.table()
+        """Not a copy: a write puts another table in its place, and changes none."""
+        return self._table if self.is_owner else self._of_owner.table()
 
     # -- writing --------------------------------------------------------------------------------------------------
 
-    async def put(self, offset: ConsumerOffset) -> None:
-        """Set one offset; durable when this returns.
+    async def put(self, *offsets: ConsumerOffset, under: AbstractContextManager[object] | None = None) -> None:
+        """Set these offsets, all of them or none; durable when this returns.
 
-        raises StoreLockedError when another process owns them; DiskFullError, DiskFailedError: the old one holds
+        under   entered for the moment in which their place among all writes is fixed: what it checks holds for them
+        raises  StoreLockedError when another process owns them; DiskFullError, DiskFailedError: the old ones hold
         """
         if not self.is_owner:
-            await asyncio.to_thread(self._require_owner)
+            await asyncio.to_thread(self.require_owner)
+        with under or contextlib.nullcontext():
+            done = self._enqueue(offsets)
+        await asyncio.wrap_future(done)
+
+    async def settled(self) -> None:
+        """Return when everything that was put before is durable, or has failed."""
+        await asyncio.wrap_future(self._enqueue(()))
+
+    def _enqueue(self, offsets: Sequence[ConsumerOffset]) -> Future[None]:
         done: Future[None] = Future()
+        done.set_running_or_notify_cancel()  # whoever waits may go away; the writer must not trip over it
         with self._changed:
             if self._stopped:
                 raise StoreClosedError("the service is stopping")
-            self._pending.append((offset, done))
+            self._pending.append(_Commit(offsets, done))
             self._changed.notify()
-        await asyncio.wrap_future(done)
+        return done
 
     def _write_all(self) -> None:
         while True:
@@ -163,21 +185,27 @@ class ConsumerOffsets:
                 return
             self._write(pending)
 
-    def _write(self, pending: list[tuple[ConsumerOffset, Future[None]]]) -> None:
+    def _write(self, pending: list[_Commit]) -> None:
+        failure = self._save_with([offset for commit in pending for offset in commit.offsets])
+        for commit in pending:
+            if failure is not None and commit.offsets:
+                commit.done.set_exception(failure)
+            else:
+                commit.done.set_result(None)
+
+    def _save_with(self, offsets: Sequence[ConsumerOffset]) -> StoreError | None:
+        """Set them in file and table, in order. What prevented it, if anything did: then nothing has changed."""
+        if not offsets:
+            return None
         table = {key: dict(queues) for key, queues in self._table.items()}
-        for (group, topic, queue_id, offset), _ in pending:
+        for group, topic, queue_id, offset in offsets:
             table.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
         try:
             self._save(table)
         except (OSError, StoreError) as error:
-            failure = error if isinstance(error, StoreError) else DiskFailedError(f"cannot be written: {error}")
-            for _, done in pending:
-                done.set_exception(failure)
-            return
-        with self._changed:
-            self._table = table
-        for _, done in pending:
-            done.set_result(None)
+            return error if isinstance(error, StoreError) else DiskFailedError(f"cannot be written: {error}")
+        self._table = table
+        return None
 
     def _save(self, table: OffsetTable) -> None:
         self._counter += 1

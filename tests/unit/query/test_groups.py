@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
-from tidemark.errors import DiskFullError, StoreLockedError
+from tidemark.errors import DiskFullError, GenerationStaleError, StoreLockedError
 from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
@@ -76,3 +78,33 @@ def test_another_process_takes_over_when_the_owner_is_gone(tmp_path: Path) -> No
     asyncio.run(second.put(offset(2)))
     assert [one.group for one in second.all()] == ["g1", "g2"]
     second.close()
+
+
+def test_offsets_put_together_are_kept_together(tmp_path: Path) -> None:
+    """One write for all of them; when it fails, none has changed."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+    asyncio.run(offsets.put(*(offset(number) for number in range(50))))
+    assert storage.created == 1
+    storage.is_full = True
+    with pytest.raises(DiskFullError):
+        asyncio.run(offsets.put(*(ConsumerOffset(f"g{number}", "orders", 0, 99) for number in range(50))))
+    assert [one.offset for one in offsets.all()] == [one.offset for one in sorted(map(offset, range(50)))]
+    offsets.close()
+
+
+def test_what_is_checked_for_a_put_holds_before_it_is_written(tmp_path: Path) -> None:
+    """A check that fails keeps everything out of the file."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+
+    @contextlib.contextmanager
+    def refuse() -> Iterator[None]:
+        raise GenerationStaleError("not the holder")
+        yield
+
+    with pytest.raises(GenerationStaleError):
+        asyncio.run(offsets.put(offset(1), under=refuse()))
+    asyncio.run(offsets.settled())
+    assert (storage.created, list(offsets.all())) == (0, [])
+    offsets.close()
