@@ -14,8 +14,9 @@ from tidemark.read.watermark import Watermark
 from .arguments import GroupName, QueueId, TopicName
 from .bodies import json_response
 from .facade import Facade, facade_of
+from .group_answers import GroupAnswer, GroupQueueAnswer, GroupsAnswer
 from .groups import ConsumerOffset
-from .models import GroupAnswer, GroupQueueAnswer, GroupsAnswer, ProblemAnswer
+from .models import ProblemAnswer
 from .requests import OffsetBody
 from .routes_append import described_body, no_arguments, read_json
 
