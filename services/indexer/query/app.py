@@ -12,20 +12,31 @@ from pydantic.json_schema import models_json_schema
 
 from tidemark.read.warm_up import warm_up
 
-from . import problems, routes_append, routes_groups, routes_lookup, routes_pull, routes_status, routes_topics
+from . import (
+    problems,
+    routes_append,
+    routes_groups,
+    routes_lookup,
+    routes_members,
+    routes_pull,
+    routes_status,
+    routes_topics,
+)
 from .arguments import SCHEMA_REFERENCE, MessageArguments, PullArguments, SearchArguments, TimeArguments
 from .config import QuerySettings
 from .facade import Facade
 from .memory import settle_memory
 from .metrics import MetricsMiddleware
-from .requests import AppendBody, OffsetBody
+from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody
 
-_BODIES = (AppendBody, OffsetBody)
+_ROUTES = (routes_pull, routes_lookup, routes_topics, routes_append, routes_groups, routes_members, routes_status)
+_BODIES = (AppendBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody)
 _ARGUMENTS = (PullArguments, TimeArguments, MessageArguments, SearchArguments)
 _API_VERSION = "1"  # of the contract under /v1, not of the program
-_ABOUT = """Reads an append-only event log in RocketMQ's file format: pull, lookup, offsets.
+_ABOUT = """Reads an append-only event log in RocketMQ's file format: pull, lookup, offsets, groups.
 
-Numbers are cursors: nothing is kept for a reader but the offsets it puts itself. Nothing above the watermark is shown.
+Numbers are cursors: nothing is kept for a reader but the offsets it puts itself, and which queues it holds as a member
+of a group. Nothing above the watermark is shown.
 Every failure is `application/problem+json` with a stable `reason`.
 """
 
@@ -39,14 +50,15 @@ def create_app(settings: QuerySettings) -> FastAPI:
         await asyncio.to_thread(warm_up)
         settle_memory()
         facade.watcher.start()
-        letting_go = asyncio.create_task(facade.let_go_of_deleted())
+        letting_go = [asyncio.create_task(facade.let_go_of_deleted()), asyncio.create_task(facade.let_go_of_expired())]
         yield
-        letting_go.cancel()
+        for task in letting_go:
+            task.cancel()
         await facade.close()
 
     app = FastAPI(title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan)
     app.state.facade = facade
-    for routes in (routes_pull, routes_lookup, routes_topics, routes_append, routes_groups, routes_status):
+    for routes in _ROUTES:
         app.include_router(routes.router)
     problems.install(app)
     _describe_own(app)

@@ -63,9 +63,16 @@ def _parse_group(text: str) -> str:
     return text
 
 
+def _parse_member_id(text: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z0-9._:@-]{1,255}", text):
+        raise ValueError("a member's id has letters, digits and ._:@-, at most 255")
+    return text
+
+
 Time = Annotated[int, BeforeValidator(parse_time, json_schema_input_type=int | str)]
 TopicName = Annotated[str, AfterValidator(_parse_topic)]
 GroupName = Annotated[str, AfterValidator(_parse_group)]
+MemberId = Annotated[str, AfterValidator(_parse_member_id)]
 QueueId = Annotated[int, Field(ge=0, le=MAX_I4)]
 WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="wait this long for it to become visible; capped")]
 
@@ -123,6 +130,16 @@ class SearchArguments(Arguments):
     cursor: str | None = Field(None, max_length=512, description="next_cursor of the page before")
     body_encoding: BodyEncoding = BodyEncoding.BASE64
     semantics: Semantics = Semantics.TIDEMARK
+
+
+class LeaveArguments(BaseModel):
+    """Of a member's leave."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    generation: int | None = Field(
+        None, ge=0, le=MAX_I8, description="what the leaver was told last: then a later member of its id stays"
+    )
 
 
 class CorruptionArguments(BaseModel):

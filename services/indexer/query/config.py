@@ -55,8 +55,18 @@ class QuerySettings(BaseSettings):
     query_read_threads: int = Field(8, ge=1, le=256, description="requests that read files at the same time")
     query_writer_timeout_ms: int = Field(10_000, ge=1, description="for a forwarded append")
     query_recheck_ms: int = Field(
-        250, ge=1, le=10_000, description="a waiting request is looked at at least this often"
+        250, ge=1, le=10_000, description="waiting requests, and sessions of members, are looked at at least this often"
     )
+
+    query_session_timeout_ms: int = Field(
+        10_000, ge=1, description="a member of a group that was not heard for so long is gone, if it does not say"
+    )
+    query_min_session_timeout_ms: int = Field(1_000, ge=1, description="the shortest session a member may ask for")
+    query_max_session_timeout_ms: int = Field(300_000, ge=1, description="the longest session a member may ask for")
+    query_max_groups: int = Field(1_000, ge=1, description="groups that may have members at once; beyond: 429")
+    query_max_group_members: int = Field(1_000, ge=1, description="members a group may have; beyond: 429")
+    query_max_member_topics: int = Field(1_000, ge=1, description="topics a member may subscribe to")
+    query_max_commit_queues: int = Field(10_000, ge=1, description="queues whose offsets one request may set")
 
     index_slots: int | None = Field(None, ge=1, description="of an index file; unset: from its size, 4 entries a slot")
     index_entries: int | None = Field(None, ge=1, description="of an index file")
@@ -71,6 +81,10 @@ class QuerySettings(BaseSettings):
             raise ValueError("a default is greater than its maximum")
         if self.query_default_limit > self.query_max_limit:
             raise ValueError("query_default_limit is greater than query_max_limit")
+        if not (
+            self.query_min_session_timeout_ms <= self.query_session_timeout_ms <= self.query_max_session_timeout_ms
+        ):
+            raise ValueError("query_session_timeout_ms is not between its minimum and its maximum")
         if self.state_root is not None:
             require_outside(self.state_root, self.store_root)
             if self.writer_address is not None:

@@ -19,8 +19,10 @@ from tidemark.read.watermark import Watermark
 from tidemark.store.storage import DiskStorage
 
 from .config import QuerySettings
+from .consumer_groups import ConsumerGroups
 from .forward import WriterForward
 from .groups import ConsumerOffsets
+from .leases import Leases
 from .metrics import Metrics
 from .watcher import WatermarkWatcher
 
@@ -45,6 +47,10 @@ class Facade:
             entries=settings.index_entries,
         )
         self.offsets = ConsumerOffsets(self.store.paths, DiskStorage())
+        leases = Leases(
+            settings.store_name, max_groups=settings.query_max_groups, max_members=settings.query_max_group_members
+        )
+        self.groups = ConsumerGroups(settings, store=self.store, offsets=self.offsets, leases=leases, read=self.read)
         self.writer = WriterForward(settings.writer_address, timeout_ms=settings.query_writer_timeout_ms)
         self.watcher = WatermarkWatcher(
             self.store, recheck_ms=settings.query_recheck_ms, max_waiting=settings.query_max_waiting
@@ -72,6 +78,12 @@ class Facade:
             with contextlib.suppress(StoreError, OSError):  # a request tells
                 await self.read(self.store.let_go_of_deleted)
                 await self.read(self.index.tables)
+
+    async def let_go_of_expired(self) -> None:
+        """For ever: members whose session is over, also while nobody asks for their group."""
+        while True:
+            await asyncio.sleep(self.settings.query_recheck_ms / 1000)
+            self.groups.leases.expire()
 
     def require_store(self, name: str | None) -> None:
         """TopicNotFoundError when a request means another store."""

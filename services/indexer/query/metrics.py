@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -68,6 +68,22 @@ class _Position(Collector):
             ("tidemark_query_owns_consumer_offsets", "1 where this process writes them", self._facade.offsets.is_owner),
         ):
             yield GaugeMetricFamily(name, text, float(value))
+        yield from self._of_groups()
+
+    def _of_groups(self) -> Iterable[Metric]:
+        leases = self._facade.groups.leases
+        members = GaugeMetricFamily("tidemark_query_group_members", "Living members of a group", labels=("group",))
+        generation = GaugeMetricFamily("tidemark_query_group_generation", "Of a group with members", labels=("group",))
+        for group, state in leases.states().items():
+            members.add_metric((group,), len(state.members))
+            generation.add_metric((group,), state.generation)
+        yield members
+        yield generation
+        for name, text, count in (
+            ("tidemark_query_group_rebalances", "New generations of all groups", leases.rebalances),
+            ("tidemark_query_fenced_commits", "Commits of members that are not the holder", leases.fenced_commits),
+        ):
+            yield CounterMetricFamily(name, text, count)
 
 
 class MetricsMiddleware:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import binascii
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from .arguments import MAX_I4, MAX_I8
+from .allocation import Queue, Strategy
+from .arguments import MAX_I4, MAX_I8, MemberId, TopicName
+
+_QueueId = Annotated[int, Field(ge=0, le=MAX_I4, strict=True)]
+_QueueOffset = Annotated[int, Field(ge=0, le=MAX_I8, strict=True, description="the next queue offset the group wants")]
+_Generation = Annotated[int, Field(ge=0, le=MAX_I8, strict=True)]
 
 
 class AppendMessage(BaseModel):
@@ -71,4 +76,90 @@ class OffsetBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"offset": 131}]})
 
-    offset: int = Field(ge=0, le=MAX_I8, strict=True, description="the next queue offset the group wants")
+    offset: _QueueOffset
+
+
+class JoinBody(BaseModel):
+    """What a member wants to consume."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"topics": ["orders"]}]})
+
+    topics: list[TopicName] = Field(min_length=1, description="one that does not exist yet may come later")
+    strategy: Strategy = Field(
+        Strategy.AVERAGELY, description="how queues are shared out; the same for all members of a group"
+    )
+    session_timeout_ms: int | None = Field(
+        None, ge=1, le=MAX_I4, strict=True, description="gone when not heard for so long; absent: the service's default"
+    )
+    member_id: MemberId | None = Field(
+        None, description="takes the place of a living member of this id; absent: made here"
+    )
+
+
+class HeldQueue(BaseModel):
+    """A queue."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: TopicName
+    queue_id: _QueueId
+
+
+class HeartbeatBody(BaseModel):
+    """That a member lives, and what it still holds."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"generation": 1795240089394, "holds": [{"topic": "orders", "queue_id": 0}]}]},
+    )
+
+    generation: _Generation = Field(description="what the member was told last")
+    holds: list[HeldQueue] = Field(description="what is missing here is free for others; naming a queue gains nothing")
+
+    @property
+    def queues(self) -> set[Queue]:
+        """What it holds."""
+        return {Queue(held.topic, held.queue_id) for held in self.holds}
+
+
+class QueueOffset(HeldQueue):
+    """A queue, and where the group goes on in it."""
+
+    offset: _QueueOffset
+
+
+class OffsetsBody(BaseModel):
+    """A group's offsets in several queues: all are set, or none. With both of member_id and generation, or neither."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "member_id": "consumer-1",
+                    "generation": 1795240089394,
+                    "offsets": [
+                        {"topic": "orders", "queue_id": 0, "offset": 131},
+                        {"topic": "orders", "queue_id": 1, "offset": 97},
+                    ],
+                }
+            ]
+        },
+    )
+
+    member_id: MemberId | None = Field(None, description="who holds these queues; absent: an administrator's reset")
+    generation: _Generation | None = Field(None, description="what the member was told last")
+    offsets: list[QueueOffset] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.member_id is None) is not (self.generation is None):
+            raise ValueError("member_id and generation: both, or neither")
+        if len(self.queues) < len(self.offsets):
+            raise ValueError("a queue is named twice")
+        return self
+
+    @property
+    def queues(self) -> set[Queue]:
+        """Where offsets are set."""
+        return {Queue(one.topic, one.queue_id) for one in self.offsets}

@@ -1,4 +1,4 @@
-"""Consumer groups: where each goes on in each queue."""
+"""Consumer groups: who is in them, and where each goes on in each queue."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .bodies import json_response
 from .facade import Facade, facade_of
 from .group_answers import GroupAnswer, GroupQueueAnswer, GroupsAnswer
 from .groups import ConsumerOffset
+from .membership import GroupState
 from .models import ProblemAnswer
 from .requests import OffsetBody
 from .routes_append import described_body, no_arguments, read_json
@@ -25,7 +26,8 @@ _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _PATH = "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"
 
 
-def _offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
+def offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
+    """One offset with the bounds of its queue, as GroupOffsetAnswer describes it."""
     try:
         bounds = facade.store.bounds(facade.store.queue(offset.topic, offset.queue_id), watermark)
     except (TopicNotFoundError, QueueIllegalError, ValueError):
@@ -43,33 +45,56 @@ def _offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -
 
 @router.get("/v1/groups", summary="All groups", response_model=GroupsAnswer)
 async def list_groups(request: Request) -> Response:
-    """Those that have an offset anywhere."""
+    """Those that have an offset anywhere, or members."""
     facade = facade_of(request)
-    groups: dict[str, list[ConsumerOffset]] = {}
+    offsets: dict[str, list[ConsumerOffset]] = {}
     for offset in await facade.read(lambda: list(facade.offsets.all())):
-        groups.setdefault(offset.group, []).append(offset)
-    summaries = [
-        {"group": group, "topics": sorted({offset.topic for offset in offsets}), "queues": len(offsets)}
-        for group, offsets in sorted(groups.items())
-    ]
+        offsets.setdefault(offset.group, []).append(offset)
+    states = facade.groups.leases.states()
+    summaries = []
+    for group in sorted(offsets.keys() | states.keys()):
+        topics = {offset.topic for offset in offsets.get(group, ())}
+        state = states.get(group)
+        summaries.append(
+            {
+                "group": group,
+                "topics": sorted(topics if state is None else topics | state.topics),
+                "queues": len(offsets.get(group, ())),
+                "members": len(state.members) if state is not None else 0 if facade.offsets.is_owner else None,
+            }
+        )
     return json_response({"store": facade.settings.store_name, "groups": summaries})
+
+
+def _members_json(facade: Facade, state: GroupState | None) -> list[dict[str, Any]] | None:
+    """None where another process knows them."""
+    if state is None:
+        return [] if facade.offsets.is_owner else None
+    return [{**member._asdict(), "holds": [queue._asdict() for queue in member.holds]} for member in state.members]
 
 
 @router.get("/v1/groups/{group}", summary="One group", response_model=GroupAnswer, responses={404: _PROBLEM})
 async def describe_group(request: Request, group: GroupName) -> Response:
-    """Its offset and lag in each queue. `below_min` tells of messages that were deleted before the group had them."""
+    """Its members and what each holds; its offset and lag in each queue.
+
+    `below_min` tells of messages that were deleted before the group had them.
+    """
     facade = facade_of(request)
 
     def look() -> Response:
         offsets = [offset for offset in facade.offsets.all() if offset.group == group]
-        if not offsets:
-            raise MessageNotFoundError(f"group {group} has no offset", group=group)
+        state = facade.groups.leases.state(group)
+        if not offsets and state is None:
+            raise MessageNotFoundError(f"group {group} has no offset and no members", group=group)
         watermark = facade.store.watermark()
-        queues = [_offset_json(facade, watermark, offset) for offset in offsets]
+        queues = [offset_json(facade, watermark, offset) for offset in offsets]
         return json_response(
             {
                 "store": facade.settings.store_name,
                 "group": group,
+                "generation": None if state is None else state.generation,
+                "strategy": None if state is None else state.strategy.value,
+                "members": _members_json(facade, state),
                 "lag": sum(queue["lag"] or 0 for queue in queues),
                 "below_min": sum(queue["below_min"] or 0 for queue in queues),
                 "queues": queues,
@@ -80,7 +105,7 @@ async def describe_group(request: Request, group: GroupName) -> Response:
 
 
 def _answer(facade: Facade, offset: ConsumerOffset) -> Response:
-    queue = _offset_json(facade, facade.store.watermark(), offset)
+    queue = offset_json(facade, facade.store.watermark(), offset)
     return json_response({"store": facade.settings.store_name, "group": offset.group, **queue})
 
 
@@ -109,16 +134,16 @@ async def get_offset(request: Request, group: GroupName, topic: TopicName, queue
     summary="Set a group's offset in a queue",
     response_model=GroupQueueAnswer,
     openapi_extra=described_body(OffsetBody),
-    responses=dict.fromkeys((404, 422, 503, 507), _PROBLEM),
+    responses=dict.fromkeys((404, 409, 422, 503, 507), _PROBLEM),
 )
 async def put_offset(request: Request, group: GroupName, topic: TopicName, queue_id: QueueId) -> Response:
     """Durable when it is answered.
 
-    503 `STORE_LOCKED` where another query process owns the offsets; 507 `DISK_FULL`: the offset before it holds.
+    409 `GROUP_ACTIVE` while the group has living members: they set its offsets. 503 `STORE_LOCKED` where another query
+    process owns the offsets; 507 `DISK_FULL`: the offset before it holds.
     """
     facade = facade_of(request)
     body = await read_json(request, OffsetBody, facade.settings.query_max_request_bytes)
-    await facade.read(facade.store.queue, topic, queue_id)
     offset = ConsumerOffset(group, topic, queue_id, body.offset)
-    await facade.offsets.put(offset)
+    await facade.groups.reset(group, [offset])
     return await facade.read(_answer, facade, offset)

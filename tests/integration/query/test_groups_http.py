@@ -33,8 +33,8 @@ def test_an_offset_is_kept_with_its_lag(built: BuiltStore, client: httpx.Client)
     client.put("/v1/groups/billing/topics/batches/queues/0/offset", json={"offset": 1})
     client.put("/v1/groups/audit/topics/orders/queues/1/offset", json={"offset": 0})
     assert client.get("/v1/groups").json()["groups"] == [
-        {"group": "audit", "topics": ["orders"], "queues": 1},
-        {"group": "billing", "topics": ["batches", "orders"], "queues": 2},
+        {"group": "audit", "topics": ["orders"], "queues": 1, "members": 0},
+        {"group": "billing", "topics": ["batches", "orders"], "queues": 2, "members": 0},
     ]
     group = client.get("/v1/groups/billing").json()
     assert (group["lag"], [queue["lag"] for queue in group["queues"]]) == (5, [2, 3])

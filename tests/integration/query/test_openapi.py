@@ -39,7 +39,15 @@ def test_the_examples_are_what_the_models_say() -> None:
     """PullAnswer's example is a PullAnswer."""
     from services.indexer.query import models, requests
 
-    for model in (models.PullAnswer, requests.AppendBody, requests.OffsetBody, models.ProblemAnswer):
+    for model in (
+        models.PullAnswer,
+        models.ProblemAnswer,
+        requests.AppendBody,
+        requests.OffsetBody,
+        requests.OffsetsBody,
+        requests.JoinBody,
+        requests.HeartbeatBody,
+    ):
         for example in model.model_json_schema()["examples"]:
             model.model_validate(example)
 

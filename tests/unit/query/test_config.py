@@ -27,6 +27,8 @@ def test_names_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         {"query_listen": "host:70000"},
         {"query_default_messages": 10, "query_max_messages": 5},
         {"query_default_limit": 10, "query_max_limit": 5},
+        {"query_session_timeout_ms": 10, "query_min_session_timeout_ms": 20},
+        {"query_session_timeout_ms": 30, "query_max_session_timeout_ms": 20},
         {"query_read_threads": 0},
         {"store_name": ""},
     ],
