@@ -29,6 +29,7 @@ from tidemark.store.topics import (
     QUEUE_TYPE,
     SIMPLE_QUEUE,
     TopicConfig,
+    attributes_to_alter,
     attributes_to_create,
     load_config,
     load_topics,
@@ -40,6 +41,7 @@ from .encode import u8
 log = structlog.get_logger()
 
 MAX_QUEUES = 1024
+_ALL_PERMISSIONS = 7  # PermName: read, write, inherit
 FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send" set, spec 10.1
     {
         "SCHEDULE_TOPIC_XXXX",
@@ -66,6 +68,15 @@ class Topic(NamedTuple):
 def _topic(config: TopicConfig) -> Topic:
     name = config.name.encode()
     return Topic(config, u8((len(name) & 0xFF).to_bytes(1, "big") + name))
+
+
+class Alteration(NamedTuple):
+    """What of a topic is to become another; None: it stays. attributes: with their signs."""
+
+    read_queues: int | None = None
+    write_queues: int | None = None
+    permission: int | None = None
+    attributes: Mapping[str, str] = {}
 
 
 class TopicTable:
@@ -141,6 +152,29 @@ class TopicTable:
             log.info("topic_created", topic=name, queues=count, attributes=stored)
             return config, True
 
+    async def alter(self, name: str, alteration: Alteration) -> TopicConfig:
+        """Change the topic, durably; what it is then.
+
+        raises TopicNotFoundError, TopicForbiddenError, ArgumentIllegalError, TopicAttributeError
+        """
+        async with self._changing:
+            before = self.require(name)
+            if name in FORBIDDEN_TOPICS:
+                raise TopicForbiddenError("this topic keeps its shape", topic=name)
+            after = _altered(before, alteration)
+            if after != before:
+                await self._save({**self._configs(), name: after})
+                self._topics[name] = _topic(after)
+                log.info(
+                    "topic_altered",
+                    topic=name,
+                    read_queues=after.read_queues,
+                    write_queues=after.write_queues,
+                    permission=after.permission,
+                    attributes=after.attributes,
+                )
+            return after
+
     async def delete(self, name: str, take_ends: Callable[[], Awaitable[tuple[int, dict[int, int]]]]) -> None:
         """Delete the topic. *take_ends* tells the log's end and the topic's next offsets once nothing more comes.
 
@@ -178,6 +212,21 @@ def require_topic_name(name: str) -> None:
         raise TopicForbiddenError("this topic takes no messages from clients", topic=name)
     if name in BROKERS_TOPICS or name.startswith(BROKERS_PREFIX):
         raise TopicForbiddenError("a broker makes this topic for itself", topic=name)
+
+
+def _altered(config: TopicConfig, alteration: Alteration) -> TopicConfig:
+    read_queues, write_queues, permission, attributes = alteration
+    for argument, count in (("read_queue_count", read_queues), ("write_queue_count", write_queues)):
+        if count is not None and not 1 <= count <= MAX_QUEUES:
+            raise ArgumentIllegalError(f"a topic has 1 to {MAX_QUEUES} queues", argument=argument, limit=MAX_QUEUES)
+    if permission is not None and not 0 <= permission <= _ALL_PERMISSIONS:
+        raise ArgumentIllegalError("permission has the bits 4, 2 and 1", argument="permission")
+    return config._replace(
+        read_queues=config.read_queues if read_queues is None else read_queues,
+        write_queues=config.write_queues if write_queues is None else write_queues,
+        permission=config.permission if permission is None else permission,
+        attributes=attributes_to_alter(config.attributes, attributes),
+    )
 
 
 def _require_same(config: TopicConfig, queues: int, attributes: Mapping[str, str]) -> None:

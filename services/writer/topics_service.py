@@ -14,7 +14,7 @@ from tidemark.v1.topics_pb2_grpc import TopicServiceServicer
 from .batch import QueueKey
 from .commit_log import CommitLog
 from .queue_offsets import QueueOffsets
-from .topic_table import TopicTable
+from .topic_table import Alteration, TopicTable
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -65,6 +65,17 @@ class TopicService(TopicServiceServicer):
         self, request: pb.ListTopicsRequest, context: _Context
     ) -> pb.ListTopicsResponse:
         return pb.ListTopicsResponse(topics=[_message(config) for config in self._topics.all()])
+
+    async def AlterTopic(  # noqa: N802
+        self, request: pb.AlterTopicRequest, context: _Context
+    ) -> pb.AlterTopicResponse:
+        alteration = Alteration(
+            request.read_queue_count if request.HasField("read_queue_count") else None,
+            request.write_queue_count if request.HasField("write_queue_count") else None,
+            request.permission if request.HasField("permission") else None,
+            dict(request.attributes),
+        )
+        return pb.AlterTopicResponse(topic=_message(await self._topics.alter(request.name, alteration)))
 
     async def DeleteTopic(  # noqa: N802
         self, request: pb.DeleteTopicRequest, context: _Context

@@ -24,6 +24,7 @@ _ENUMS: dict[str, tuple[str, ...]] = {
     "message.type": ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"),
 }
 _RESERVE_TIME = "reserve.time"
+_UNCHANGEABLE = (QUEUE_TYPE, "cleanup.policy")
 
 
 class TopicConfig(NamedTuple):
@@ -159,20 +160,50 @@ def attributes_to_create(asked: Mapping[str, str]) -> dict[str, str]:
             raise TopicAttributeError("kv string format wrong.")
         if name in attributes:
             raise TopicAttributeError(f"alter duplication key. key: {name}")
+        _require_known(name)
         _require_value(name, value)
         attributes[name] = value
     return attributes
+
+
+def attributes_to_alter(current: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+    """Stored attributes after an alter request: its `+name` sets a value, its `-name` takes it away.
+
+    raises TopicAttributeError with the peer's fault texts (spec 1.7), in its order: forms, absent ones, then values
+    """
+    changes: dict[str, str | None] = {}
+    for signed, value in asked.items():
+        sign, name = signed[:1], signed[1:]
+        if not name or "+" in name or "-" in name:
+            raise TopicAttributeError("kv string format wrong.")
+        if name in changes:
+            raise TopicAttributeError(f"alter duplication key. key: {name}")
+        if sign not in ("+", "-"):
+            raise TopicAttributeError(f"wrong format key: {name}")
+        if sign == "-" and name not in current:
+            raise TopicAttributeError(f"attempt to delete a nonexistent key: {name}")
+        changes[name] = value if sign == "+" else None
+    for name, new in changes.items():
+        _require_known(name)
+        if name in _UNCHANGEABLE:
+            raise TopicAttributeError(f"attempt to update an unchangeable attribute. key: {name}")
+        if new is not None:
+            _require_value(name, new)
+    attributes = {**current, **changes}
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def _require_known(name: str) -> None:
+    if name not in _ENUMS and name != _RESERVE_TIME:
+        raise TopicAttributeError(f"unsupported key: {name}")
 
 
 def _require_value(name: str, value: str) -> None:
     if name in _ENUMS:
         if value not in _ENUMS[name]:
             raise TopicAttributeError(f"value is not in set: [{', '.join(_ENUMS[name])}]")
-    elif name == _RESERVE_TIME:
-        if not re.fullmatch(r"-1|[0-9]{1,19}", value) or int(value) >= 1 << 63:
-            raise TopicAttributeError("value is not in range(-1, 9223372036854775807)")
-    else:
-        raise TopicAttributeError(f"unsupported key: {name}")
+    elif not re.fullmatch(r"-1|[0-9]{1,19}", value) or int(value) >= 1 << 63:
+        raise TopicAttributeError("value is not in range(-1, 9223372036854775807)")
 
 
 class TopicsFile:

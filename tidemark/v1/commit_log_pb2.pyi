@@ -89,7 +89,7 @@ class AppendBatchRequest(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., queue_id: _Optional[int] = ..., routing_key: _Optional[str] = ..., request_id: _Optional[str] = ..., expected_next_offset: _Optional[int] = ..., packed: _Optional[bytes] = ..., messages: _Optional[_Union[MessageList, _Mapping]] = ..., properties: _Optional[_Mapping[str, str]] = ..., born_timestamp_ms: _Optional[int] = ..., sys_flag: _Optional[int] = ..., flag: _Optional[int] = ..., reconsume_times: _Optional[int] = ...) -> None: ...
 
 class AppendBatchResponse(_message.Message):
-    __slots__ = ("status", "queue_id", "queue_offset", "message_count", "physical_offset", "end_physical_offset", "store_timestamp_ms", "store_host", "physical_offsets", "duplicate", "term")
+    __slots__ = ("status", "queue_id", "queue_offset", "message_count", "physical_offset", "end_physical_offset", "store_timestamp_ms", "store_host", "physical_offsets", "duplicate", "term", "deliver_timestamp_ms")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_ID_FIELD_NUMBER: _ClassVar[int]
     QUEUE_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +101,7 @@ class AppendBatchResponse(_message.Message):
     PHYSICAL_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
+    DELIVER_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
     status: PutStatus
     queue_id: int
     queue_offset: int
@@ -112,7 +113,8 @@ class AppendBatchResponse(_message.Message):
     physical_offsets: bytes
     duplicate: bool
     term: int
-    def __init__(self, status: _Optional[_Union[PutStatus, str]] = ..., queue_id: _Optional[int] = ..., queue_offset: _Optional[int] = ..., message_count: _Optional[int] = ..., physical_offset: _Optional[int] = ..., end_physical_offset: _Optional[int] = ..., store_timestamp_ms: _Optional[int] = ..., store_host: _Optional[bytes] = ..., physical_offsets: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., term: _Optional[int] = ...) -> None: ...
+    deliver_timestamp_ms: int
+    def __init__(self, status: _Optional[_Union[PutStatus, str]] = ..., queue_id: _Optional[int] = ..., queue_offset: _Optional[int] = ..., message_count: _Optional[int] = ..., physical_offset: _Optional[int] = ..., end_physical_offset: _Optional[int] = ..., store_timestamp_ms: _Optional[int] = ..., store_host: _Optional[bytes] = ..., physical_offsets: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., term: _Optional[int] = ..., deliver_timestamp_ms: _Optional[int] = ...) -> None: ...
 
 class AppendStreamRequest(_message.Message):
     __slots__ = ("batches",)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18tidemark/v1/topics.proto\x12\x0btidemark.v1\"\xc9\x01\n\x05Topic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x18\n\x10read_queue_count\x18\x02 \x01(\x05\x12\x19\n\x11write_queue_count\x18\x03 \x01(\x05\x12\x12\n\npermission\x18\x04 \x01(\x05\x12\x36\n\nattributes\x18\x05 \x03(\x0b\x32\".tidemark.v1.Topic.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xaf\x01\n\x12\x43reateTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bqueue_count\x18\x02 \x01(\x05\x12\x43\n\nattributes\x18\x03 \x03(\x0b\x32/.tidemark.v1.CreateTopicRequest.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"I\n\x13\x43reateTopicResponse\x12!\n\x05topic\x18\x01 \x01(\x0b\x32\x12.tidemark.v1.Topic\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"$\n\x14\x44\x65scribeTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xaa\x01\n\x15\x44\x65scribeTopicResponse\x12!\n\x05topic\x18\x01 \x01(\x0b\x32\x12.tidemark.v1.Topic\x12\x38\n\x06queues\x18\x02 \x03(\x0b\x32(.tidemark.v1.DescribeTopicResponse.Queue\x1a\x34\n\x05Queue\x12\x10\n\x08queue_id\x18\x01 \x01(\x05\x12\x19\n\x11next_queue_offset\x18\x02 \x01(\x03\"\x13\n\x11ListTopicsRequest\"8\n\x12ListTopicsResponse\x12\"\n\x06topics\x18\x01 \x03(\x0b\x32\x12.tidemark.v1.Topic\"\"\n\x12\x44\x65leteTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x15\n\x13\x44\x65leteTopicResponse\"\x1f\n\x0fGetRouteRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"p\n\x10GetRouteResponse\x12\x12\n\nstore_name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12!\n\x05topic\x18\x03 \x01(\x0b\x32\x12.tidemark.v1.Topic\x12\x14\n\x0cwould_create\x18\x04 \x01(\x08\x32\xa2\x03\n\x0cTopicService\x12P\n\x0b\x43reateTopic\x12\x1f.tidemark.v1.CreateTopicRequest\x1a .tidemark.v1.CreateTopicResponse\x12V\n\rDescribeTopic\x12!.tidemark.v1.DescribeTopicRequest\x1a\".tidemark.v1.DescribeTopicResponse\x12M\n\nListTopics\x12\x1e.tidemark.v1.ListTopicsRequest\x1a\x1f.tidemark.v1.ListTopicsResponse\x12P\n\x0b\x44\x65leteTopic\x12\x1f.tidemark.v1.DeleteTopicRequest\x1a .tidemark.v1.DeleteTopicResponse\x12G\n\x08GetRoute\x12\x1c.tidemark.v1.GetRouteRequest\x1a\x1d.tidemark.v1.GetRouteResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18tidemark/v1/topics.proto\x12\x0btidemark.v1\"\xc9\x01\n\x05Topic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x18\n\x10read_queue_count\x18\x02 \x01(\x05\x12\x19\n\x11write_queue_count\x18\x03 \x01(\x05\x12\x12\n\npermission\x18\x04 \x01(\x05\x12\x36\n\nattributes\x18\x05 \x03(\x0b\x32\".tidemark.v1.Topic.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xaf\x01\n\x12\x43reateTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bqueue_count\x18\x02 \x01(\x05\x12\x43\n\nattributes\x18\x03 \x03(\x0b\x32/.tidemark.v1.CreateTopicRequest.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"I\n\x13\x43reateTopicResponse\x12!\n\x05topic\x18\x01 \x01(\x0b\x32\x12.tidemark.v1.Topic\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"$\n\x14\x44\x65scribeTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\xaa\x01\n\x15\x44\x65scribeTopicResponse\x12!\n\x05topic\x18\x01 \x01(\x0b\x32\x12.tidemark.v1.Topic\x12\x38\n\x06queues\x18\x02 \x03(\x0b\x32(.tidemark.v1.DescribeTopicResponse.Queue\x1a\x34\n\x05Queue\x12\x10\n\x08queue_id\x18\x01 \x01(\x05\x12\x19\n\x11next_queue_offset\x18\x02 \x01(\x03\"\x13\n\x11ListTopicsRequest\"8\n\x12ListTopicsResponse\x12\"\n\x06topics\x18\x01 \x03(\x0b\x32\x12.tidemark.v1.Topic\"\xaa\x02\n\x11\x41lterTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1d\n\x10read_queue_count\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x1e\n\x11write_queue_count\x18\x03 \x01(\x05H\x01\x88\x01\x01\x12\x17\n\npermission\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12\x42\n\nattributes\x18\x05 \x03(\x0b\x32..tidemark.v1.AlterTopicRequest.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x13\n\x11_read_queue_countB\x14\n\x12_write_queue_countB\r\n\x0b_permission\"7\n\x12\x41lterTopicResponse\x12!\n\x05topic\x18\x01 \x01(\x0b\x32\x12.tidemark.v1.Topic\"\"\n\x12\x44\x65leteTopicRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x15\n\x13\x44\x65leteTopicResponse\"\x1f\n\x0fGetRouteRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"p\n\x10GetRouteResponse\x12\x12\n\nstore_name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12!\n\x05topic\x18\x03 \x01(\x0b\x32\x12.tidemark.v1.Topic\x12\x14\n\x0cwould_create\x18\x04 \x01(\x08\x32\xf1\x03\n\x0cTopicService\x12P\n\x0b\x43reateTopic\x12\x1f.tidemark.v1.CreateTopicRequest\x1a .tidemark.v1.CreateTopicResponse\x12V\n\rDescribeTopic\x12!.tidemark.v1.DescribeTopicRequest\x1a\".tidemark.v1.DescribeTopicResponse\x12M\n\nListTopics\x12\x1e.tidemark.v1.ListTopicsRequest\x1a\x1f.tidemark.v1.ListTopicsResponse\x12M\n\nAlterTopic\x12\x1e.tidemark.v1.AlterTopicRequest\x1a\x1f.tidemark.v1.AlterTopicResponse\x12P\n\x0b\x44\x65leteTopic\x12\x1f.tidemark.v1.DeleteTopicRequest\x1a .tidemark.v1.DeleteTopicResponse\x12G\n\x08GetRoute\x12\x1c.tidemark.v1.GetRouteRequest\x1a\x1d.tidemark.v1.GetRouteResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,6 +35,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPIC_ATTRIBUTESENTRY']._serialized_options = b'8\001'
   _globals['_CREATETOPICREQUEST_ATTRIBUTESENTRY']._loaded_options = None
   _globals['_CREATETOPICREQUEST_ATTRIBUTESENTRY']._serialized_options = b'8\001'
+  _globals['_ALTERTOPICREQUEST_ATTRIBUTESENTRY']._loaded_options = None
+  _globals['_ALTERTOPICREQUEST_ATTRIBUTESENTRY']._serialized_options = b'8\001'
   _globals['_TOPIC']._serialized_start=42
   _globals['_TOPIC']._serialized_end=243
   _globals['_TOPIC_ATTRIBUTESENTRY']._serialized_start=194
@@ -55,14 +57,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTTOPICSREQUEST']._serialized_end=728
   _globals['_LISTTOPICSRESPONSE']._serialized_start=730
   _globals['_LISTTOPICSRESPONSE']._serialized_end=786
-  _globals['_DELETETOPICREQUEST']._serialized_start=788
-  _globals['_DELETETOPICREQUEST']._serialized_end=822
-  _globals['_DELETETOPICRESPONSE']._serialized_start=824
-  _globals['_DELETETOPICRESPONSE']._serialized_end=845
-  _globals['_GETROUTEREQUEST']._serialized_start=847
-  _globals['_GETROUTEREQUEST']._serialized_end=878
-  _globals['_GETROUTERESPONSE']._serialized_start=880
-  _globals['_GETROUTERESPONSE']._serialized_end=992
-  _globals['_TOPICSERVICE']._serialized_start=995
-  _globals['_TOPICSERVICE']._serialized_end=1413
+  _globals['_ALTERTOPICREQUEST']._serialized_start=789
+  _globals['_ALTERTOPICREQUEST']._serialized_end=1087
+  _globals['_ALTERTOPICREQUEST_ATTRIBUTESENTRY']._serialized_start=194
+  _globals['_ALTERTOPICREQUEST_ATTRIBUTESENTRY']._serialized_end=243
+  _globals['_ALTERTOPICRESPONSE']._serialized_start=1089
+  _globals['_ALTERTOPICRESPONSE']._serialized_end=1144
+  _globals['_DELETETOPICREQUEST']._serialized_start=1146
+  _globals['_DELETETOPICREQUEST']._serialized_end=1180
+  _globals['_DELETETOPICRESPONSE']._serialized_start=1182
+  _globals['_DELETETOPICRESPONSE']._serialized_end=1203
+  _globals['_GETROUTEREQUEST']._serialized_start=1205
+  _globals['_GETROUTEREQUEST']._serialized_end=1236
+  _globals['_GETROUTERESPONSE']._serialized_start=1238
+  _globals['_GETROUTERESPONSE']._serialized_end=1350
+  _globals['_TOPICSERVICE']._serialized_start=1353
+  _globals['_TOPICSERVICE']._serialized_end=1850
 # @@protoc_insertion_point(module_scope)

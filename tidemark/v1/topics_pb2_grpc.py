@@ -49,6 +49,11 @@ class TopicServiceStub:
                 request_serializer=tidemark_dot_v1_dot_topics__pb2.ListTopicsRequest.SerializeToString,
                 response_deserializer=tidemark_dot_v1_dot_topics__pb2.ListTopicsResponse.FromString,
                 _registered_method=True)
+        self.AlterTopic = channel.unary_unary(
+                '/tidemark.v1.TopicService/AlterTopic',
+                request_serializer=tidemark_dot_v1_dot_topics__pb2.AlterTopicRequest.SerializeToString,
+                response_deserializer=tidemark_dot_v1_dot_topics__pb2.AlterTopicResponse.FromString,
+                _registered_method=True)
         self.DeleteTopic = channel.unary_unary(
                 '/tidemark.v1.TopicService/DeleteTopic',
                 request_serializer=tidemark_dot_v1_dot_topics__pb2.DeleteTopicRequest.SerializeToString,
@@ -79,6 +84,13 @@ class TopicServiceServicer:
 
     def ListTopics(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterTopic(self, request, context):
+        """Changes queue counts, permission or attributes of a topic; what is absent stays. Durable before it is answered.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -115,6 +127,11 @@ def add_TopicServiceServicer_to_server(servicer, server):
                     servicer.ListTopics,
                     request_deserializer=tidemark_dot_v1_dot_topics__pb2.ListTopicsRequest.FromString,
                     response_serializer=tidemark_dot_v1_dot_topics__pb2.ListTopicsResponse.SerializeToString,
+            ),
+            'AlterTopic': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterTopic,
+                    request_deserializer=tidemark_dot_v1_dot_topics__pb2.AlterTopicRequest.FromString,
+                    response_serializer=tidemark_dot_v1_dot_topics__pb2.AlterTopicResponse.SerializeToString,
             ),
             'DeleteTopic': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteTopic,
@@ -208,6 +225,33 @@ class TopicService:
             '/tidemark.v1.TopicService/ListTopics',
             tidemark_dot_v1_dot_topics__pb2.ListTopicsRequest.SerializeToString,
             tidemark_dot_v1_dot_topics__pb2.ListTopicsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterTopic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tidemark.v1.TopicService/AlterTopic',
+            tidemark_dot_v1_dot_topics__pb2.AlterTopicRequest.SerializeToString,
+            tidemark_dot_v1_dot_topics__pb2.AlterTopicResponse.FromString,
             options,
             channel_credentials,
             insecure,

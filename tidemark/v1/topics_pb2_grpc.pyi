@@ -35,6 +35,8 @@ class TopicServiceStub:
     """Creates a topic. An existing topic of the same shape is answered as it is; another shape is ALREADY_EXISTS."""
     DescribeTopic: _grpc.UnaryUnaryMultiCallable[_topics_pb2.DescribeTopicRequest, _topics_pb2.DescribeTopicResponse]
     ListTopics: _grpc.UnaryUnaryMultiCallable[_topics_pb2.ListTopicsRequest, _topics_pb2.ListTopicsResponse]
+    AlterTopic: _grpc.UnaryUnaryMultiCallable[_topics_pb2.AlterTopicRequest, _topics_pb2.AlterTopicResponse]
+    """Changes queue counts, permission or attributes of a topic; what is absent stays. Durable before it is answered."""
     DeleteTopic: _grpc.UnaryUnaryMultiCallable[_topics_pb2.DeleteTopicRequest, _topics_pb2.DeleteTopicResponse]
     """Deletes a topic: it takes no more messages. Queue numbers are never used again: a topic created anew under the same
     name goes on numbering where the old one ended.
@@ -49,6 +51,8 @@ class TopicServiceAsyncStub(TopicServiceStub):
     """Creates a topic. An existing topic of the same shape is answered as it is; another shape is ALREADY_EXISTS."""
     DescribeTopic: _aio.UnaryUnaryMultiCallable[_topics_pb2.DescribeTopicRequest, _topics_pb2.DescribeTopicResponse]  # type: ignore[assignment]
     ListTopics: _aio.UnaryUnaryMultiCallable[_topics_pb2.ListTopicsRequest, _topics_pb2.ListTopicsResponse]  # type: ignore[assignment]
+    AlterTopic: _aio.UnaryUnaryMultiCallable[_topics_pb2.AlterTopicRequest, _topics_pb2.AlterTopicResponse]  # type: ignore[assignment]
+    """Changes queue counts, permission or attributes of a topic; what is absent stays. Durable before it is answered."""
     DeleteTopic: _aio.UnaryUnaryMultiCallable[_topics_pb2.DeleteTopicRequest, _topics_pb2.DeleteTopicResponse]  # type: ignore[assignment]
     """Deletes a topic: it takes no more messages. Queue numbers are never used again: a topic created anew under the same
     name goes on numbering where the old one ended.
@@ -78,6 +82,14 @@ class TopicServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _topics_pb2.ListTopicsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_topics_pb2.ListTopicsResponse, _abc.Awaitable[_topics_pb2.ListTopicsResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def AlterTopic(
+        self,
+        request: _topics_pb2.AlterTopicRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_topics_pb2.AlterTopicResponse, _abc.Awaitable[_topics_pb2.AlterTopicResponse]]:
+        """Changes queue counts, permission or attributes of a topic; what is absent stays. Durable before it is answered."""
 
     @_abc_1.abstractmethod
     def DeleteTopic(

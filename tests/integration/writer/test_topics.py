@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -129,5 +130,63 @@ def test_topics_survive_a_restart(tmp_path: Path) -> None:
     """With everything that was given."""
     with RunningWriter(tmp_path) as writer:
         before = create(writer, "orders", 3, queue_type="BatchCQ", message_type="FIFO").topic
+    with RunningWriter(tmp_path) as writer:
+        assert list(writer.topics.ListTopics(pb.ListTopicsRequest()).topics) == [before]
+
+
+def alter(writer: RunningWriter, name: str, **fields: Any) -> pb.Topic:
+    return writer.topics.AlterTopic(pb.AlterTopicRequest(name=name, **fields)).topic
+
+
+@pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
+def test_altered_topic_is_in_the_file_before_the_answer(writer: RunningWriter, queue_type: str) -> None:
+    """Queue counts, permission and attributes change; what is not named stays."""
+    create(writer, "orders", 4, queue_type=queue_type)
+    altered = alter(writer, "orders", write_queue_count=2, permission=4, attributes={"+message.type": "FIFO"})
+    entry = orjson.loads((writer.root / "config" / "topics.json").read_bytes())["topicConfigTable"]["orders"]
+    assert (entry["readQueueNums"], entry["writeQueueNums"], entry["perm"]) == (4, 2, 4)
+    assert entry["attributes"] == dict(altered.attributes) == {"queue.type": queue_type, "message.type": "FIFO"}
+    assert (altered.read_queue_count, altered.write_queue_count, altered.permission) == (4, 2, 4)
+
+
+def test_altered_topic_takes_what_it_says(writer: RunningWriter) -> None:
+    """More queues at once, none while it may not be written to; the round robin keeps to the write queues."""
+    create(writer, "orders", 1)
+    refusal_of(lambda: writer.append("orders", ONE, queue_id=5))
+    alter(writer, "orders", read_queue_count=6, write_queue_count=6)
+    assert writer.append("orders", ONE, queue_id=5).queue_id == 5
+    alter(writer, "orders", write_queue_count=2)
+    assert {writer.append("orders", ONE, queue_id=None).queue_id for _ in range(6)} == {0, 1}
+    alter(writer, "orders", permission=4)
+    assert refusal_of(lambda: writer.append("orders", ONE)).reason == "TOPIC_FORBIDDEN"
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "reason"),
+    [
+        ("nowhere", {"permission": 6}, "TOPIC_NOT_FOUND"),
+        ("orders", {"read_queue_count": 0}, "ARGUMENT_ILLEGAL"),
+        ("orders", {"write_queue_count": 1025}, "ARGUMENT_ILLEGAL"),
+        ("orders", {"permission": 8}, "ARGUMENT_ILLEGAL"),
+        ("orders", {"permission": -1}, "ARGUMENT_ILLEGAL"),
+        ("orders", {"permission": 4, "attributes": {"+queue.type": "BatchCQ"}}, "TOPIC_ATTRIBUTE_ILLEGAL"),
+        ("orders", {"attributes": {"-message.type": ""}}, "TOPIC_ATTRIBUTE_ILLEGAL"),
+    ],
+)
+def test_wrong_alterations_change_nothing(
+    writer: RunningWriter, name: str, fields: dict[str, Any], reason: str
+) -> None:
+    """With the reason; not even what of the request was right."""
+    create(writer, "orders", 3)
+    before = (writer.root / "config" / "topics.json").read_bytes()
+    assert refusal_of(lambda: alter(writer, name, **fields)).reason == reason
+    assert (writer.root / "config" / "topics.json").read_bytes() == before
+
+
+def test_alterations_survive_a_restart(tmp_path: Path) -> None:
+    """With everything else of the topic."""
+    with RunningWriter(tmp_path) as writer:
+        create(writer, "orders", 3)
+        before = alter(writer, "orders", read_queue_count=9, attributes={"+reserve.time": "5"})
     with RunningWriter(tmp_path) as writer:
         assert list(writer.topics.ListTopics(pb.ListTopicsRequest()).topics) == [before]

@@ -13,6 +13,7 @@ from tidemark.store.storage import DiskStorage
 from tidemark.store.topics import (
     TopicConfig,
     TopicsFile,
+    attributes_to_alter,
     attributes_to_create,
     load_config,
     load_topics,
@@ -156,6 +157,45 @@ def test_wrong_attributes_are_refused_in_the_peers_words(asked: dict[str, str], 
     """The fault texts of spec 1.7."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_create(asked)
+    assert refused.value.message == text
+
+
+STORED = {"queue.type": "BatchCQ", "message.type": "NORMAL"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored"),
+    [
+        ({}, STORED),
+        ({"+message.type": "FIFO"}, STORED | {"message.type": "FIFO"}),
+        ({"+reserve.time": "7", "-message.type": ""}, {"queue.type": "BatchCQ", "reserve.time": "7"}),
+    ],
+)
+def test_altered_attributes_are_set_and_taken_away_by_their_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
+    """What is not named stays."""
+    assert attributes_to_alter(STORED, asked) == stored
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"+queue.type": "SimpleCQ"}, "attempt to update an unchangeable attribute. key: queue.type"),
+        ({"-queue.type": ""}, "attempt to update an unchangeable attribute. key: queue.type"),
+        ({"+cleanup.policy": "COMPACTION"}, "attempt to update an unchangeable attribute. key: cleanup.policy"),
+        ({"-reserve.time": ""}, "attempt to delete a nonexistent key: reserve.time"),
+        ({"+message.type": "FIFO", "-message.type": ""}, "alter duplication key. key: message.type"),
+        ({"*message.type": "FIFO"}, "wrong format key: message.type"),
+        ({"++message.type": "FIFO"}, "kv string format wrong."),
+        ({"": "FIFO"}, "kv string format wrong."),
+        ({"+color": "red"}, "unsupported key: color"),
+        ({"+message.type": "fifo"}, "value is not in set: [UNSPECIFIED, NORMAL, FIFO, DELAY, TRANSACTION, MIXED]"),
+        ({"+reserve.time": "-2"}, "value is not in range(-1, 9223372036854775807)"),
+    ],
+)
+def test_wrong_alterations_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
+    """AttributeUtil.alterCurrentAttributes, spec 1.7."""
+    with pytest.raises(TopicAttributeError) as refused:
+        attributes_to_alter(STORED, asked)
     assert refused.value.message == text
 
 
