@@ -17,12 +17,11 @@ from tidemark.errors import (
     ArgumentIllegalError,
     TopicExistsError,
     TopicForbiddenError,
-    TopicIllegalError,
     TopicNotFoundError,
 )
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
-from tidemark.store.paths import StorePaths, is_topic_name
+from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
 from tidemark.store.topics import (
@@ -37,25 +36,12 @@ from tidemark.store.topics import (
 )
 
 from .encode import u8
+from .topic_names import FORBIDDEN_TOPICS, require_topic_name, usual_queues
 
 log = structlog.get_logger()
 
 MAX_QUEUES = 1024
 _ALL_PERMISSIONS = 7  # PermName: read, write, inherit
-FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send" set, spec 10.1
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-BROKERS_TOPICS = frozenset(
-    {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
-)  # a broker makes them for itself, spec 1.7
-BROKERS_PREFIX = "rmq_sys_"
 
 
 class Topic(NamedTuple):
@@ -118,7 +104,8 @@ class TopicTable:
             require_topic_name(name)
             if not self._auto_create:
                 raise TopicNotFoundError(f"there is no topic {name!r}", topic=name)
-            topic = _topic(TopicConfig(name, self._default_queues, self._default_queues))
+            count = usual_queues(name, self._default_queues)
+            topic = _topic(TopicConfig(name, count, count))
         elif len(name) > MAX_TOPIC_SIZE_BYTES or name in FORBIDDEN_TOPICS:
             require_topic_name(name)
         return topic
@@ -145,12 +132,15 @@ class TopicTable:
             if existing is not None:
                 _require_same(existing.config, queues, stored)
                 return existing.config, False
-            count = queues or self._default_queues
+            count = queues or usual_queues(name, self._default_queues)
             config = TopicConfig(name, count, count, attributes=stored)
-            await self._save({**self._configs(), name: config})
-            self._topics[name] = _topic(config)
-            log.info("topic_created", topic=name, queues=count, attributes=stored)
+            await self._add(config)
             return config, True
+
+    async def _add(self, config: TopicConfig) -> None:
+        await self._save({**self._configs(), config.name: config})
+        self._topics[config.name] = _topic(config)
+        log.info("topic_created", topic=config.name, queues=config.queues, attributes=config.attributes)
 
     async def alter(self, name: str, alteration: Alteration) -> TopicConfig:
         """Change the topic, durably; what it is then.
@@ -200,18 +190,6 @@ class TopicTable:
     async def _save(self, configs: Mapping[str, TopicConfig]) -> None:
         self._counter += 1
         await asyncio.to_thread(save_topics, self._path, configs, self._storage, counter=self._counter)
-
-
-def require_topic_name(name: str) -> None:
-    """TopicIllegalError or TopicForbiddenError when clients may not make a topic of this name."""
-    if not is_topic_name(name):
-        raise TopicIllegalError("a topic's name has letters, digits and %|-_ only, and is not empty", topic=name[:255])
-    if len(name) > MAX_TOPIC_SIZE_BYTES:
-        raise TopicIllegalError("a topic's name is too long", length=len(name), limit=MAX_TOPIC_SIZE_BYTES)
-    if name in FORBIDDEN_TOPICS:
-        raise TopicForbiddenError("this topic takes no messages from clients", topic=name)
-    if name in BROKERS_TOPICS or name.startswith(BROKERS_PREFIX):
-        raise TopicForbiddenError("a broker makes this topic for itself", topic=name)
 
 
 def _altered(config: TopicConfig, alteration: Alteration) -> TopicConfig:
