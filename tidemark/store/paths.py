@@ -87,6 +87,11 @@ class StorePaths:
         return self.root / "config" / "topics.json"
 
     @property
+    def delay_offsets(self) -> Path:
+        """How far delayed messages are delivered."""
+        return self.root / "config" / "delayOffset.json"
+
+    @property
     def consumer_offsets(self) -> Path:
         return self.own / "config" / "consumerOffset.json"
 

@@ -1,0 +1,57 @@
+"""delayOffset.json as RocketMQ writes it, and ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "config").mkdir()
+    return StorePaths(tmp_path).delay_offsets
+
+
+def test_saved_offsets_come_back(path: Path) -> None:
+    """Under the names a broker reads, levels in order."""
+    save_delay_offsets(path, DelayOffsets(3, {12: 5, 4: 7}), DiskStorage())
+    assert load_delay_offsets(path) == DelayOffsets(3, {4: 7, 12: 5})
+    content = json.loads(path.read_text())
+    assert list(content) == ["dataVersion", "offsetTable"]
+    assert list(content["offsetTable"].items()) == [("4", 7), ("12", 5)]
+    assert content["dataVersion"].keys() == {"counter", "stateVersion", "timestamp"}
+
+
+def test_brokers_offsets_are_read(golden_store: Callable[[str], Path]) -> None:
+    """A real store's."""
+    assert load_delay_offsets(StorePaths(golden_store("mixed/store")).delay_offsets).table == {1: 3, 2: 3, 3: 3}
+
+
+def test_no_file_is_no_offsets(path: Path) -> None:
+    """Every level begins at 0."""
+    assert load_delay_offsets(path) == DelayOffsets(0, {})
+
+
+def test_bak_stands_in_for_a_torn_file(path: Path) -> None:
+    """As for the other config files."""
+    for counter in (1, 2):
+        save_delay_offsets(path, DelayOffsets(counter, {1: counter}), DiskStorage())
+    path.write_bytes(path.read_bytes()[:20])
+    assert load_delay_offsets(path) == DelayOffsets(1, {1: 1})
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"offsetTable":[1]}', '{"offsetTable":{"x":1}}', '{"dataVersion":3}'])
+def test_something_else_is_damage(path: Path, content: str) -> None:
+    """Not the same as nothing delivered."""
+    path.write_text(content)
+    with pytest.raises(CorruptStoreError) as refused:
+        load_delay_offsets(path)
+    assert refused.value.facts["path"] == str(path)
