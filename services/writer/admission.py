@@ -1,6 +1,7 @@
 """Admission: a request is checked whole before anything is written. The order of checks is the spec's (3.2, 2.8, 3.5).
 
-Owns no state but the turns of the round robin; runs on the event loop.
+One message for a topic of single messages is what RocketMQ calls a single send: it may be delayed, and go to a retry
+topic. Everything else is a batch. Owns no state but the turns of the round robin; runs on the event loop.
 """
 
 from __future__ import annotations
@@ -13,40 +14,33 @@ from tidemark.errors import (
     ArgumentIllegalError,
     BatchDelayError,
     BatchEmptyError,
-    BatchRetryTopicError,
-    BatchTransactionError,
     InnerBatchIllegalError,
     MessageSizeExceededError,
     PropertiesIllegalError,
     PropertiesSizeExceededError,
-    QueueIllegalError,
-    TopicForbiddenError,
 )
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.primitives import MAX_INNER_BATCH_COUNT, MAX_PROPERTIES_SIZE_BYTES, java_hash
 from tidemark.format.properties import (
-    DELAY,
     INNER_BASE,
-    INNER_MULTI_DISPATCH,
     INNER_NUM,
     PROPERTY_CRC,
-    TIMER_NAMES,
     UNIQ_KEY,
+    decode_properties,
     encode_properties,
     split_keys,
 )
-from tidemark.format.record import BLANK_SIZE, INNER_BATCH_FLAGS, TRANSACTION_MASK, SysFlag
+from tidemark.format.record import BLANK_SIZE
 from tidemark.format.wire_batch import BatchFacts, scan
-from tidemark.store.topics import PERMISSION_WRITE, TopicConfig
+from tidemark.store.topics import TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 from .batch import Batch, QueueKey, Wrapper
+from .delay import delay_level, delayed
 from .encode import Encoder, u8
-from .payload import require_writable
 from .topic_table import Topic
 
 _SINGLE_SLACK = 65_536  # a record may be that much larger than the greatest body (spec 2.8)
-_MAX_REQUEST_ID_LENGTH = 255
 _MAX_DIGITS = (1 << 63) - 1
 
 
@@ -85,6 +79,7 @@ class Admission:
             raise self._too_large(wire.size)
         facts = scan(wire)
         self._check_facts(facts, wire.size, config)
+        level = self._delay_level(request, facts, config)
         unique_key = facts.unique_key or request.request_id.encode()
         inner_properties = None
         if config.is_batch:
@@ -102,7 +97,9 @@ class Admission:
             expected_next_offset=request.expected_next_offset if request.HasField("expected_next_offset") else None,
             answer=answer,
         )
-        size = self._encoder.size(batch, _MAX_DIGITS)
+        if level:
+            batch = delayed(batch, level, self._unique_keys.make)
+        size = self._encoder.size(batch, _MAX_DIGITS) + max(0, topic.field.size - batch.topic_field.size)
         if size + BLANK_SIZE > self._limits.segment_size:
             raise MessageSizeExceededError(
                 "the records do not fit into one file", size=size, limit=self._limits.segment_size - BLANK_SIZE
@@ -121,7 +118,7 @@ class Admission:
         single = facts.count == 1 and not config.is_batch  # like a single send: its body counts, not its wire form
         if (facts.parts_size - len(facts.first_properties) if single else wire_size) > limit:
             raise self._too_large(wire_size)
-        if facts.delay_at is not None:
+        if facts.delay_at is not None and not single:
             raise BatchDelayError("a message of the batch asks for a delayed delivery", at=facts.delay_at)
         if facts.inner_at is not None:
             raise InnerBatchIllegalError("a message of the batch says that it is a batch", at=facts.inner_at)
@@ -131,6 +128,16 @@ class Admission:
             raise InnerBatchIllegalError(
                 "too many messages for an inner batch", count=facts.count, limit=MAX_INNER_BATCH_COUNT
             )
+
+    def _delay_level(self, request: AppendBatchRequest, facts: BatchFacts, config: TopicConfig) -> int:
+        """Of a single message, by its own property or else by the request's; 0 for none."""
+        if facts.count != 1 or config.is_batch:
+            return 0
+        own = 0 if facts.delay_at is None else delay_level(decode_properties(facts.first_properties))
+        level = own or delay_level(request.properties)
+        if level and request.HasField("expected_next_offset"):
+            raise ArgumentIllegalError("nobody knows the place of a delayed message", argument="expected_next_offset")
+        return level
 
     def _inner_properties(self, request: AppendBatchRequest, facts: BatchFacts) -> tuple[bytes, bytes]:
         """(the key repeats are recognised by, the record's properties but INNER_BASE) on a BatchCQ topic."""
@@ -158,58 +165,6 @@ class Admission:
         turn = self._turns.get(config.name, 0)
         self._turns[config.name] = turn + 1
         return turn % config.write_queues
-
-
-def check_request(request: AppendBatchRequest, config: TopicConfig) -> None:
-    """What comes before the messages themselves: queue, retry topics, the wrapper. Raises a RejectedError leaf."""
-    _check_queue(request, config)
-    if config.name.startswith("%RETRY%"):
-        raise BatchRetryTopicError("a batch to a retry topic", topic=config.name)
-    _check_wrapper(request, config)
-
-
-def _check_queue(request: AppendBatchRequest, config: TopicConfig) -> None:
-    if not config.permission & PERMISSION_WRITE or config.write_queues < 1:
-        raise TopicForbiddenError("the topic takes no messages", topic=config.name, permission=config.permission)
-    if request.HasField("queue_id"):
-        if not 0 <= request.queue_id < config.queues:
-            raise QueueIllegalError("no such queue", queue_id=request.queue_id, queues=config.queues)
-    elif request.HasField("expected_next_offset"):
-        raise ArgumentIllegalError("expected_next_offset needs queue_id", argument="queue_id")
-    if request.HasField("expected_next_offset") and request.expected_next_offset < 0:
-        raise ArgumentIllegalError("expected_next_offset is negative", argument="expected_next_offset")
-
-
-def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
-    properties = request.properties
-    if request.born_timestamp_ms < 0:
-        raise ArgumentIllegalError("born_timestamp_ms is negative", argument="born_timestamp_ms")
-    if request.reconsume_times < 0:
-        raise ArgumentIllegalError("reconsume_times is negative", argument="reconsume_times")
-    require_writable(properties)
-    if PROPERTY_CRC in properties:
-        raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write")
-    request_id = {UNIQ_KEY: request.request_id} if request.request_id else {}
-    require_writable(request_id)
-    if len(request.request_id) > _MAX_REQUEST_ID_LENGTH:
-        raise PropertiesIllegalError("request_id is too long", limit=_MAX_REQUEST_ID_LENGTH)
-    if request.sys_flag & TRANSACTION_MASK:
-        raise BatchTransactionError("a batch carries transaction bits", sys_flag=request.sys_flag)
-    if properties.get(DELAY, "0") != "0" or any(name in properties for name in TIMER_NAMES):
-        raise BatchDelayError("the batch asks for a delayed delivery")
-    _check_inner(request, config)
-
-
-def _check_inner(request: AppendBatchRequest, config: TopicConfig) -> None:
-    flags = request.sys_flag & INNER_BATCH_FLAGS
-    if INNER_NUM in request.properties and not flags & SysFlag.INNER_BATCH:
-        raise InnerBatchIllegalError("INNER_NUM without the flag of an inner batch", sys_flag=request.sys_flag)
-    if INNER_MULTI_DISPATCH in request.properties:
-        raise InnerBatchIllegalError("a batch is not dispatched to several queues")
-    if flags and not config.is_batch:
-        raise InnerBatchIllegalError("an inner batch on a topic of single messages", topic=config.name)
-    if config.is_batch and request.sys_flag & SysFlag.COMPRESSED:
-        raise InnerBatchIllegalError("an inner batch is not compressed", sys_flag=request.sys_flag)
 
 
 def _wrapper(request: AppendBatchRequest, born_host: bytes) -> Wrapper:

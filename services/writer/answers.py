@@ -15,6 +15,7 @@ from tidemark.v1.commit_log_pb2 import (
 )
 
 from .batch import Batch
+from .delay import due_ms
 
 _RETRY_AFTER_MS = 1_000  # for exhaustion that says no time of its own: the disk is full
 
@@ -23,9 +24,10 @@ def response_of(batch: Batch, *, store_host: bytes, term: int) -> AppendBatchRes
     """The answer to a batch that was appended."""
     appended = batch.appended
     assert appended is not None, "the batch was not appended"
+    delay = batch.delay
     return AppendBatchResponse(
         status=PUT_STATUS_FLUSH_DISK_TIMEOUT if batch.late else PUT_STATUS_PUT_OK,
-        queue_id=appended.queue_id,
+        queue_id=appended.queue_id if delay is None else delay.queue_id,
         queue_offset=appended.queue_offset,
         message_count=appended.message_count,
         physical_offset=appended.physical_offset,
@@ -35,6 +37,7 @@ def response_of(batch: Batch, *, store_host: bytes, term: int) -> AppendBatchRes
         physical_offsets=appended.physical_offsets,
         duplicate=appended.duplicate,
         term=term,
+        deliver_timestamp_ms=0 if delay is None else due_ms(delay, appended.store_timestamp),
     )
 
 

@@ -31,6 +31,14 @@ class Wrapper(NamedTuple):
     reconsume_times: int = 0
 
 
+class Delay(NamedTuple):
+    """Of a message that is stored in SCHEDULE_TOPIC_XXXX until it is due. level: 1 to 18."""
+
+    level: int
+    topic: str  # where it is delivered
+    queue_id: int
+
+
 class Appended(NamedTuple):
     """Where a batch lies. Ends are exclusive."""
 
@@ -58,6 +66,8 @@ class Batch:
     first_extra: U8Array  # simple topics: goes behind the first message's properties
     inner_properties: bytes | None = None  # BatchCQ topics: the record's properties but INNER_BASE; None: simple topic
     expected_next_offset: int | None = None
+    delay: Delay | None = None  # None: it is stored where it belongs
+    is_delivery: bool = False  # of a delayed message that is due: another one may have its key
     answer: Callable[[Batch], None] = lambda _: None  # called once, on the event loop
 
     appended: Appended | None = None
@@ -66,6 +76,12 @@ class Batch:
     answered: bool = False
     late: bool = False  # answered before its flush was confirmed
     deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT
+
+    @property
+    def repeat_key(self) -> tuple[str, str, bytes, int]:
+        """What a repeat has in common with its original. A message that comes back for another try is no repeat."""
+        meant_for = self.key.topic if self.delay is None else self.delay.topic
+        return self.key.topic, meant_for, self.unique_key, self.wrapper.reconsume_times
 
     @property
     def size(self) -> int:

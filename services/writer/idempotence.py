@@ -1,7 +1,8 @@
-"""Window: which batches were appended lately, by (topic, first UNIQ_KEY). A repeat is found here and answered again.
+"""Window: which batches were appended lately, by topic, first UNIQ_KEY and reconsume times.
 
-An entry only says where the batch lies; `repeats` compares with what is on disk. The part of the window from before a
-restart is rebuilt from the log's tail as a sorted array, without an object for each message.
+A repeat is found here and answered again. An entry only says where the batch lies; `repeats` compares with what is on
+disk. The part of the window from before a restart is rebuilt from the log's tail as a sorted array, without an object
+for each message.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Window:
 
     def __init__(self, limit: int, tail: TailKeys) -> None:
         self._limit = limit
-        self._entries: OrderedDict[tuple[str, bytes], Earlier] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str, bytes, int], Earlier] = OrderedDict()
         self._tail: TailKeys | None = tail if limit else None
         self._added = 0
 
@@ -95,7 +96,7 @@ class Window:
         """Remember that *batch* lies at *physical_offset*."""
         if not batch.unique_key or not self._limit:
             return
-        self._entries[batch.key.topic, batch.unique_key] = Earlier(physical_offset, batch.count)
+        self._entries[batch.repeat_key] = Earlier(physical_offset, batch.count)
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
         self._added += 1
@@ -104,13 +105,13 @@ class Window:
 
     def forget(self, batch: Batch) -> None:
         """*batch* was not written after all."""
-        self._entries.pop((batch.key.topic, batch.unique_key), None)
+        self._entries.pop(batch.repeat_key, None)
 
     def find(self, batch: Batch) -> list[Earlier]:
         """Where a batch with this key may lie: surely, when there is a count; else ask the record there."""
         if not batch.unique_key:
             return []
-        entry = self._entries.get((batch.key.topic, batch.unique_key))
+        entry = self._entries.get(batch.repeat_key)
         if entry is not None:
             return [entry]
         if self._tail is None or len(self._tail) == 0:

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from tidemark.errors import CorruptMessageError, RequestConflictError
-from tidemark.format.properties import UNIQ_KEY, decode_properties
+from tidemark.format.properties import REAL_TOPIC, UNIQ_KEY, decode_properties
 from tidemark.format.record import INNER_BATCH_FLAGS, Record, decode_record
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 from .batch import Appended, Batch, QueueKey, Wrapper
+from .delay import destination_of, with_destination
 from .encode import Encoder, Place
 from .idempotence import Earlier
 
@@ -34,6 +35,8 @@ def find_original(log: MappedFileQueue, batch: Batch, candidates: Iterable[Earli
         appended = _compare(log, batch, record) if messages in (None, batch.count) else None
         if appended is None and not log.covers(physical_offset):  # expired while it was compared
             continue
+        if appended is None and batch.is_delivery:  # a message that was sent under the same key: both are delivered
+            continue
         if appended is None:
             raise RequestConflictError(
                 "this request id or UNIQ_KEY was used for another content", physical_offset=physical_offset
@@ -51,9 +54,12 @@ def _read_record(log: MappedFileQueue, physical_offset: int) -> Record | None:
 
 
 def _has_key(record: Record, batch: Batch) -> bool:
-    if record.topic != batch.key.topic.encode():
+    if record.topic != batch.key.topic.encode() or record.reconsume_times != batch.wrapper.reconsume_times:
         return False
-    return decode_properties(record.properties).get(UNIQ_KEY, "").encode() == batch.unique_key
+    properties = decode_properties(record.properties)
+    if batch.delay is not None and properties.get(REAL_TOPIC) != batch.delay.topic:
+        return False
+    return properties.get(UNIQ_KEY, "").encode() == batch.unique_key
 
 
 def _compare(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | None:
@@ -63,6 +69,11 @@ def _compare(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | No
         return None
     wrapper = Wrapper(first.born_host, first.born_timestamp, first.sys_flag, first.flag, first.reconsume_times)
     same = dataclasses.replace(batch, key=QueueKey(batch.key.topic, first.queue_id), wrapper=wrapper)
+    if batch.delay is not None:  # where it goes was decided then
+        destination = destination_of(first)
+        if destination is None:
+            return None
+        same = with_destination(same, batch.delay._replace(queue_id=destination.queue_id))
     if is_inner:
         if first.body != batch.wire.tobytes():
             return None
@@ -76,6 +87,7 @@ def _compare(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | No
         positions = encoder.encode(same, place, again)
         if log.read(first.physical_offset, size) != again.tobytes():
             return None
+    batch.delay = same.delay
     return Appended(
         queue_id=first.queue_id,
         queue_offset=first.queue_offset,

@@ -17,11 +17,12 @@ from tidemark.errors import (
     StoreClosedError,
 )
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
+from tidemark.format.tags import SCHEDULE_TOPIC
 from tidemark.store.terms import Term
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceServicer
 
-from .admission import Admission, check_request
+from .admission import Admission
 from .answers import response_of
 from .append_stream import AppendStream
 from .batch import Batch
@@ -30,6 +31,7 @@ from .config import FlushMode, WriterSettings
 from .log_reader import LogReader
 from .payload import wire_of
 from .peer import born_host_of
+from .request_check import check_request
 from .topic_table import TopicTable
 
 _Context = grpc.aio.ServicerContext[Any, Any]
@@ -114,9 +116,12 @@ class CommitLogService(CommitLogServiceServicer):
             topic = self._topics.expect(request.topic)
             check_request(request, topic.config)
             batch = self._admission.admit(request, topic, payload, born_host=born_host, answer=answer)
-            if self._topics.get(request.topic) is topic:
+            has_room = batch.delay is None or self._topics.get(SCHEDULE_TOPIC) is not None
+            if self._topics.get(request.topic) is topic and has_room:
                 break
             await self._topics.ensure(request.topic)  # then again: somebody may have made it in another shape
+            if not has_room:
+                await self._topics.ensure_schedule()
         self._commit_log.submit(batch)
 
     async def _payload(self, request: pb.AppendBatchRequest) -> bytes:

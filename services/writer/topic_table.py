@@ -21,6 +21,7 @@ from tidemark.errors import (
 )
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
+from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
@@ -116,6 +117,12 @@ class TopicTable:
             with contextlib.suppress(TopicExistsError):  # made meanwhile, in another shape
                 await self.create(name, queues=0, attributes={})
 
+    async def ensure_schedule(self) -> None:
+        """Let the topic of delayed messages be there: a queue a level, as the peer makes it."""
+        async with self._changing:
+            if SCHEDULE_TOPIC not in self._topics:
+                await self._add(TopicConfig(SCHEDULE_TOPIC, MAX_DELAY_LEVEL, MAX_DELAY_LEVEL))
+
     async def create(self, name: str, *, queues: int, attributes: Mapping[str, str]) -> tuple[TopicConfig, bool]:
         """(the topic, whether it is new). queues: 0 for the default.
 
@@ -168,10 +175,12 @@ class TopicTable:
     async def delete(self, name: str, take_ends: Callable[[], Awaitable[tuple[int, dict[int, int]]]]) -> None:
         """Delete the topic. *take_ends* tells the log's end and the topic's next offsets once nothing more comes.
 
-        raises TopicNotFoundError
+        raises TopicNotFoundError, TopicForbiddenError
         """
         async with self._changing:
             self.require(name)
+            if name == SCHEDULE_TOPIC:
+                raise TopicForbiddenError("messages may be waiting in this topic", topic=name)
             topic = self._topics.pop(name)  # from here on nothing is admitted
             try:
                 physical_offset, next_offsets = await take_ends()

@@ -94,7 +94,7 @@ def test_va2_hk1_lengths_of_topics(tmp_path: Path) -> None:
         for name in ("", "../TopicTest", "t" * 128, "%RETRY%" + "g" * 249):
             assert put_status(store.refused(name, (b"x", {}))) == "MESSAGE_ILLEGAL"
         create(store.writer, "%RETRY%g")
-        assert store.refused("%RETRY%g", (b"x", {})).reason == "BATCH_RETRY_TOPIC"
+        assert store.refused("%RETRY%g", (b"x", {}), (b"y", {})).reason == "BATCH_RETRY_TOPIC"
     for prefix in ("%RETRY%", "%DLQ%"):
         assert is_topic_name(prefix + "g" * (255 - len(prefix)))
         assert not is_topic_name(prefix + "g" * (256 - len(prefix)))

@@ -22,6 +22,7 @@ from .harness import RunningWriter, log_bytes, refusal_of, stored_records
 pytestmark = pytest.mark.integration
 
 ONE = wire_batch((b"x", b"", 0))
+TWO = ONE + ONE
 INVALID, NOT_FOUND, DENIED = "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED"
 
 
@@ -36,6 +37,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWriter]:
             "b": TopicConfig("b", 4, 4, attributes={"queue.type": "BatchCQ"}),
             "r": TopicConfig("r", 4, 4, permission=4),
             "%RETRY%g": TopicConfig("%RETRY%g", 1, 1),
+            "%RETRY%b": TopicConfig("%RETRY%b", 1, 1, attributes={"queue.type": "BatchCQ"}),
             "SELF_TEST_TOPIC": TopicConfig("SELF_TEST_TOPIC", 1, 1),
         },
         DiskStorage(),
@@ -76,11 +78,53 @@ CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("unknown topic", "nowhere", NOT_FOUND, "TOPIC_NOT_FOUND", {"packed": ONE}),
     ("negative queue", "s", INVALID, "QUEUE_ID_ILLEGAL", {"packed": ONE, "queue_id": -1}),
     ("queue that is not there", "s", INVALID, "QUEUE_ID_ILLEGAL", {"packed": ONE, "queue_id": 4}),
-    ("retry topic", "%RETRY%g", INVALID, "BATCH_RETRY_TOPIC", {"packed": ONE}),
+    ("batch to a retry topic", "%RETRY%g", INVALID, "BATCH_RETRY_TOPIC", {"packed": TWO}),
+    (
+        "spelled-out batch to a retry topic",
+        "%RETRY%g",
+        INVALID,
+        "BATCH_RETRY_TOPIC",
+        {"messages": pb.MessageList(messages=[pb.Message(body=b"x")] * 2)},
+    ),
+    ("retry topic with BatchCQ", "%RETRY%b", INVALID, "BATCH_RETRY_TOPIC", {"packed": ONE}),
+    ("retry topic of no group", "%RETRY%", INVALID, "TOPIC_ILLEGAL", {"packed": ONE}),
+    ("dead letters of a group of 121 characters", "%DLQ%" + "g" * 121, INVALID, "TOPIC_ILLEGAL", {"packed": ONE}),
     ("prepared transaction", "s", INVALID, "BATCH_TRANSACTION", {"packed": ONE, "sys_flag": 0x4}),
     ("committed transaction", "s", INVALID, "BATCH_TRANSACTION", {"packed": ONE, "sys_flag": 0x8}),
     ("rolled back transaction", "b", INVALID, "BATCH_TRANSACTION", {"packed": ONE, "sys_flag": 0xC}),
-    ("delay on the wrapper", "s", INVALID, "BATCH_DELAY", {"packed": ONE, "properties": {"DELAY": "3"}}),
+    ("delay on the wrapper", "s", INVALID, "BATCH_DELAY", {"packed": TWO, "properties": {"DELAY": "3"}}),
+    ("delay on an inner batch", "b", INVALID, "BATCH_DELAY", {"packed": ONE, "properties": {"DELAY": "3"}}),
+    ("delay in an inner batch", "b", INVALID, "BATCH_DELAY", packed((b"x", P({"DELAY": "3"}), 0))),
+    ("delay that is no number", "s", INVALID, "PROPERTIES_ILLEGAL", packed((b"x", P({"DELAY": "soon"}), 0))),
+    ("negative delay", "s", INVALID, "PROPERTIES_ILLEGAL", packed((b"x", P({"DELAY": "-1"}), 0))),
+    (
+        "delay beyond 32 bits",
+        "s",
+        INVALID,
+        "PROPERTIES_ILLEGAL",
+        {"packed": ONE, "properties": {"DELAY": "2147483648"}},
+    ),
+    (
+        "delay with an expected offset",
+        "s",
+        INVALID,
+        "ARGUMENT_ILLEGAL",
+        {"packed": ONE, "properties": {"DELAY": "3"}, "queue_id": 0, "expected_next_offset": 0},
+    ),
+    (
+        "delay and too long properties",
+        "s",
+        INVALID,
+        "PROPERTIES_SIZE_EXCEEDED",
+        packed((b"x", P({"DELAY": "3", "UNIQ_KEY": "u", "a": "v" * 32_740}), 0)),
+    ),
+    (
+        "timer on a single message",
+        "s",
+        INVALID,
+        "BATCH_DELAY",
+        packed((b"x", P({"DELAY": "1", "TIMER_DELAY_MS": "9"}), 0)),
+    ),
     ("timer on the wrapper", "b", INVALID, "BATCH_DELAY", {"packed": ONE, "properties": {"TIMER_DELAY_SEC": "3"}}),
     ("delay on a message", "s", INVALID, "BATCH_DELAY", packed((b"x", b"", 0), (b"y", P({"DELAY": "1"}), 0))),
     ("timer on a message", "b", INVALID, "BATCH_DELAY", packed((b"x", P({"TIMER_DELIVER_MS": "9"}), 0))),
