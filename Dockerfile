@@ -38,6 +38,7 @@ COPY tidemark tidemark
 COPY services services
 USER tidemark
 RUN python -c "from services.writer.encode import warm_up; warm_up(bytes(8))" \
+    && python -c "from services.writer.delay_queues import warm_up; warm_up()" \
     && python -c "from tidemark.index.warm_up import warm_up; warm_up()"
 EXPOSE 8081
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.writer.healthcheck"]

@@ -73,6 +73,12 @@ class WriterSettings(BaseSettings):
     retention_disk_percent: int = Field(
         0, ge=0, le=95, description="on a fuller disk the oldest files go at any age (85 in RocketMQ); 0: off"
     )
+    delay_offset_interval_ms: int = Field(
+        10_000,
+        ge=10,
+        le=3_600_000,
+        description="how often delayOffset.json is saved while delayed messages are delivered",
+    )
     shutdown_grace_ms: int = Field(10_000, ge=0, description="for requests in flight at a stop")
 
     @model_validator(mode="after")

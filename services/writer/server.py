@@ -13,14 +13,18 @@ from grpc_reflection.v1alpha import reflection
 
 from tidemark.errors import StoreError
 from tidemark.format.host import encode_host
+from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import open_log
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 from .admission import Admission, Limits
 from .append import LogTail
+from .batch import QueueKey
 from .commit_log import CommitLog
 from .config import WriterSettings
+from .delay_queues import DelayQueues
+from .delivery import Delivery
 from .disk_guard import DiskGuard
 from .encode import Encoder, warm_up
 from .idempotence import Window
@@ -28,6 +32,7 @@ from .interceptor import ErrorInterceptor
 from .keeper import Keeper
 from .log_reader import LogReader
 from .retention import Retention
+from .scheduler import Scheduler
 from .service import CommitLogService, Identity
 from .store import OpenStore, close_store, release_store
 from .topic_table import TopicTable
@@ -65,6 +70,7 @@ class WriterServer:
         self._topic_service: TopicService
         self._reader: LogReader
         self._retention: Retention
+        self._scheduler: Scheduler
 
     async def start(self) -> None:
         """Bind, then serve. RuntimeError when the address cannot be bound."""
@@ -73,6 +79,7 @@ class WriterServer:
         await self._set_health(_SERVING)
         self._commit_log.start()
         self._retention.start()
+        self._scheduler.start()
         await self._server.start()
         host = self._settings.writer_listen.rpartition(":")[0]
         log.info("writer_started", address=f"{host}:{self.port}", port=self.port, term=self._store.term.number)
@@ -110,6 +117,7 @@ class WriterServer:
         )
         self._reader = LogReader(self._open_log)
         self._retention = self._make_retention()
+        self._scheduler = self._make_scheduler(topics, store_host)
         self._service = CommitLogService(
             settings,
             Identity(store.term, store_host, str(advertised)),
@@ -117,6 +125,7 @@ class WriterServer:
             topics,
             Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
             self._reader,
+            on_delayed=self._scheduler.appended,
         )
         self._topic_service = TopicService(
             topics,
@@ -165,6 +174,21 @@ class WriterServer:
             on_failure=self._commit_log.fail,
         )
 
+    def _make_scheduler(self, topics: TopicTable, store_host: bytes) -> Scheduler:
+        store = self._store
+        offsets = store.recovered.offsets
+        return Scheduler(
+            lambda: DelayQueues(store.paths),
+            Delivery(self._commit_log, topics, store_host),
+            store.paths.delay_offsets,
+            store.storage,
+            next_offsets={
+                level: offsets.next(QueueKey(SCHEDULE_TOPIC, level - 1)) for level in range(1, MAX_DELAY_LEVEL + 1)
+            },
+            log_end=store.recovered.end,
+            save_interval_ms=self._settings.delay_offset_interval_ms,
+        )
+
     def ask_to_stop(self) -> None:
         """What a signal does."""
         self._stopping.set()
@@ -176,6 +200,7 @@ class WriterServer:
         failure = self._commit_log.failure
         log.info("writer_stopping", clean=failure is None)
         await asyncio.to_thread(self._retention.close)
+        await self._scheduler.stop()
         closing = asyncio.create_task(self._commit_log.close())
         await asyncio.sleep(0)
         if failure is None:
@@ -186,6 +211,7 @@ class WriterServer:
         self._reader.close()
         failure = self._commit_log.failure
         if failure is None:
+            await self._scheduler.save()
             close_store(self._store, self._commit_log.snapshot())
             log.info("writer_stopped", committed_offset=self._commit_log.committed.offset)
         else:

@@ -58,6 +58,8 @@ class CommitLogService(CommitLogServiceServicer):
         topics: TopicTable,
         admission: Admission,
         reader: LogReader,
+        *,
+        on_delayed: Callable[[Batch], None],
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -65,6 +67,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._topics = topics
         self._admission = admission
         self._reader = reader
+        self._on_delayed = on_delayed
         self._streams: set[AppendStream] = set()
         self._closing = False
 
@@ -122,7 +125,19 @@ class CommitLogService(CommitLogServiceServicer):
             await self._topics.ensure(request.topic)  # then again: somebody may have made it in another shape
             if not has_room:
                 await self._topics.ensure_schedule()
+        if batch.delay is not None:
+            batch.answer = self._telling(answer)
         self._commit_log.submit(batch)
+
+    def _telling(self, answer: Callable[[Batch], None]) -> Callable[[Batch], None]:
+        """*answer*, for a delayed message: whoever delivers it hears of it."""
+
+        def tell_and_answer(batch: Batch) -> None:
+            if batch.appended is not None:
+                self._on_delayed(batch)
+            answer(batch)
+
+        return tell_and_answer
 
     async def _payload(self, request: pb.AppendBatchRequest) -> bytes:
         """Many messages that are spelled out are packed in a thread: others need the event loop meanwhile."""

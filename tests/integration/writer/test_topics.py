@@ -135,7 +135,8 @@ def test_topics_survive_a_restart(tmp_path: Path) -> None:
 
 
 def alter(writer: RunningWriter, name: str, **fields: Any) -> pb.Topic:
-    return writer.topics.AlterTopic(pb.AlterTopicRequest(name=name, **fields)).topic
+    answer: pb.AlterTopicResponse = writer.topics.AlterTopic(pb.AlterTopicRequest(name=name, **fields))
+    return answer.topic
 
 
 @pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
