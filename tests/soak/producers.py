@@ -157,7 +157,7 @@ class Streaming:
         sent = done.result()
         place = Place(
             sent.queue_offset,
-            tuple(sent.physical_offsets.tolist()),
+            tuple(sent.physical_offsets),
             sent.end_physical_offset,
             sent.store_timestamp_ms,
             sent.duplicate,

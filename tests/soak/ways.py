@@ -14,7 +14,7 @@ from tidemark.client import Message
 from tidemark.client.channel import open_channel
 from tidemark.client.wire_errors import error_of_rpc
 from tidemark.errors import StoreError, UnavailableError
-from tidemark.format.wire_batch import encode_elements
+from tidemark.format.elements import encode_elements
 from tidemark.status import BY_REASON
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub

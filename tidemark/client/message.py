@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidemark.errors import PropertiesIllegalError, PropertiesSizeExceededError
+from tidemark.format.elements import Element
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties
-from tidemark.format.wire_batch import Element
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import grpc
 
 from tidemark.client.append_stream import AppendStream
-from tidemark.client.channel import open_channel
+from tidemark.client.channel import default_address, open_channel
 from tidemark.client.message import Message
 from tidemark.client.send_result import SendResult
-from tidemark.client.settings import ClientSettings
 from tidemark.client.topics import Routes, Topics
 from tidemark.client.wire_errors import error_of_rpc
 from tidemark.errors import BatchEmptyError, MessageSizeExceededError, QueueIllegalError, TopicNotFoundError
+from tidemark.format.elements import encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES, java_hash
-from tidemark.format.wire_batch import encode_elements
 from tidemark.v1 import commit_log_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
@@ -51,7 +50,7 @@ class Producer:
     def __init__(
         self, address: str | None = None, *, timeout_s: float = 10.0, max_in_flight_bytes: int = 16 << 20
     ) -> None:
-        self.address = address or ClientSettings().writer_address
+        self.address = address or default_address()
         self.timeout_s = timeout_s
         self._channel = open_channel(self.address)
         self._log = CommitLogServiceStub(self._channel)

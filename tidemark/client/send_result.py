@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import enum
+import struct
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.v1 import commit_log_pb2
@@ -47,14 +45,14 @@ class SendResult:
     _physical_offsets: bytes = field(repr=False)
 
     @property
-    def physical_offsets(self) -> NDArray[np.int64]:
+    def physical_offsets(self) -> list[int]:
         """Of each record, in order. On a BatchCQ topic a batch is one record."""
-        return np.frombuffer(self._physical_offsets, ">i8").astype(np.int64)
+        return list(struct.unpack(f">{len(self._physical_offsets) // 8}q", self._physical_offsets))
 
     @property
     def offset_message_ids(self) -> list[str]:
         """The id of each record: 32 hex digits (56 for an IPv6 store)."""
-        return [encode_offset_message_id(self._store_host, at) for at in self.physical_offsets.tolist()]
+        return [encode_offset_message_id(self._store_host, at) for at in self.physical_offsets]
 
     @classmethod
     def of(cls, request: commit_log_pb2.AppendBatchRequest, response: commit_log_pb2.AppendBatchResponse) -> SendResult:

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import grpc
 
-from tidemark.client.channel import open_channel
-from tidemark.client.settings import ClientSettings
+from tidemark.client.channel import default_address, open_channel
 from tidemark.client.wire_errors import error_of_rpc
 from tidemark.v1 import topics_pb2
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -46,7 +45,7 @@ class Topics:
     def __init__(
         self, address: str | None = None, *, timeout_s: float = 10.0, channel: grpc.Channel | None = None
     ) -> None:
-        self._channel = channel or open_channel(address or ClientSettings().writer_address)
+        self._channel = channel or open_channel(address or default_address())
         self._is_own_channel = channel is None
         self._stub = TopicServiceStub(self._channel)
         self._timeout_s = timeout_s

@@ -65,7 +65,7 @@ def test_pr2_every_way_of_sending_tells_id_and_offset(store: MessageStore) -> No
     for result in results:
         ids = [decode_offset_message_id(one) for one in result.offset_message_ids]
         assert {str(one.store_host) for one in ids} == {"192.168.7.65:10911"}
-        assert [one.physical_offset for one in ids] == result.physical_offsets.tolist()
+        assert [one.physical_offset for one in ids] == result.physical_offsets
         assert len(ids) == result.count
 
 

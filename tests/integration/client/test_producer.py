@@ -29,8 +29,8 @@ from tidemark.errors import (
     TopicIllegalError,
     TopicNotFoundError,
 )
+from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
-from tidemark.format.wire_batch import decode_elements
 
 pytestmark = pytest.mark.integration
 
@@ -69,7 +69,7 @@ def test_a_batch_is_one_run_of_offsets(writer: LocalStack, producer: Producer) -
     result = producer.send_batch("batch", [Message(f"{n}") for n in range(100)], queue_id=3)
     stored = records(writer.writer_address, "batch")
     assert [record.queue_offset for record in stored] == list(range(100))
-    assert [record.physical_offset for record in stored] == result.physical_offsets.tolist()
+    assert [record.physical_offset for record in stored] == result.physical_offsets
     assert result.end_physical_offset > stored[-1].physical_offset
 
 

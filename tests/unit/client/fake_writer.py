@@ -11,7 +11,7 @@ import grpc
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from tidemark.format.wire_batch import Element, decode_elements
+from tidemark.format.elements import Element, decode_elements
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 Result = commit_log_pb2.AppendStreamResponse.Result

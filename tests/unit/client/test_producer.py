@@ -55,7 +55,7 @@ def test_a_batch_lies_in_one_queue_in_order(writer: FakeWriter, producer: Produc
     result = producer.send_batch("t", [Message(f"{n}", keys=("k",)) for n in range(10)])
     assert [element.body for element in writer.stored[result.queue_id]] == [b"%d" % n for n in range(10)]
     assert result.count == 10
-    assert result.physical_offsets.tolist() == [100 * n for n in range(10)]
+    assert result.physical_offsets == [100 * n for n in range(10)]
 
 
 def test_many_async_sends_share_frames_and_keep_their_order(writer: FakeWriter, producer: Producer) -> None:
