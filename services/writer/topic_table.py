@@ -22,6 +22,7 @@ from tidemark.errors import (
 )
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
+from tidemark.format.topic_name import FORBIDDEN_TOPICS
 from tidemark.store.paths import StorePaths, is_topic_name
 from tidemark.store.storage import Storage
 from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
@@ -40,16 +41,6 @@ from .encode import u8
 log = structlog.get_logger()
 
 MAX_QUEUES = 1024
-FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send" set, spec 10.1
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
 BROKERS_TOPICS = frozenset(
     {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
 )  # a broker makes them for itself, spec 1.7
