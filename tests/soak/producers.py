@@ -138,8 +138,8 @@ class Streaming:
         invoked = time.monotonic()
         with self._lock:
             self._open[sequence] = batch, invoked
-        message = Message(batch.messages[0].body, keys=[name])
-        future = self._producer.send_async(ORDERS, message, queue_id=queue_id, request_id=batch.request_id)
+        message = Message(ORDERS, batch.messages[0].body, keys=[name])
+        future = self._producer.send_async(message, queue_id=queue_id, request_id=batch.request_id)
         future.add_done_callback(lambda done: self._answered(sequence, done))
 
     def _answered(self, sequence: int, done: Future[SendResult]) -> None:

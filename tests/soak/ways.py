@@ -67,7 +67,9 @@ class OverGrpc:
             expected_next_offset=batch.expected_next_offset,
         )
         if self._packed:
-            elements = [Message(message.body, keys=[message.name]).to_element() for message in batch.messages]
+            elements = [
+                Message(batch.topic, message.body, keys=[message.name]).to_element() for message in batch.messages
+            ]
             request.packed = encode_elements(elements)
         else:
             rows = [pb.Message(body=message.body, keys=[message.name]) for message in batch.messages]

@@ -8,11 +8,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from tidemark.client.accumulator import Accumulation
 from tidemark.client.async_producer import AsyncProducer
+from tidemark.client.compression import Compression
+from tidemark.client.hooks import Hooks
 from tidemark.client.message import Message
+from tidemark.client.message_queue import MessageQueue
 from tidemark.client.producer import Producer
 from tidemark.client.send_result import SendResult, SendStatus
 from tidemark.client.topics import BATCH_QUEUE, Topic, Topics
+from tidemark.format.message_id import UniqueKey, decode_unique_key
 
 if TYPE_CHECKING:
     from tidemark.client.pages import RecordsPage
@@ -20,8 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_QUEUE",
+    "Accumulation",
     "AsyncProducer",
+    "Compression",
+    "Hooks",
     "Message",
+    "MessageQueue",
     "Producer",
     "Query",
     "RecordsPage",
@@ -29,6 +38,8 @@ __all__ = [
     "SendStatus",
     "Topic",
     "Topics",
+    "UniqueKey",
+    "decode_unique_key",
 ]
 
 _LATER = {"Query": "query", "RecordsPage": "pages"}  # name → module

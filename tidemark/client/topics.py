@@ -1,9 +1,7 @@
-"""Topics of one writer: create, describe, list, delete, and which queues a send may choose from."""
+"""Topics of one writer: create, describe, list, delete, and what an append would find."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -18,7 +16,6 @@ from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 BATCH_QUEUE = {"queue.type": "BatchCQ"}
-ROUTE_AGE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +85,3 @@ class Topics:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Routes:
-    """How many queues of a topic take messages, remembered for 30 s."""
-
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self._known: dict[str, tuple[int, float]] = {}
-        self._lock = threading.Lock()
-
-    def queues(self, topic: str) -> int:
-        """Write queues of *topic*; asks the writer where the answer is not fresh."""
-        queues = self.fresh_queues(topic)
-        if queues is None:
-            queues = self._topics.route(topic).write_queues
-            with self._lock:
-                self._known[topic] = (queues, time.monotonic())
-        return queues
-
-    def fresh_queues(self, topic: str) -> int | None:
-        """The same, without asking; None when it is not known or too old."""
-        with self._lock:
-            queues, since = self._known.get(topic, (0, float("-inf")))
-        return queues if time.monotonic() - since < ROUTE_AGE_S else None
-
-    def forget(self, topic: str) -> None:
-        """Ask again next time: the topic turned out to be another."""
-        with self._lock:
-            self._known.pop(topic, None)

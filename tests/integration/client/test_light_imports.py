@@ -18,7 +18,7 @@ from tidemark.client import Message, Producer
 with Producer(sys.argv[1]) as producer:
     producer.send("light", b"x", key="k", tag="A")
     producer.send_async("light", b"x").result()
-    producer.send_batch("light", [Message(b"x"), Message(b"y")])
+    producer.send_batch([Message("light", b"x"), Message("light", b"y")])
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 _HEAVY = {"isal", "llvmlite", "numba", "numpy", "pandas", "pyarrow", "pydantic", "pydantic_settings"}

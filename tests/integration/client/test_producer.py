@@ -14,10 +14,8 @@ from tests.integration.client.stored import records
 from tidemark.cli.local_stack import WRITER, LocalStack
 from tidemark.client import BATCH_QUEUE, AsyncProducer, Message, Producer, SendStatus, Topics
 from tidemark.errors import (
-    BatchDelayError,
     BatchEmptyError,
     BatchMalformedError,
-    BatchRetryTopicError,
     InnerBatchIllegalError,
     MessageSizeExceededError,
     NextOffsetMismatchError,
@@ -66,7 +64,7 @@ def test_async_sends_keep_their_order(writer: LocalStack, producer: Producer) ->
 
 def test_a_batch_is_one_run_of_offsets(writer: LocalStack, producer: Producer) -> None:
     """One record a message on a simple topic."""
-    result = producer.send_batch("batch", [Message(f"{n}") for n in range(100)], queue_id=3)
+    result = producer.send_batch([Message("batch", f"{n}") for n in range(100)], queue_id=3)
     stored = records(writer.writer_address, "batch")
     assert [record.queue_offset for record in stored] == list(range(100))
     assert [record.physical_offset for record in stored] == result.physical_offsets
@@ -76,7 +74,7 @@ def test_a_batch_is_one_run_of_offsets(writer: LocalStack, producer: Producer) -
 def test_a_batch_on_a_batch_topic_is_one_record(writer: LocalStack, producer: Producer) -> None:
     """Its body is the wire batch."""
     producer.topics.create("inner", queues=1, attributes=BATCH_QUEUE)
-    result = producer.send_batch("inner", [Message(f"{n}", tag="A") for n in range(100)])
+    result = producer.send_batch([Message("inner", f"{n}", tag="A") for n in range(100)])
     (record,) = records(writer.writer_address, "inner")
     assert [element.body for element in decode_elements(record.body)] == [b"%d" % n for n in range(100)]
     assert (result.count, len(result.physical_offsets)) == (100, 1)
@@ -126,23 +124,21 @@ def test_compare_and_append_tells_the_actual_offset(producer: Producer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "message", "queue_id", "error"),
+    ("message", "queue_id", "error"),
     [
-        ("errors", Message(b"x"), 99, QueueIllegalError),
-        ("errors", Message(b""), 0, BatchEmptyError),
-        ("errors", Message(b"x" * ((4 << 20) + 1)), 0, MessageSizeExceededError),
-        ("errors", Message(b"x", properties={"DELAY": "3"}), 0, BatchDelayError),
-        ("errors", Message(b"x", properties={"INNER_NUM": "3"}), 0, InnerBatchIllegalError),
-        ("no topic", Message(b"x"), 0, TopicIllegalError),
-        ("%RETRY%group", Message(b"x"), 0, BatchRetryTopicError),
+        (Message("errors", b"x"), 99, QueueIllegalError),
+        (Message("errors", b""), 0, BatchEmptyError),
+        (Message("errors", b"x" * ((4 << 20) + 1)), 0, MessageSizeExceededError),
+        (Message("errors", b"x", properties={"INNER_NUM": "3"}), 0, InnerBatchIllegalError),
+        (Message("no topic", b"x"), 0, TopicIllegalError),
     ],
 )
 def test_each_refusal_is_an_exception_of_its_own(
-    producer: Producer, topic: str, message: Message, queue_id: int, error: type[StoreError]
+    producer: Producer, message: Message, queue_id: int, error: type[StoreError]
 ) -> None:
     """And the stream goes on."""
     with pytest.raises(error):
-        producer.send(topic, message, queue_id=queue_id)
+        producer.send(message, queue_id=queue_id)
     assert producer.send("after", b"x").count == 1
 
 
