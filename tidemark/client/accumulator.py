@@ -29,30 +29,41 @@ from tidemark.format.properties import UNIQ_KEY
 class Accumulation:
     """Bounds of an accumulator.
 
-    hold_ms       how long a message waits for others at most; 1 to 30,000
-    hold_bytes    a group goes once it has so many; up to 2 MiB. A larger message goes alone
-    total_bytes   held and unanswered; beyond them sends wait
+    hold_ms         how long a message waits for others at most; 1 to 30,000
+    hold_bytes      a group goes once it has so many; up to 2 MiB. A larger message goes alone
+    total_bytes     held and unanswered; beyond them sends wait. The same:
+    total_messages  RocketMQ's bound for async sends. Each is a future, and a dozen objects with it: with 32,768 of them
+                    Python's garbage collector took as long as all the rest of a send
     """
 
     hold_ms: float = 10.0
     hold_bytes: int = 32 << 10
     total_bytes: int = 32 << 20
+    total_messages: int = 1024
 
     def __post_init__(self) -> None:
-        if not (1 <= self.hold_ms <= 30_000 and 1 <= self.hold_bytes <= 2 << 20 and self.total_bytes > 0):
-            raise ValueError("hold_ms is 1 to 30,000, hold_bytes 1 to 2 MiB, total_bytes at least 1")
+        if not (1 <= self.hold_ms <= 30_000 and 1 <= self.hold_bytes <= 2 << 20):
+            raise ValueError("hold_ms is 1 to 30,000, hold_bytes 1 to 2 MiB")
+        if self.total_bytes < 1 or self.total_messages < 1:
+            raise ValueError("total_bytes and total_messages are at least 1")
+
+
+class _Answer(Future[SendResult]):
+    """A future that cannot be cancelled. To tell each one that it runs costs as much as to complete it."""
+
+    def cancel(self) -> bool:
+        return False
 
 
 class Accumulator:
     """Gathers messages and hands their batches to *sender*. One thread, for what nobody else sends in time.
 
-    max_messages  held and unanswered; beyond them sends wait, at most timeout_s
+    timeout_s  how long a send waits for room
     """
 
-    def __init__(self, bounds: Accumulation, sender: Sender, *, max_messages: int, timeout_s: float) -> None:
+    def __init__(self, bounds: Accumulation, sender: Sender, *, timeout_s: float) -> None:
         self._bounds = bounds
         self._sender = sender
-        self._max_messages = max_messages
         self._timeout_s = timeout_s
         self._unique_keys = UniqueKeys()
         self._sending = threading.RLock()  # taken before _lock: groups of a queue are sent in the order they began
@@ -75,17 +86,17 @@ class Accumulator:
         raises InFlightLimitError when no room came within the timeout, StoreClosedError
         """
         key = GroupKey(message.topic, queue, message.tag or None)
-        future: Future[SendResult] = Future()
-        future.set_running_or_notify_cancel()
+        future = _Answer()
         member = Member(element, message.properties.get(UNIQ_KEY), future)
+        size = member.size
         with self._lock:
-            self._wait_for_room(member.size)
+            self._wait_for_room(size)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = Group(key, route, time.monotonic() + self._bounds.hold_ms / 1000)
-            group.add(member)
+            group.add(member, size)
             self._messages += 1
-            self._bytes += member.size
+            self._bytes += size
             goes = not self._unanswered or group.size >= self._bounds.hold_bytes
             if not goes and len(group.members) == 1:
                 self._watch()
@@ -132,7 +143,7 @@ class Accumulator:
 
     def _fits(self, size: int) -> bool:
         return not self._messages or (
-            self._bytes + size <= self._bounds.total_bytes and self._messages < self._max_messages
+            self._bytes + size <= self._bounds.total_bytes and self._messages < self._bounds.total_messages
         )
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,7 +172,7 @@ class Accumulator:
         with self._lock:
             self._messages -= len(group.members)
             self._bytes -= group.size
-            if 2 * self._messages <= self._max_messages and 2 * self._bytes <= self._bounds.total_bytes:
+            if 2 * self._messages <= self._bounds.total_messages and 2 * self._bytes <= self._bounds.total_bytes:
                 self._room.notify_all()  # not one by one: those who wait fill it again in a long run each
 
     def _complete(self, group: Group, done: Future[SendResult]) -> None:

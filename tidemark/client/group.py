@@ -49,10 +49,10 @@ class Group:
         self._route = route
         self._ids: list[str] = []
 
-    def add(self, member: Member) -> None:
-        """Take one more."""
+    def add(self, member: Member, size: int) -> None:
+        """Take one more, of *size* bytes."""
         self.members.append(member)
-        self.size += member.size
+        self.size += size
 
     def outgoing(self, unique_keys: UniqueKeys) -> Outgoing:
         """The batch. Each message has a UNIQ_KEY; on a batch topic its tag is the whole batch's."""

@@ -94,7 +94,7 @@ class Producer:
         self._accumulator: Accumulator | None = None
         if accumulate:
             bounds = Accumulation() if accumulate is True else accumulate
-            self._accumulator = Accumulator(bounds, sender, max_messages=max_in_flight_messages, timeout_s=timeout_s)
+            self._accumulator = Accumulator(bounds, sender, timeout_s=timeout_s)
         compression = (Compression() if compress is True else compress) or None
         self._outbox = Outbox(self._writers, choice, sender, accumulator=self._accumulator, compression=compression)
         self._hooks = hooks
