@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.client.table_columns import ColumnNames, column_slices
+from tidemark.format.elements import Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.pack import pack_batches
-from tidemark.format.wire_batch import Element, encode_elements
 
 _LETTERS = np.frombuffer(string.ascii_letters.encode(), np.uint8)
 _MOST_BYTES = 1 << 30

@@ -6,9 +6,22 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from benchmarks.benchmark import Benchmark
-from benchmarks.rows import append, drain, lookup, memory, pull, queues, rebuild, resident, send_single, start, visible
+from benchmarks.rows import (
+    accumulated,
+    append,
+    drain,
+    lookup,
+    memory,
+    pull,
+    queues,
+    rebuild,
+    resident,
+    send_single,
+    start,
+    visible,
+)
 
-_MODULES = (append, send_single, visible, pull, rebuild, lookup, start, queues, drain, resident, memory)
+_MODULES = (append, send_single, accumulated, visible, pull, rebuild, lookup, start, queues, drain, resident, memory)
 BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for module in _MODULES for benchmark in module.BENCHMARKS}
 
 

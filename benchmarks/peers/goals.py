@@ -49,6 +49,8 @@ GOALS = (
     _at_least(2, ROCKETMQ, "append_sync_1000x100_batch_queue"),
     _at_least(1, ROCKETMQ, "send_single_sync"),
     _at_least(None, ROCKETMQ, "send_single_async"),
+    _at_least(None, ROCKETMQ, "accumulated_send", "send_single_sync"),
+    _at_least(10, ROCKETMQ, "accumulated_send_async", "send_single_sync"),
     _at_most(1, ROCKETMQ, "visible_sync_p50"),
     _at_most(1, ROCKETMQ, "visible_sync_p99"),
     _at_most(1, ROCKETMQ, "visible_sync_p999"),

@@ -20,7 +20,7 @@ from benchmarks.stack import running
 from benchmarks.stores import passing_store
 from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
 from tidemark.client import Producer
-from tidemark.format.wire_batch import Element, encode_elements
+from tidemark.format.elements import Element, encode_elements
 
 DURATION_S = 600.0
 _SAMPLES = 100

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tidemark.errors import BatchDelayError, PropertiesIllegalError, PropertiesSizeExceededError
 from tidemark.format.dispatch_request import U8Array
+from tidemark.format.elements import Element, decode_elements, encode_elements
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import (
     DELAY,
@@ -25,7 +26,6 @@ from tidemark.format.properties import (
 )
 from tidemark.format.record import Record
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC, delivery_time
-from tidemark.format.wire_batch import Element, decode_elements, encode_elements
 
 from .batch import Batch, Delay, QueueKey, Wrapper
 from .encode import u8

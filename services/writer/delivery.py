@@ -11,13 +11,13 @@ import structlog
 from tidemark.errors import RejectedError, StoreError
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
 from tidemark.format.record import BLANK_SIZE
+from tidemark.format.topic_name import FORBIDDEN_TOPICS
 
 from .batch import Batch
 from .commit_log import CommitLog
 from .delay import delivered, destination_of
 from .delay_queues import DueMessage
 from .encode import Encoder
-from .topic_names import FORBIDDEN_TOPICS
 from .topic_table import Topic, TopicTable
 
 log = structlog.get_logger()

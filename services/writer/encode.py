@@ -13,6 +13,7 @@ import numpy as np
 from tidemark.errors import PropertiesSizeExceededError
 from tidemark.format import wire_batch
 from tidemark.format.dispatch_request import U8Array
+from tidemark.format.elements import Element, encode_elements
 from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES, masked_crc32
 from tidemark.format.properties import INNER_BASE, encode_properties
@@ -137,7 +138,7 @@ def _inner_base(queue_offset: int, *, after: bytes = b"") -> bytes:
 
 def warm_up(store_host: bytes) -> None:
     """Load the compiled loops, so that no client waits for them."""
-    wire = u8(wire_batch.encode_elements([wire_batch.Element(b"warm")]))
+    wire = u8(encode_elements([Element(b"warm")]))
     facts = wire_batch.scan(wire)
     wrapper = Wrapper(bytes(IPV4_HOST_SIZE), 0, sys_flag=int(SysFlag(0)))
     from .batch import QueueKey

@@ -10,9 +10,9 @@ from tidemark.errors import (
     PropertiesIllegalError,
     PropertiesSizeExceededError,
 )
+from tidemark.format.elements import Element, encode_elements
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties
-from tidemark.format.wire_batch import Element, encode_elements
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message
 
 _SEPARATORS = ("\x01", "\x02")

@@ -21,11 +21,11 @@ from tidemark.format.properties import (
     UNIQ_KEY,
 )
 from tidemark.format.record import INNER_BATCH_FLAGS, TRANSACTION_MASK, SysFlag
+from tidemark.format.topic_name import RETRY_PREFIX
 from tidemark.store.topics import PERMISSION_WRITE, TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 from .payload import require_writable
-from .topic_names import RETRY_PREFIX
 
 _MAX_REQUEST_ID_LENGTH = 255
 

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from tidemark.errors import TopicForbiddenError, TopicIllegalError
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
-from tidemark.format.tags import SCHEDULE_TOPIC
+from tidemark.format.topic_name import FORBIDDEN_TOPICS, MAX_GROUP_LENGTH, group_of
 from tidemark.store.paths import is_topic_name
 
-RETRY_PREFIX, DEAD_LETTER_PREFIX = "%RETRY%", "%DLQ%"  # of a group's topics: what failed, and what failed too often
-MAX_GROUP_LENGTH = 120
-FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send" set, spec 10.1
-    {
-        SCHEDULE_TOPIC,
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
 BROKERS_TOPICS = frozenset(
     {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
 )  # a broker makes them for itself, spec 1.7
@@ -43,14 +31,6 @@ def require_topic_name(name: str) -> None:
         raise TopicForbiddenError("this topic takes no messages from clients", topic=name)
     if name in BROKERS_TOPICS or name.startswith(BROKERS_PREFIX):
         raise TopicForbiddenError("a broker makes this topic for itself", topic=name)
-
-
-def group_of(topic: str) -> str | None:
-    """The group whose retry or dead-letter topic this is; None for any other topic."""
-    for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
-        if topic.startswith(prefix):
-            return topic.removeprefix(prefix)
-    return None
 
 
 def usual_queues(topic: str, default: int) -> int:

@@ -22,6 +22,7 @@ from tidemark.errors import (
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
+from tidemark.format.topic_name import FORBIDDEN_TOPICS
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
@@ -37,7 +38,7 @@ from tidemark.store.topics import (
 )
 
 from .encode import u8
-from .topic_names import FORBIDDEN_TOPICS, require_topic_name, usual_queues
+from .topic_names import require_topic_name, usual_queues
 
 log = structlog.get_logger()
 

@@ -90,7 +90,7 @@ def test_all_services_outlive_a_full_disk(stack: LocalStack, tmp_path: Path) -> 
         fill(tmp_path / "disk" / "rest")
         sent = 1
         for _ in range(20):  # more units than the pages hold that the queue's file has
-            producer.send_batch("orders", [Message(b"m%d" % i) for i in range(100)], queue_id=0)
+            producer.send_batch([Message("orders", b"m%d" % i) for i in range(100)], queue_id=0)
             sent += 100
         wait_until(lambda: said(stack, "pipeline_waits_for_room"), stack)
         assert not is_healthy(stack)
@@ -99,7 +99,7 @@ def test_all_services_outlive_a_full_disk(stack: LocalStack, tmp_path: Path) -> 
         assert httpx.get(offset, timeout=30).json()["offset"] == 1
         try:
             for _ in range(100):  # until the next file of the log is needed
-                producer.send_batch("orders", [Message(bytes(200_000))], queue_id=0)
+                producer.send_batch([Message("orders", bytes(200_000))], queue_id=0)
                 sent += 1
             raise AssertionError("the disk is not full")
         except DiskFullError:

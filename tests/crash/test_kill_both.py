@@ -46,7 +46,7 @@ class Load:
                 bodies = [f"{number}-{batch}-{i}" for i in range(3)]
                 self.sent[number] += bodies
                 try:
-                    result = producer.send_batch("orders", [Message(body.encode()) for body in bodies], queue_id=number)
+                    result = producer.send_batch([Message("orders", body) for body in bodies], queue_id=number)
                     self.acknowledged[number].update({body: result.queue_offset + i for i, body in enumerate(bodies)})
                 except StoreError:  # outcome unknown: it may be there or not
                     time.sleep(0.1)

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.client.table_columns import ColumnNames, column_slices
+from tidemark.format.elements import Element, encode_elements
 from tidemark.format.pack import pack_batches
 from tidemark.format.primitives import java_hash
 from tidemark.format.properties import encode_properties
-from tidemark.format.wire_batch import Element, encode_elements
 
 _TEXT = st.text(st.characters(exclude_characters=" \x01\x02", exclude_categories=["Cs"]), max_size=6)
 _ROW = st.tuples(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12), *[st.none() | _TEXT] * 3)

@@ -14,9 +14,10 @@ from tests import builders
 from tests.property.strategies import damaged_wire_batches, property_bytes, wire_batches
 from tidemark.errors import BatchMalformedError
 from tidemark.format import wire_batch
+from tidemark.format.elements import Element, decode_elements, encode_elements
 from tidemark.format.properties import TIMER_NAMES, decode_properties
 from tidemark.format.record import HEAD, Record, encode_record
-from tidemark.format.wire_batch import Element, decode_elements, encode_elements, scan
+from tidemark.format.wire_batch import scan
 
 Elements = list[tuple[bytes, bytes, int]]
 

@@ -138,8 +138,8 @@ class Streaming:
         invoked = time.monotonic()
         with self._lock:
             self._open[sequence] = batch, invoked
-        message = Message(batch.messages[0].body, keys=[name])
-        future = self._producer.send_async(ORDERS, message, queue_id=queue_id, request_id=batch.request_id)
+        message = Message(ORDERS, batch.messages[0].body, keys=[name])
+        future = self._producer.send_async(message, queue_id=queue_id, request_id=batch.request_id)
         future.add_done_callback(lambda done: self._answered(sequence, done))
 
     def _answered(self, sequence: int, done: Future[SendResult]) -> None:
@@ -157,7 +157,7 @@ class Streaming:
         sent = done.result()
         place = Place(
             sent.queue_offset,
-            tuple(sent.physical_offsets.tolist()),
+            tuple(sent.physical_offsets),
             sent.end_physical_offset,
             sent.store_timestamp_ms,
             sent.duplicate,

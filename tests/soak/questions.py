@@ -12,9 +12,9 @@ import orjson
 
 from tests.soak.history import OK, UNAVAILABLE, Answer, HistoryFile, Seen
 from tests.soak.messages import content_of_body
+from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import INNER_BATCH_FLAGS, Record, decode_record
-from tidemark.format.wire_batch import decode_elements
 
 Json = dict[str, Any]
 Facts = dict[str, Any]

@@ -14,7 +14,7 @@ from tidemark.client import Message
 from tidemark.client.channel import open_channel
 from tidemark.client.wire_errors import error_of_rpc
 from tidemark.errors import StoreError, UnavailableError
-from tidemark.format.wire_batch import encode_elements
+from tidemark.format.elements import encode_elements
 from tidemark.status import BY_REASON
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
@@ -67,7 +67,9 @@ class OverGrpc:
             expected_next_offset=batch.expected_next_offset,
         )
         if self._packed:
-            elements = [Message(message.body, keys=[message.name]).to_element() for message in batch.messages]
+            elements = [
+                Message(batch.topic, message.body, keys=[message.name]).to_element() for message in batch.messages
+            ]
             request.packed = encode_elements(elements)
         else:
             rows = [pb.Message(body=message.body, keys=[message.name]) for message in batch.messages]

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import grpc
 
-from tidemark.client.pending import Pending, PendingBatches
+from tidemark.client.pending import Limits, Pending, PendingBatches, Repeat
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire_errors import (
     error_of_rpc,
     error_of_status,
     is_answer,
+    is_definite,
     is_retryable,
     may_resume,
     retry_delay_s,
 )
-from tidemark.errors import InFlightLimitError, StoreClosedError, StoreError
+from tidemark.errors import InFlightLimitError, StoreClosedError, StoreError, WriterUnreachableError
 from tidemark.v1 import commit_log_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
@@ -35,61 +35,72 @@ _Outcome = Callable[[], None]  # completes one future
 
 
 class AppendStream:
-    """One stream to one writer.
+    """One stream to the writer at *address*.
 
-    timeout_s            for each batch, from submit to answer over all repeats
-    max_in_flight_bytes  beyond it `submit` waits; a larger batch goes alone
+    timeout_s  how long `submit` waits for room, and `close` for answers
     """
 
-    def __init__(self, channel: grpc.Channel, *, timeout_s: float, max_in_flight_bytes: int) -> None:
+    def __init__(self, channel: grpc.Channel, address: str, *, timeout_s: float, limits: Limits) -> None:
         self._stub = CommitLogServiceStub(channel)
+        self._address = address
         self._timeout_s = timeout_s
-        self._max_in_flight_bytes = max_in_flight_bytes
         self._lock = threading.Lock()
         self._sendable = threading.Condition(self._lock)  # something is ready, the stream broke, or it is over
-        self._room = threading.Condition(self._lock)  # bytes in flight became fewer
+        self._room = threading.Condition(self._lock)  # bytes or messages in flight became fewer
         self._timers = threading.Condition(self._lock)  # an event earlier than the watcher knows
-        self._pending = PendingBatches()
+        self._pending = PendingBatches(limits)
         self._watch_until = float("inf")
         self._stream_number = 0
         self._call: grpc.Call | None = None
         self._completing = 0  # futures being completed, outside the lock
         self._closing = self._closed = False
         self._threads: list[threading.Thread] = []
+        self.is_down = False  # it was called, and does not answer now; looked for until it does
 
-    def submit(self, request: commit_log_pb2.AppendBatchRequest, size: int) -> Future[SendResult]:
-        """Send *request* (*size* bytes); waits while too many bytes are in flight.
+    def submit(self, pending: Pending, *, wait: bool = True) -> None:
+        """Send *pending*; waits while too much is in flight, unless told not to.
 
         raises StoreClosedError when closed, InFlightLimitError when no room came within the timeout
         """
-        deadline = time.monotonic() + self._timeout_s
         with self._lock:
-            if not self._room.wait_for(lambda: self._closing or self._has_room(size), self._timeout_s):
+            if wait and not self._room.wait_for(
+                lambda: self._closing or self._pending.have_room(pending.size, pending.count), self._timeout_s
+            ):
+                limits = self._pending.limits
                 raise InFlightLimitError(
-                    "the writer takes batches too slowly", limit_bytes=self._max_in_flight_bytes, size=size
+                    "the writer takes batches too slowly", limit_bytes=limits.max_bytes, size=pending.size
                 )
             if self._closing:
                 raise StoreClosedError("this producer is closed")
             self._start()
-            pending = Pending(request, size, deadline)
             self._pending.add(pending)
             self._sendable.notify_all()
             self._watch(pending.deadline)
-        return pending.future
 
     def has_room(self, size: int) -> bool:
-        """Whether `submit` would not wait, as of now."""
+        """Whether `submit` of one message would not wait, as of now."""
         with self._lock:
-            return self._has_room(size)
+            return self._pending.have_room(size, 1)
 
-    def _has_room(self, size: int) -> bool:
-        in_flight = self._pending.bytes_in_flight
-        return in_flight == 0 or in_flight + size <= self._max_in_flight_bytes
+    def waiting_s(self) -> float:
+        """For how long the oldest batch in flight has been waiting; 0 where nothing is in flight."""
+        with self._lock:
+            oldest = self._pending.oldest
+        return 0.0 if oldest is None else time.monotonic() - oldest
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything submitted is answered or given up, and its callbacks are done."""
+        with self._lock:
+            return self._is_idle()
+
+    def _is_idle(self) -> bool:
+        return not self._completing and not len(self._pending)
 
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything submitted is answered or given up; whether it came so far in time."""
         with self._lock:
-            return self._room.wait_for(lambda: not self._completing and not len(self._pending), timeout_s)
+            return self._room.wait_for(self._is_idle, timeout_s)
 
     def close(self) -> None:
         """Answer what is in flight, within the timeout, and end the stream."""
@@ -139,7 +150,7 @@ class AppendStream:
 
     def _wait_for_work(self) -> bool:
         with self._lock:
-            self._sendable.wait_for(lambda: self._closed or self._pending.has_frame)
+            self._sendable.wait_for(lambda: self._closed or self.is_down or self._pending.has_frame)
             return not self._closed
 
     def _connect(self) -> bool:
@@ -148,8 +159,24 @@ class AppendStream:
             request = commit_log_pb2.GetLogInfoRequest()
             self._stub.GetLogInfo(request, timeout=_CONNECT_SLICE_S, wait_for_ready=True)
         except grpc.RpcError as failure:
-            return is_answer(failure)
+            if not is_answer(failure):
+                self._give_back(error_of_rpc(failure))
+                return False
+        self.is_down = False
         return True
+
+    def _give_back(self, reason: StoreError) -> None:
+        """The writer does not answer: what another one may get is given back."""
+        with self._lock:
+            self.is_down = True
+            movable = self._pending.take_movable()
+            self._completing += len(movable)
+        outcomes = []
+        for pending in movable:
+            error = WriterUnreachableError("the writer does not answer; nothing was sent")
+            error.__cause__ = pending.last_error or reason
+            outcomes.append(partial(pending.future.set_exception, error))
+        self._complete(outcomes)
 
     def _frames(self, stream_number: int) -> Iterator[commit_log_pb2.AppendStreamRequest]:
         """Frames for one stream; ends when another has taken its place. Runs in gRPC's thread."""
@@ -170,9 +197,11 @@ class AppendStream:
         with self._lock:
             self._stream_number += 1
             self._call = None
+            self.is_down = resume
             self._sendable.notify_all()
-            self._pending.stream_broke(error)
-            given_up = [] if resume else self._pending.drain()
+            given_up = self._pending.stream_broke(error)
+            if not resume:
+                given_up += self._pending.drain()
             self._completing += len(given_up)
             closed = self._closed
         self._complete([partial(pending.future.set_exception, error) for pending in given_up])
@@ -194,7 +223,7 @@ class AppendStream:
                 self._sendable.notify_all()
         self._complete(outcomes)
 
-    def _complete(self, outcomes: list[_Outcome]) -> None:
+    def _complete(self, outcomes: Sequence[_Outcome]) -> None:
         """Complete futures whose number was added to `_completing`; not under the lock: callbacks may submit again."""
         for complete in outcomes:
             complete()
@@ -207,14 +236,14 @@ class AppendStream:
         pending = self._pending.settle(result.correlation_id)
         if pending is None:
             return None
-        return partial(_answer, pending, result.appended)
+        return partial(_answer, pending, result.appended, self._address)
 
     def _refused(self, result: commit_log_pb2.AppendStreamResponse.Result) -> _Outcome | None:
         pending = self._pending.find(result.correlation_id)
         if pending is None:
             return None
         error = error_of_status(result.error)
-        if is_retryable(error):
+        if is_retryable(error) and not (pending.repeat is Repeat.NEVER or (pending.may_move and is_definite(error))):
             pending.last_error = error
             delay_s = retry_delay_s(result.error) or min(_FIRST_DELAY_S * 2**pending.refusals, _GREATEST_DELAY_S)
             due = time.monotonic() + delay_s
@@ -249,8 +278,8 @@ class AppendStream:
             self._complete([partial(pending.future.set_exception, pending.expiry()) for pending in expired])
 
 
-def _answer(pending: Pending, response: commit_log_pb2.AppendBatchResponse) -> None:
+def _answer(pending: Pending, response: commit_log_pb2.AppendBatchResponse, writer: str) -> None:
     try:
-        pending.future.set_result(SendResult.of(pending.request, response))
+        pending.future.set_result(SendResult.of(pending.request, response, writer=writer))
     except ValueError as error:  # an answer this client does not understand ends one send, not the stream
         pending.future.set_exception(StoreError(f"unknown answer: {error}"))

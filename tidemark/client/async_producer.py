@@ -3,72 +3,53 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from tidemark.client.message import Message
 from tidemark.client.producer import Producer
+from tidemark.client.producer_options import ProducerOptions
+from tidemark.client.send_options import PlaceOptions, SendOptions
 from tidemark.client.send_result import SendResult
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from tidemark.client.send_table import TableResult
+    from tidemark.client.table_columns import TableLike
+
+_T = TypeVar("_T")
 
 
 class AsyncProducer:
     """A Producer for asyncio. Sends that would wait for room or for a route do so in a thread, not on the loop."""
 
-    def __init__(
-        self, address: str | None = None, *, timeout_s: float = 10.0, max_in_flight_bytes: int = 16 << 20
-    ) -> None:
-        self.producer = Producer(address, timeout_s=timeout_s, max_in_flight_bytes=max_in_flight_bytes)
+    def __init__(self, writers: str | Sequence[str] | None = None, **options: Unpack[ProducerOptions]) -> None:
+        self.producer = Producer(writers, **options)
 
     async def send(
-        self,
-        topic: str,
-        body: Message | bytes | str,
-        *,
-        key: str | None = None,
-        keys: Sequence[str] = (),
-        tag: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        queue_id: int | None = None,
-        request_id: str | None = None,
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> SendResult:
         """Send one message; returns when it is acknowledged. See `Producer.send`."""
+        where = _topic_and_size(message, body)
+        return await self._answer(*where, lambda: self.producer.send_async(message, body, **options))
 
-        def start() -> Future[SendResult]:
-            return self.producer.send_async(
-                topic,
-                body,
-                key=key,
-                keys=keys,
-                tag=tag,
-                properties=properties,
-                queue_id=queue_id,
-                request_id=request_id,
-            )
+    async def send_oneway(
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
+    ) -> None:
+        """Send one message; returns when it is on its way. See `Producer.send_oneway`."""
+        where = _topic_and_size(message, body)
+        await self._call(*where, lambda: self.producer.send_oneway(message, body, **options))
 
-        return await self._answer(topic, len(body.body if isinstance(body, Message) else body), start)
-
-    async def send_batch(
-        self, topic: str, messages: Iterable[Message], *, queue_id: int | None = None, request_id: str | None = None
-    ) -> SendResult:
+    async def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
         """Send several messages to one queue, all or none. See `Producer.send_batch`."""
         batch = list(messages)
+        topic = batch[0].topic if batch else ""
         size = sum(len(message.body) for message in batch)
-        return await self._answer(
-            topic,
-            size,
-            lambda: self.producer.send_batch_async(topic, batch, queue_id=queue_id, request_id=request_id),
-        )
+        return await self._answer(topic, size, lambda: self.producer.send_batch_async(batch, **options))
 
     async def send_table(
         self,
-        table: pa.Table | pd.DataFrame,
+        table: TableLike,
         topic: str,
         *,
         key: str | None = None,
@@ -82,8 +63,15 @@ class AsyncProducer:
         )
 
     async def _answer(self, topic: str, size: int, start: Callable[[], Future[SendResult]]) -> SendResult:
+        return await asyncio.wrap_future(await self._call(topic, size, start))
+
+    async def _call(self, topic: str, size: int, start: Callable[[], _T]) -> _T:
         waits = self.producer.would_wait(topic, size)
-        return await asyncio.wrap_future(await asyncio.to_thread(start) if waits else start())
+        return await asyncio.to_thread(start) if waits else start()
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is acknowledged or has failed."""
+        await asyncio.to_thread(self.producer.flush)
 
     async def close(self) -> None:
         """Wait for answers and end the connection."""
@@ -94,3 +82,7 @@ class AsyncProducer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _topic_and_size(message: Message | str, body: bytes | str | None) -> tuple[str, int]:
+    return (message.topic, len(message.body)) if isinstance(message, Message) else (message, len(body or b""))

@@ -40,6 +40,13 @@ _OPTIONS = (
 )
 
 
+def default_address() -> str:
+    """TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081."""
+    from tidemark.client.settings import ClientSettings  # pydantic takes longer to import than gRPC
+
+    return ClientSettings().writer_address
+
+
 def open_channel(address: str) -> grpc.Channel:
     """A channel to the writer at *address* (host:port), without TLS. It connects at the first call."""
     return grpc.insecure_channel(address, options=_OPTIONS)

@@ -3,44 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
-from tidemark.errors import PropertiesIllegalError, PropertiesSizeExceededError
+from tidemark.client.validation import require_writable
+from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, PropertiesSizeExceededError
+from tidemark.format.elements import Element
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
-from tidemark.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties
-from tidemark.format.wire_batch import Element
+from tidemark.format.properties import DELAY, KEY_SEPARATOR, KEYS, TAGS, encode_properties
+from tidemark.format.tags import MAX_DELAY_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. body: bytes, or text to be sent as UTF-8; keys: found again by lookup; tag: what pulls filter by.
+    """One message. body: bytes, or text to be sent as UTF-8.
 
-    properties  further names and values, neither empty nor with U+0001 or U+0002
-    flag        a number of the sender's, carried and not interpreted
+    tag          what pulls filter by
+    keys         found again by lookup; the first one chooses the queue. A text is one key
+    properties   further names and values, neither empty nor with U+0001 or U+0002
+    delay_level  1 to 18: delivered after 1 s, 5 s, 10 s, ... 2 h (RocketMQ's levels); greater ones count as 18
+    flag         a number of the sender's, carried and not interpreted: 32 bits, signed
     """
 
+    topic: str
     body: bytes | str
+    _: KW_ONLY
     tag: str | None = None
     keys: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    delay_level: int = 0
     flag: int = 0
 
-    def to_element(self) -> Element:
-        """Its element of a wire batch; PropertiesIllegalError, PropertiesSizeExceededError."""
-        body = self.body.encode() if isinstance(self.body, str) else self.body
-        properties = encode_properties(self._checked_properties())
-        if len(properties) > MAX_PROPERTIES_SIZE_BYTES:
-            raise PropertiesSizeExceededError("a message's properties are too long", limit=MAX_PROPERTIES_SIZE_BYTES)
-        return Element(body, properties, self.flag)
+    @property
+    def first_key(self) -> str | None:
+        """The key that chooses the queue."""
+        keys = self.keys
+        return (keys if isinstance(keys, str) else keys[0]) if keys else None
 
-    def _checked_properties(self) -> dict[str, str]:
-        own = {TAGS: self.tag or "", KEYS: _joined(self.keys)}
-        named = {name: value for name, value in own.items() if value}
-        if twice := named.keys() & self.properties.keys():
+    def to_element(self) -> Element:
+        """Its element of a wire batch.
+
+        raises PropertiesIllegalError, PropertiesSizeExceededError, InnerBatchIllegalError, ArgumentIllegalError;
+        TypeError for a body that is neither bytes nor text
+        """
+        if not -(1 << 31) <= self.flag < 1 << 31:
+            raise ArgumentIllegalError("flag has 32 bits", argument="flag")
+        return Element(_bytes_of(self.body), self._encoded_properties(), self.flag)
+
+    def _encoded_properties(self) -> bytes:
+        own = self._own_properties()
+        if not own and not self.properties:
+            return b""
+        if twice := own.keys() & self.properties.keys():
             raise PropertiesIllegalError("a property is given twice", name=min(twice))
-        for name, value in (*named.items(), *self.properties.items()):
-            _require_writable(name, value)
-        return {**named, **self.properties}
+        properties = {**own, **self.properties}
+        require_writable(properties)
+        try:
+            encoded = encode_properties(properties)
+        except UnicodeEncodeError as error:
+            raise PropertiesIllegalError("a property holds half of a surrogate pair") from error
+        if len(encoded) > MAX_PROPERTIES_SIZE_BYTES:
+            raise PropertiesSizeExceededError("a message's properties are too long", limit=MAX_PROPERTIES_SIZE_BYTES)
+        return encoded
+
+    def _own_properties(self) -> dict[str, str]:
+        own = {}
+        if self.tag:
+            own[TAGS] = self.tag
+        if self.keys:
+            own[KEYS] = _joined([self.keys] if isinstance(self.keys, str) else self.keys)
+        if self.delay_level < 0:
+            raise ArgumentIllegalError("delay_level is negative", argument="delay_level")
+        if self.delay_level:
+            own[DELAY] = str(min(self.delay_level, MAX_DELAY_LEVEL))
+        return own
+
+
+def _bytes_of(body: object) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, bytearray | memoryview):
+        return bytes(body)
+    raise TypeError(f"a body is bytes or text, not {type(body).__name__}")
 
 
 def _joined(keys: Sequence[str]) -> str:
@@ -48,8 +93,3 @@ def _joined(keys: Sequence[str]) -> str:
         if not key or KEY_SEPARATOR in key:
             raise PropertiesIllegalError("a key is empty or holds a space", key=key)
     return KEY_SEPARATOR.join(keys)
-
-
-def _require_writable(name: str, value: str) -> None:
-    if not name or not value or any(separator in name + value for separator in "\x01\x02"):
-        raise PropertiesIllegalError("a property's name or value is empty or holds U+0001 or U+0002", name=name)

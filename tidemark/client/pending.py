@@ -5,11 +5,15 @@ Not safe by itself: `append_stream.AppendStream` holds its lock around every cal
 
 from __future__ import annotations
 
+import enum
 import heapq
 import itertools
+import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidemark.client.send_result import SendResult
 from tidemark.errors import DeadlineExceededError, StoreError, WriterUnreachableError
@@ -20,19 +24,42 @@ FRAME_BATCHES = 512
 _WORTH_SENDING_BYTES = 64 << 10  # few of so many bytes cost more than their frame
 
 
+class Repeat(enum.Enum):
+    """What becomes of a batch that is refused for now, or that a broken stream carried."""
+
+    HERE = "here"  # sent again to this writer until its deadline
+    ELSEWHERE = "elsewhere"  # given back as soon as it surely is not stored here; else as HERE
+    NEVER = "never"  # given up
+
+
+class Limits(NamedTuple):
+    """Of what is in flight to one writer; a larger batch goes alone."""
+
+    max_bytes: int
+    max_messages: int
+
+
 @dataclass(slots=True, eq=False)
 class Pending:
-    """One batch without an answer yet. deadline: time.monotonic() seconds."""
+    """One batch without an answer yet. deadline, given: time.monotonic() seconds; count: of messages."""
 
     request: commit_log_pb2.AppendBatchRequest
     size: int
     deadline: float
+    count: int = 1
+    repeat: Repeat = Repeat.HERE
+    given: float = field(default_factory=time.monotonic)
     future: Future[SendResult] = field(default_factory=Future)
     correlation_id: int = 0
     sent: bool = False  # on the stream of now
     maybe_stored: bool = False  # was on a stream that broke before it was answered
     refusals: int = 0
     last_error: StoreError | None = None
+
+    @property
+    def may_move(self) -> bool:
+        """Whether another writer may get it now: a refusal of this one was definite."""
+        return self.repeat is Repeat.ELSEWHERE and not self.maybe_stored
 
     def expiry(self) -> StoreError:
         """Why it is given up: unknown outcome, the last refusal, or never sent."""
@@ -48,8 +75,10 @@ class Pending:
 class PendingBatches:
     """All unanswered batches of one stream, in the order they were given."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.bytes_in_flight = 0
+        self.messages_in_flight = 0
         self._numbers = itertools.count(1)
         self._unanswered: dict[int, Pending] = {}  # by correlation id, which grows: in the order they came
         self._ready: deque[Pending] = deque()
@@ -60,6 +89,13 @@ class PendingBatches:
 
     def __len__(self) -> int:
         return len(self._unanswered)
+
+    def have_room(self, size: int, count: int) -> bool:
+        """Whether a batch of *size* bytes and *count* messages is within the limits."""
+        return not self._unanswered or (
+            self.bytes_in_flight + size <= self.limits.max_bytes
+            and self.messages_in_flight + count <= self.limits.max_messages
+        )
 
     @property
     def has_frame(self) -> bool:
@@ -78,6 +114,14 @@ class PendingBatches:
         self._make_ready(pending)
         heapq.heappush(self._deadlines, (pending.deadline, pending.correlation_id))
         self.bytes_in_flight += pending.size
+        self.messages_in_flight += pending.count
+
+    @property
+    def oldest(self) -> float | None:
+        """When the batch that waits longest for its answer was given; None where none does."""
+        for pending in self._unanswered.values():
+            return pending.given
+        return None
 
     def _make_ready(self, *pending: Pending) -> None:
         self._ready.extend(pending)
@@ -103,6 +147,7 @@ class PendingBatches:
         pending = self._unanswered.pop(correlation_id, None)
         if pending is not None:
             self.bytes_in_flight -= pending.size
+            self.messages_in_flight -= pending.count
             self._sent -= pending.sent
         while self._deadlines and self._deadlines[0][1] not in self._unanswered:
             heapq.heappop(self._deadlines)
@@ -119,8 +164,8 @@ class PendingBatches:
         """An unanswered batch."""
         return self._unanswered.get(correlation_id)
 
-    def stream_broke(self, error: StoreError) -> None:
-        """Everything unanswered is to be sent on the next stream, in its old order.
+    def stream_broke(self, error: StoreError) -> list[Pending]:
+        """Everything unanswered is to be sent on the next stream, in its old order; what is not is removed and given.
 
         Also what was refused and waits: a writer that shuts down refuses, and the next one must not get later sends
         before. Finding another stream is delay enough.
@@ -131,9 +176,21 @@ class PendingBatches:
                 pending.sent = False
                 pending.last_error = error
         self._sent = 0
-        self._forget_ready()
-        self._make_ready(*self._unanswered.values())
         self._delayed.clear()
+        return self._remove(lambda pending: pending.maybe_stored and pending.repeat is Repeat.NEVER)
+
+    def take_movable(self) -> list[Pending]:
+        """Remove and give what another writer may get; while no stream carries anything."""
+        return self._remove(lambda pending: pending.may_move)
+
+    def _remove(self, is_wanted: Callable[[Pending], bool]) -> list[Pending]:
+        removed = [pending for pending in self._unanswered.values() if is_wanted(pending)]
+        for pending in removed:
+            self.settle(pending.correlation_id)
+        self._forget_ready()
+        delayed = {number for _, number in self._delayed}
+        self._make_ready(*(pending for number, pending in self._unanswered.items() if number not in delayed))
+        return removed
 
     def wake_delayed(self, now: float) -> bool:
         """Make ready what is due at *now*; whether there was any."""

@@ -1,188 +1,159 @@
-"""Producer: sends messages, batches and tables to one writer."""
+"""Producer: sends messages, batches and tables to one writer or several."""
 
 from __future__ import annotations
 
-import itertools
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
-import grpc
-
-from tidemark.client.append_stream import AppendStream
-from tidemark.client.channel import open_channel
+from tidemark.client.accumulator import Accumulation, Accumulator
+from tidemark.client.channel import default_address
+from tidemark.client.compression import Compression
+from tidemark.client.hooks import Hooks
 from tidemark.client.message import Message
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.outbox import Outbox
+from tidemark.client.pending import Limits
+from tidemark.client.queue_choice import QueueChoice
+from tidemark.client.send_options import PlaceOptions, SendOptions, message_of
 from tidemark.client.send_result import SendResult
-from tidemark.client.settings import ClientSettings
-from tidemark.client.topics import Routes, Topics
-from tidemark.client.wire_errors import error_of_rpc
-from tidemark.errors import BatchEmptyError, MessageSizeExceededError, QueueIllegalError, TopicNotFoundError
-from tidemark.format.message_id import UniqueKeys
-from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES, java_hash
-from tidemark.format.wire_batch import encode_elements
+from tidemark.client.sender import OVERHEAD, Sender
+from tidemark.client.topics import Topics
+from tidemark.client.validation import (
+    require_batch,
+    require_batch_size,
+    require_body,
+    require_sendable_topic,
+)
+from tidemark.client.writer_list import FixedList, RouteFile
+from tidemark.client.writers import Writers
+from tidemark.format.elements import encode_elements
+from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.v1 import commit_log_pb2
-from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
     from tidemark.client.send_table import TableResult
+    from tidemark.client.table_columns import TableLike
 
-_REQUEST_OVERHEAD = 256  # bytes of a request beside its batch
+MAX_IN_FLIGHT_BYTES = 16 << 20
+MAX_IN_FLIGHT_MESSAGES = 1 << 15
 
 
 class Producer:
-    """Sends to one writer over one stream. Safe to use from several threads; `close` it, or use it in a `with`.
+    """Sends to each of its writers over one stream. Safe for several threads; `close` it, or use it in a `with`.
 
-    address              host:port; default TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
-    timeout_s            for each send, over all its repeats
-    max_in_flight_bytes  beyond it sends wait for answers
+    writers                 host:port; several as a sequence, or with commas between. Default: those of route_file, else
+                            TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
+    route_file              instead: a TOML or JSON file with a line ``name = "host:port"`` a writer, read again when it
+                            changes
+    timeout_s               for each send, over all its attempts
+    retries                 to how many further queues a send goes that a writer surely has not stored
+    max_in_flight_bytes     to one writer; beyond it sends wait for answers. The same:
+    max_in_flight_messages  32,768, the greatest batch and one more: small messages cost memory by their number, about
+                            1 KiB each, and bytes alone would let 100,000 of them wait
+    max_message_size_bytes  of a body, and of a batch; the writer has a limit of its own
+    accumulate              whether single sends share batches while others are on their way; or its bounds
+    compress                whether bodies of single sends are compressed; or which, and how. Off by default: it costs
+                            more than it saves where bytes are cheap, and who reads records as stored gets them so
+    avoid_slow_writers      whether a writer that answers late is left alone for a while where others are not late
+    hooks                   called around each send of messages; `send_packed_async` and `send_table` have none
 
     Every send carries a request id, so that a repeat after an unknown outcome (a broken connection, a writer that was
-    killed) is stored once. A send is repeated only on this writer and on the queue chosen before the first try. Order
-    in a queue is the order of sends, unless the writer pushes a batch back (RESOURCE_EXHAUSTED) while later ones pass:
-    who needs strict order even then waits for each result.
+    killed) is stored once: it is repeated only on this writer and on the queue chosen before. Only what a writer surely
+    has not stored goes to another one, and not when its queue was chosen by a key, by a selector or by name. Order in a
+    queue is the order of sends, unless the writer pushes a batch back (RESOURCE_EXHAUSTED) while later ones pass: who
+    needs strict order even then waits for each result.
 
-    Futures are completed in the producer's own thread: a callback must not wait for another send.
+    Futures are completed in the producer's own threads: a callback must not wait for another send.
     """
 
     def __init__(
-        self, address: str | None = None, *, timeout_s: float = 10.0, max_in_flight_bytes: int = 16 << 20
+        self,
+        writers: str | Sequence[str] | None = None,
+        *,
+        route_file: str | PathLike[str] | None = None,
+        timeout_s: float = 10.0,
+        retries: int = 2,
+        max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
+        max_in_flight_messages: int = MAX_IN_FLIGHT_MESSAGES,
+        max_message_size_bytes: int = MAX_MESSAGE_SIZE_BYTES,
+        accumulate: bool | Accumulation = False,
+        compress: bool | Compression = False,
+        avoid_slow_writers: bool = False,
+        hooks: Hooks = Hooks(),  # noqa: B008 - frozen
     ) -> None:
-        self.address = address or ClientSettings().writer_address
-        self.timeout_s = timeout_s
-        self._channel = open_channel(self.address)
-        self._log = CommitLogServiceStub(self._channel)
-        self._stream = AppendStream(self._channel, timeout_s=timeout_s, max_in_flight_bytes=max_in_flight_bytes)
-        self.topics = Topics(timeout_s=timeout_s, channel=self._channel)
-        self._routes = Routes(self.topics)
-        self._request_ids = UniqueKeys()
-        self._round = itertools.count(random.randrange(1 << 16))
-        self._greatest_batch: int | None = None
+        if writers is not None and route_file is not None:
+            raise ValueError("either writers or route_file")
+        listed = RouteFile(Path(route_file)) if route_file is not None else FixedList(writers or default_address())
+        limits = Limits(max_in_flight_bytes, max_in_flight_messages)
+        self._writers = Writers(listed, timeout_s=timeout_s, limits=limits)
+        choice = QueueChoice(self._writers, avoid_slow=avoid_slow_writers)
+        sender = Sender(self._writers, choice, timeout_s=timeout_s, retries=retries, observe=avoid_slow_writers)
+        self._accumulator: Accumulator | None = None
+        if accumulate:
+            bounds = Accumulation() if accumulate is True else accumulate
+            self._accumulator = Accumulator(bounds, sender, timeout_s=timeout_s)
+        compression = (Compression() if compress is True else compress) or None
+        self._outbox = Outbox(self._writers, choice, sender, accumulator=self._accumulator, compression=compression)
+        self._hooks = hooks
+        self._max_message_size = max_message_size_bytes
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def send(
-        self,
-        topic: str,
-        body: Message | bytes | str,
-        *,
-        key: str | None = None,
-        keys: Sequence[str] = (),
-        tag: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        queue_id: int | None = None,
-        expected_next_offset: int | None = None,
-        request_id: str | None = None,
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> SendResult:
         """Send one message and wait until it is acknowledged. Raises a StoreError: the writer's reason, typed.
 
-        body                  a Message, or its bytes or text with key(s), tag and properties beside it
-        queue_id              absent: by the hash of the first key, else round robin
-        expected_next_offset  store only if the queue's next offset is this one; needs queue_id
-        request_id            absent: made here. The same id and content again is stored once
+        message  a Message; or a topic, and its body beside it: send("orders", b"...", key="k1", tag="A")
+        options  key, keys, tag, properties, delay_level, flag, where no Message is given (see `Message`);
+                 queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
-        message = _message(body, key=key, keys=keys, tag=tag, properties=properties)
-        return self.send_batch(
-            topic,
-            [message],
-            queue_id=queue_id,
-            expected_next_offset=expected_next_offset,
-            request_id=request_id,
-        )
+        return self.send_async(message, body, **options).result()
 
     def send_async(
-        self,
-        topic: str,
-        body: Message | bytes | str,
-        *,
-        key: str | None = None,
-        keys: Sequence[str] = (),
-        tag: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        queue_id: int | None = None,
-        expected_next_offset: int | None = None,
-        request_id: str | None = None,
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> Future[SendResult]:
         """As `send`, without waiting for the answer. It does wait for room in flight, and for a topic's first route."""
-        message = _message(body, key=key, keys=keys, tag=tag, properties=properties)
-        return self.send_batch_async(
-            topic,
-            [message],
-            queue_id=queue_id,
-            expected_next_offset=expected_next_offset,
-            request_id=request_id,
-        )
+        return self._send(message_of(message, body, options), options)
 
-    def send_batch(
-        self,
-        topic: str,
-        messages: Iterable[Message],
-        *,
-        queue_id: int | None = None,
-        expected_next_offset: int | None = None,
-        request_id: str | None = None,
-    ) -> SendResult:
-        """Send several messages to one queue, all or none, and wait until they are acknowledged.
+    def send_oneway(
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
+    ) -> None:
+        """As `send_async`, for who does not want the answer: never repeated, and no error once it is on its way."""
+        self._send(message_of(message, body, options), options, once=True)
 
-        queue_id  absent: by the hash of the first message's first key, else round robin
-        """
-        return self.send_batch_async(
-            topic,
-            messages,
-            queue_id=queue_id,
-            expected_next_offset=expected_next_offset,
-            request_id=request_id,
-        ).result()
+    def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
+        """Send several messages of one topic to one queue, all or none, and wait until they are acknowledged."""
+        return self.send_batch_async(messages, **options).result()
 
-    def send_batch_async(
-        self,
-        topic: str,
-        messages: Iterable[Message],
-        *,
-        queue_id: int | None = None,
-        expected_next_offset: int | None = None,
-        request_id: str | None = None,
-    ) -> Future[SendResult]:
+    def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
         """As `send_batch`, without waiting for the answer."""
         batch = list(messages)
-        if not batch:
-            raise BatchEmptyError("a batch needs messages")
-        if queue_id is None:
-            queue_id = self.choose_queue(topic, batch[0].keys[0] if batch[0].keys else None)
-        packed = encode_elements([message.to_element() for message in batch])
-        return self.send_packed_async(
-            topic, packed, queue_id=queue_id, expected_next_offset=expected_next_offset, request_id=request_id
-        )
+        require_batch(batch)
+        require_sendable_topic(batch[0].topic)
+        elements = [message.to_element() for message in batch]
+        packed = encode_elements(elements)
+        require_batch_size(elements, len(packed), self._max_message_size)
+        self._hooks.begin(batch)
+        future = self._outbox.send_batch(batch, packed, options)
+        self._hooks.watch(batch, future)
+        return future
 
     def send_packed_async(
-        self,
-        topic: str,
-        packed: bytes,
-        *,
-        queue_id: int,
-        expected_next_offset: int | None = None,
-        request_id: str | None = None,
+        self, topic: str, packed: bytes, *, count: int = 1, **options: Unpack[PlaceOptions]
     ) -> Future[SendResult]:
-        """Send a wire batch (RocketMQ's, docs/format.md) as it is: the fastest path, for who has such bytes."""
-        size = len(packed) + _REQUEST_OVERHEAD
-        self._require_transportable(size)
-        request = commit_log_pb2.AppendBatchRequest(
-            topic=topic,
-            queue_id=queue_id,
-            request_id=request_id or self._request_ids.make(),
-            expected_next_offset=expected_next_offset,
-            packed=packed,
-        )
-        future = self._stream.submit(request, size)
-        future.add_done_callback(lambda done: self._learn(topic, done))
-        return future
+        """Send a wire batch (RocketMQ's, docs/format.md) as it is: the fastest path, for who has such bytes.
+
+        count  messages in it, for max_in_flight_messages
+        """
+        return self._outbox.send_packed(topic, packed, count, options)
 
     def send_table(
         self,
-        table: pa.Table | pd.DataFrame,
+        table: TableLike,
         topic: str,
         *,
         key: str | None = None,
@@ -194,6 +165,7 @@ class Producer:
     ) -> TableResult:
         """Send every row as a message and wait until all are acknowledged. See `tidemark.client.send_table`.
 
+        table                       of pyarrow, pandas, polars, or whatever has Arrow's C stream interface
         key, tag, body, unique_key  names of columns; a null, or an empty text, is no key or tag. Without `body` the row
                                     as a JSON object
         batch_size                  rows in a batch, at most 32,767
@@ -205,73 +177,56 @@ class Producer:
             table, key=key, tag=tag, body=body, unique_key=unique_key
         )
 
+    def _send(self, message: Message, options: SendOptions, *, once: bool = False) -> Future[SendResult]:
+        require_sendable_topic(message.topic)
+        element = message.to_element()
+        require_body(element.body, self._max_message_size)
+        self._hooks.begin((message,))
+        future = self._outbox.send(message, element, options, once=once)
+        self._hooks.watch((message,), future)
+        return future
+
     # ── queues and limits ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def queues(self, topic: str) -> int:
-        """Queues of *topic* that take messages; asks the writer now and then."""
-        return self._routes.queues(topic)
-
-    def choose_queue(self, topic: str, key: str | None) -> int:
-        """The queue of *key*, |hashCode(key)| mod queues; without a key the next one."""
-        queues = self.queues(topic)
-        if queues < 1:
-            raise QueueIllegalError("the topic has no queue that takes messages", topic=topic)
-        return abs(java_hash(key)) % queues if key else next(self._round) % queues
+    def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Queues of *topic* that take messages, over all writers; asks them now and then."""
+        self._writers.look()
+        return self._writers.routes.route(topic).queues
 
     def would_wait(self, topic: str, size: int) -> bool:
         """Whether an async send of *size* bytes would wait first: for the topic's route, or for room in flight."""
-        return self._routes.fresh_queues(topic) is None or not self._stream.has_room(size + _REQUEST_OVERHEAD)
+        links = self._writers.links()
+        return (
+            self._writers.routes.known(topic) is None
+            or (self._accumulator is not None and not self._accumulator.has_room(size))
+            or not all(link.stream.has_room(size + OVERHEAD) for link in links)
+        )
 
-    def _require_transportable(self, size: int) -> None:
-        """Refuse what would end the stream for all: the writer's transport takes about twice its greatest batch."""
-        if size <= MAX_MESSAGE_SIZE_BYTES:
-            return
-        if self._greatest_batch is None:
-            self._greatest_batch = self.log_info().max_message_size_bytes
-        if size > 2 * self._greatest_batch:
-            raise MessageSizeExceededError("the batch is too large", size=size, limit=self._greatest_batch)
+    @property
+    def topics(self) -> Topics:
+        """Topic administration of the first writer; of another one: `Topics(address)`."""
+        return self._writers.links()[0].topics
 
     def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
-        """Bounds, limits and identity of the writer's log, now."""
-        try:
-            request = commit_log_pb2.GetLogInfoRequest()
-            answer: commit_log_pb2.GetLogInfoResponse = self._log.GetLogInfo(request, timeout=self.timeout_s)
-        except grpc.RpcError as error:
-            raise error_of_rpc(error) from error
-        return answer
-
-    def _learn(self, topic: str, done: Future[SendResult]) -> None:
-        if isinstance(done.exception(), QueueIllegalError | TopicNotFoundError):
-            self._routes.forget(topic)
+        """Bounds, limits and identity of the first writer's log, now."""
+        return self._writers.links()[0].log_info()
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything sent so far is acknowledged or has failed; whether it came so far in time."""
-        return self._stream.flush(timeout_s)
+        if self._accumulator is not None:
+            self._accumulator.flush()
+        return self._writers.flush(timeout_s)
 
     def close(self) -> None:
-        """Wait for answers within the timeout and end the connection. What is left fails with its reason."""
-        self._stream.close()
-        self._channel.close()
+        """Wait for answers within the timeout and end the connections. What is left fails with its reason."""
+        if self._accumulator is not None:
+            self._accumulator.close()
+        self._writers.close()
 
     def __enter__(self) -> Producer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _message(
-    body: Message | bytes | str,
-    *,
-    key: str | None,
-    keys: Sequence[str],
-    tag: str | None,
-    properties: Mapping[str, str] | None,
-) -> Message:
-    if isinstance(body, Message):
-        if key or keys or tag or properties:
-            raise ValueError("a Message brings its own keys, tag and properties")
-        return body
-    return Message(body, tag=tag, keys=(*([key] if key else ()), *keys), properties=properties or {})

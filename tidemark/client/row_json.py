@@ -32,7 +32,7 @@ def _json_values(column: pa.Array) -> pa.LargeStringArray:
         values = pc.cast(pc.if_else(pc.is_finite(column), column, None), _TEXT)
     elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         values = pc.cast(column, _TEXT)
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         values = _quoted(pc.cast(column, _TEXT))
     else:
         return pa.array([orjson.dumps(value, default=str).decode() for value in column.to_pylist()], _TEXT)

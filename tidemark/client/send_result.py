@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import enum
+import struct
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tidemark.client.message_queue import MessageQueue
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.v1 import commit_log_pb2
 
@@ -25,11 +24,16 @@ class SendStatus(enum.Enum):
 class SendResult:
     """One acknowledged batch; a single message is a batch of one.
 
+    writer               address of the writer that has it
     queue_offset         of the first message; the others follow densely
     physical_offset      byte position of the first record; end_physical_offset: behind the last, exclusive
+    store_host           address and port that offset message ids tell, as bytes
+    raw_physical_offsets of each record, 8 bytes big-endian
     request_id           what makes a repeat harmless; the first message's UNIQ_KEY unless it brought its own
     duplicate            an earlier send of the same batch had been stored; these are its offsets
     term                 the writer's term
+    deliver_timestamp_ms of a delayed message, when it comes to its topic: until then it lies at these offsets of
+                         SCHEDULE_TOPIC_XXXX; 0: it is there already
     """
 
     topic: str
@@ -43,21 +47,34 @@ class SendResult:
     duplicate: bool
     term: int
     request_id: str
-    _store_host: bytes = field(repr=False)
-    _physical_offsets: bytes = field(repr=False)
+    writer: str
+    store_host: bytes = field(repr=False)
+    raw_physical_offsets: bytes = field(repr=False)
+    deliver_timestamp_ms: int = 0
 
     @property
-    def physical_offsets(self) -> NDArray[np.int64]:
+    def queue(self) -> MessageQueue:
+        """The queue it lies in."""
+        return MessageQueue(self.topic, self.writer, self.queue_id)
+
+    @property
+    def physical_offsets(self) -> list[int]:
         """Of each record, in order. On a BatchCQ topic a batch is one record."""
-        return np.frombuffer(self._physical_offsets, ">i8").astype(np.int64)
+        return list(struct.unpack(f">{len(self.raw_physical_offsets) // 8}q", self.raw_physical_offsets))
 
     @property
     def offset_message_ids(self) -> list[str]:
         """The id of each record: 32 hex digits (56 for an IPv6 store)."""
-        return [encode_offset_message_id(self._store_host, at) for at in self.physical_offsets.tolist()]
+        return [encode_offset_message_id(self.store_host, at) for at in self.physical_offsets]
 
     @classmethod
-    def of(cls, request: commit_log_pb2.AppendBatchRequest, response: commit_log_pb2.AppendBatchResponse) -> SendResult:
+    def of(
+        cls,
+        request: commit_log_pb2.AppendBatchRequest,
+        response: commit_log_pb2.AppendBatchResponse,
+        *,
+        writer: str,
+    ) -> SendResult:
         """The writer's answer to *request*, typed."""
         return cls(
             topic=request.topic,
@@ -71,6 +88,8 @@ class SendResult:
             duplicate=response.duplicate,
             term=response.term,
             request_id=request.request_id,
-            _store_host=response.store_host,
-            _physical_offsets=response.physical_offsets,
+            writer=writer,
+            store_host=response.store_host,
+            raw_physical_offsets=response.physical_offsets,
+            deliver_timestamp_ms=response.deliver_timestamp_ms,
         )

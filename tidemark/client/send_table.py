@@ -11,15 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidemark.client.message_queue import MessageQueue
 from tidemark.client.send_result import SendResult, SendStatus
-from tidemark.client.table_columns import ColumnNames, column_slices, to_arrow
-from tidemark.errors import QueueIllegalError, StoreError
+from tidemark.client.table_columns import ColumnNames, TableLike, column_slices, to_arrow
+from tidemark.errors import StoreError, TopicForbiddenError
 from tidemark.format.pack import I64Array, pack_batches
 from tidemark.format.primitives import MAX_INNER_BATCH_COUNT
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tidemark.client.producer import Producer
 
 BATCH_BYTES = 1 << 20
@@ -28,17 +27,26 @@ _Sent = tuple[I64Array, Future[SendResult]]  # rows of one batch and its answer
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """Where the rows of a table lie. queue_ids, queue_offsets: one number a row, in the table's order."""
+    """Where the rows of a table lie. queue_numbers, queue_offsets: one number a row, in the table's order.
+
+    queues  that have rows; queue_numbers are places in it
+    """
 
     topic: str
     results: tuple[SendResult, ...]
-    queue_ids: NDArray[np.int32]
+    queues: tuple[MessageQueue, ...]
+    queue_numbers: NDArray[np.int32]
     queue_offsets: I64Array
+
+    @property
+    def queue_ids(self) -> NDArray[np.int32]:
+        """Of each row; with several writers `queue_numbers` tells the writer, too."""
+        return np.array([queue.queue_id for queue in self.queues], np.int32)[self.queue_numbers]
 
     @property
     def count(self) -> int:
         """Rows."""
-        return len(self.queue_ids)
+        return len(self.queue_numbers)
 
     @property
     def status(self) -> SendStatus:
@@ -68,7 +76,7 @@ class TableSend:
 
     def send(
         self,
-        table: pa.Table | pd.DataFrame,
+        table: TableLike,
         *,
         key: str | None,
         tag: str | None,
@@ -93,16 +101,16 @@ class TableSend:
 
     def _send_batches(self, table: pa.Table, names: ColumnNames, sent: list[_Sent]) -> None:
         queues = self._producer.queues(self._topic)
-        if queues < 1:
-            raise QueueIllegalError("the topic has no queue that takes messages", topic=self._topic)
+        if not queues:
+            raise TopicForbiddenError("the topic has no queue that takes messages", topic=self._topic)
         for first_row, columns in column_slices(table, names):
             batches = pack_batches(
-                columns, queues=queues, max_count=self._batch_size, max_bytes=BATCH_BYTES, first_row=first_row
+                columns, queues=len(queues), max_count=self._batch_size, max_bytes=BATCH_BYTES, first_row=first_row
             )
-            for queue_id, rows, packed in batches:
+            for number, rows, packed in batches:
                 if self._failed:
                     return
-                future = self._producer.send_packed_async(self._topic, packed, queue_id=queue_id)
+                future = self._producer.send_packed_async(self._topic, packed, queue_id=queues[number], count=len(rows))
                 future.add_done_callback(self._answered)
                 sent.append((first_row + rows, future))
 
@@ -113,16 +121,18 @@ class TableSend:
             self._on_acknowledged(done.result().count)
 
     def _result(self, rows: int, sent: list[_Sent], acknowledged: int) -> TableResult:
-        queue_ids, queue_offsets = np.empty(rows, np.int32), np.empty(rows, np.int64)
+        queue_numbers, queue_offsets = np.empty(rows, np.int32), np.empty(rows, np.int64)
+        queues: dict[MessageQueue, int] = {}
         for numbers, future in sent:
             error = future.exception()
             if error is not None:
                 error.add_note(f"{acknowledged} of {rows} rows were acknowledged")
                 raise error
             result = future.result()
-            queue_ids[numbers] = result.queue_id
+            queue_numbers[numbers] = queues.setdefault(result.queue, len(queues))
             queue_offsets[numbers] = result.queue_offset + np.arange(len(numbers))
-        return TableResult(self._topic, tuple(future.result() for _, future in sent), queue_ids, queue_offsets)
+        results = tuple(future.result() for _, future in sent)
+        return TableResult(self._topic, results, tuple(queues), queue_numbers, queue_offsets)
 
 
 def _wait(sent: list[_Sent]) -> int:

@@ -1,9 +1,13 @@
-"""A pyarrow or pandas table → message columns, slice by slice: buffers are handed on, no value becomes Python's."""
+"""A table of pyarrow, pandas, polars or the like → message columns, slice by slice.
+
+Buffers are handed on, no value becomes Python's.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +19,20 @@ from tidemark.format.pack import ABSENT, Column, MessageColumns
 if TYPE_CHECKING:
     import pandas as pd
 
+
+class ArrowStream(Protocol):
+    """What exports itself through the Arrow C stream interface, as a polars frame does."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A PyCapsule of an ArrowArrayStream."""
+        ...
+
+
+TableLike: TypeAlias = "pa.Table | pd.DataFrame | ArrowStream"
+
 _SLICE_BYTES = 32 << 20
 _SLICE_ROWS = 65_536
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 
 
 class ColumnNames(NamedTuple):
@@ -28,9 +44,16 @@ class ColumnNames(NamedTuple):
     unique_key: str | None = None
 
 
-def to_arrow(table: pa.Table | pd.DataFrame) -> pa.Table:
-    """*table* as Arrow; of pandas the index is left out, NaN and None become null."""
-    return table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, preserve_index=False)
+def to_arrow(table: TableLike) -> pa.Table:
+    """*table* as Arrow; of pandas the index is left out, NaN and None become null. TypeError for what is no table."""
+    if isinstance(table, pa.Table):
+        return table
+    pandas = sys.modules.get("pandas")  # whoever has a frame has imported it
+    if pandas is not None and isinstance(table, pandas.DataFrame):
+        return pa.Table.from_pandas(table, preserve_index=False)
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise TypeError(f"{type(table).__name__} is no table of pyarrow, pandas, polars or the like")
+    return pa.table(table)
 
 
 def column_slices(table: pa.Table, names: ColumnNames) -> Iterator[tuple[int, MessageColumns]]:
@@ -51,7 +74,7 @@ def _rows_per_slice(table: pa.Table) -> int:
 def _column(values: pa.Array | pa.ChunkedArray) -> Column:
     """Bytes and offsets of *values*, nulls without bytes; whatever is neither text nor bytes as Arrow writes it."""
     kind = values.type
-    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    is_bytes = any(is_kind(kind) for is_kind in _BYTES)
     array = pc.cast(values, pa.large_binary() if is_bytes else pa.large_string())
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

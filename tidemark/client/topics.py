@@ -1,17 +1,14 @@
-"""Topics of one writer: create, describe, list, delete, and which queues a send may choose from."""
+"""Topics of one writer: create, describe, list, delete, and what an append would find."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import grpc
 
-from tidemark.client.channel import open_channel
-from tidemark.client.settings import ClientSettings
+from tidemark.client.channel import default_address, open_channel
 from tidemark.client.wire_errors import error_of_rpc
 from tidemark.v1 import topics_pb2
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -19,7 +16,6 @@ from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 _Request = TypeVar("_Request")
 _Response = TypeVar("_Response")
 BATCH_QUEUE = {"queue.type": "BatchCQ"}
-ROUTE_AGE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Topics:
     def __init__(
         self, address: str | None = None, *, timeout_s: float = 10.0, channel: grpc.Channel | None = None
     ) -> None:
-        self._channel = channel or open_channel(address or ClientSettings().writer_address)
+        self._channel = channel or open_channel(address or default_address())
         self._is_own_channel = channel is None
         self._stub = TopicServiceStub(self._channel)
         self._timeout_s = timeout_s
@@ -89,32 +85,3 @@ class Topics:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Routes:
-    """How many queues of a topic take messages, remembered for 30 s."""
-
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self._known: dict[str, tuple[int, float]] = {}
-        self._lock = threading.Lock()
-
-    def queues(self, topic: str) -> int:
-        """Write queues of *topic*; asks the writer where the answer is not fresh."""
-        queues = self.fresh_queues(topic)
-        if queues is None:
-            queues = self._topics.route(topic).write_queues
-            with self._lock:
-                self._known[topic] = (queues, time.monotonic())
-        return queues
-
-    def fresh_queues(self, topic: str) -> int | None:
-        """The same, without asking; None when it is not known or too old."""
-        with self._lock:
-            queues, since = self._known.get(topic, (0, float("-inf")))
-        return queues if time.monotonic() - since < ROUTE_AGE_S else None
-
-    def forget(self, topic: str) -> None:
-        """Ask again next time: the topic turned out to be another."""
-        with self._lock:
-            self._known.pop(topic, None)

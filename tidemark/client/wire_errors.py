@@ -69,6 +69,11 @@ def is_retryable(error: StoreError) -> bool:
     return status.grpc_code in RETRYABLE_CODES or status.reason in RETRYABLE_REASONS
 
 
+def is_definite(error: StoreError) -> bool:
+    """Whether a writer that refuses so surely has not stored the batch."""
+    return status_of(error).reason not in RETRYABLE_REASONS
+
+
 def retry_delay_s(status: status_pb2.Status) -> float | None:
     """Seconds after which the writer asks to be tried again; None where it does not say."""
     for detail in status.details:

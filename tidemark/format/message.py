@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from tidemark.errors import BatchMalformedError, CorruptStoreError
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, RequestArray, U8Array
+from tidemark.format.elements import decode_elements
 from tidemark.format.kernels import messages as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import masked_crc32
 from tidemark.format.record import INNER_BATCH_FLAGS, MIN_RECORD_SIZE, Record
-from tidemark.format.wire_batch import decode_elements
 
 MESSAGE = np.dtype(
     [

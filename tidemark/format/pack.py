@@ -1,6 +1,6 @@
 """Columns of messages → wire batches (spec 3.1), each of one queue, without Python per message.
 
-The loops are `kernels.pack`; what they write equals `wire_batch.encode_elements` of the same rows.
+The loops are `kernels.pack`; what they write equals `elements.encode_elements` of the same rows.
 """
 
 from __future__ import annotations

@@ -1,68 +1,23 @@
-"""The batch body producers send (spec 3.1): elements back to back, no count, no padding.
+"""The batch body producers send (spec 3.1), in compiled loops: checked whole, and written as records.
 
-i32 size · i32 0 · i32 0 · i32 flag · i32 body length · body · i16 properties length · properties
+Its layout, and the plain twin that goes element by element, is `elements`.
 """
 
 from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from tidemark.errors import BatchMalformedError
 from tidemark.format.dispatch_request import U8Array
+from tidemark.format.elements import ELEMENT_OVERHEAD
 from tidemark.format.kernels import batch as kernel
 from tidemark.format.kernels.properties import N_NAMES
 
-ELEMENT_HEAD = struct.Struct(">iiiii")  # size, magic 0, body CRC 0, flag, body length
-ELEMENT_OVERHEAD = ELEMENT_HEAD.size + 2
-assert ELEMENT_OVERHEAD == kernel.ELEMENT_OVERHEAD == 22
-_PROPERTIES_LENGTH = struct.Struct(">h")
-
-
-class Element(NamedTuple):
-    """One message of a wire batch; properties: the raw string."""
-
-    body: bytes
-    properties: bytes = b""
-    flag: int = 0
-
-
-def encode_elements(elements: Iterable[Element]) -> bytes:
-    """The wire batch of *elements*."""
-    parts: list[bytes] = []
-    for body, properties, flag in elements:
-        parts.append(ELEMENT_HEAD.pack(ELEMENT_OVERHEAD + len(body) + len(properties), 0, 0, flag, len(body)))
-        parts.append(body)
-        parts.append(_PROPERTIES_LENGTH.pack(len(properties)))
-        parts.append(properties)
-    return b"".join(parts)
-
-
-def decode_elements(wire: bytes | memoryview) -> Iterator[Element]:
-    """Elements of *wire* one by one.
-
-    raises BatchMalformedError (fact: at, a byte) at the first that is not whole and right
-    """
-    raw = memoryview(wire)
-    at = 0
-    while at < len(raw):
-        if len(raw) - at < ELEMENT_OVERHEAD:
-            raise BatchMalformedError("an element's head is cut off", at=at)
-        size, _, _, flag, body_length = ELEMENT_HEAD.unpack_from(raw, at)
-        body_at = at + ELEMENT_HEAD.size
-        if not 0 <= body_length <= size - ELEMENT_OVERHEAD or size > len(raw) - at:
-            raise BatchMalformedError("an element's lengths overrun", at=at)
-        properties_at = body_at + body_length + 2
-        (properties_length,) = _PROPERTIES_LENGTH.unpack_from(raw, properties_at - 2)
-        if properties_length < 0 or properties_at + properties_length != at + size:
-            raise BatchMalformedError("an element's lengths do not add up", at=at)
-        body = bytes(raw[body_at : body_at + body_length])
-        yield Element(body, bytes(raw[properties_at : at + size]), flag)
-        at += size
+assert ELEMENT_OVERHEAD == kernel.ELEMENT_OVERHEAD
 
 
 class Fact(enum.IntEnum):

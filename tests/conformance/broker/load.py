@@ -116,9 +116,15 @@ class TidemarkLoad:
             messages = self._messages.make_batch() if several else [one()]
             self._history.expect(messages)
             future = self._producer.send_batch_async(
-                topic,
                 [
-                    Message(each.body, tag=each.tag or None, keys=each.keys, properties=each.properties, flag=each.flag)
+                    Message(
+                        topic,
+                        each.body,
+                        tag=each.tag or None,
+                        keys=each.keys,
+                        properties=each.properties,
+                        flag=each.flag,
+                    )
                     for each in messages
                 ],
                 queue_id=self._messages.queue_of(topic),

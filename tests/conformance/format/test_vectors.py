@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from tests.conformance.format import vectors
-from tidemark.format import batch_consume_queue, consume_queue, index_file, wire_batch
+from tidemark.format import batch_consume_queue, consume_queue, elements, index_file, wire_batch
 from tidemark.format.check import Checker
 from tidemark.format.dispatch_request import Outcome
+from tidemark.format.elements import Element
 from tidemark.format.host import Host, decode_host, parse_host
 from tidemark.format.message_id import OffsetMessageId, decode_offset_message_id, encode_offset_message_id
 from tidemark.format.primitives import java_hash, masked_crc32
 from tidemark.format.properties import decode_properties, encode_properties
 from tidemark.format.record import HEAD, Magic, Record, SysFlag, decode_record, encode_blank, encode_record, record_size
 from tidemark.format.tags import EXT_ADDRESS_LIMIT, tags_code
-from tidemark.format.wire_batch import Element
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.storage import DiskStorage
 
@@ -177,8 +177,8 @@ W_ELEMENTS = [Element(b"m0", b"WAIT\x01true\x02TAGS\x01TagA\x02", 0), Element(b"
 
 def test_wire_batch_both_ways() -> None:
     """W is the two messages the spec names, for encoder, decoder and scan."""
-    assert wire_batch.encode_elements(W_ELEMENTS) == vectors.W
-    assert list(wire_batch.decode_elements(vectors.W)) == W_ELEMENTS
+    assert elements.encode_elements(W_ELEMENTS) == vectors.W
+    assert list(elements.decode_elements(vectors.W)) == W_ELEMENTS
     assert wire_batch.scan(vectors.W).count == 2
 
 

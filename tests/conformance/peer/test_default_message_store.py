@@ -225,7 +225,7 @@ def test_dms14_dms15_a_body_above_4_mib_is_illegal(tmp_path: Path) -> None:
         assert (refusal.reason, put_status(refusal)) == ("MESSAGE_SIZE_EXCEEDED", "MESSAGE_ILLEGAL")
         for count in (1, 3):
             with pytest.raises(MessageSizeExceededError):
-                producer.send_batch("t", [Message(bytes(MAX_BODY + 1))] * count)
+                producer.send_batch([Message("t", bytes(MAX_BODY + 1))] * count)
         assert store.max_physical_offset == 0
 
 

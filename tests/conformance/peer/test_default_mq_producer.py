@@ -1,4 +1,4 @@
-"""The peer's DefaultMQProducerTest and MessageBatchTest, as far as a producer of one writer has them."""
+"""The peer's DefaultMQProducerTest, ProduceAccumulatorTest and MessageBatchTest."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.peer.message_store import MessageStore
-from tidemark.client import AsyncProducer, Message, Producer
+from tidemark.client import AsyncProducer, Hooks, Message, Producer
 from tidemark.client.send_result import SendResult
 from tidemark.errors import (
+    ArgumentIllegalError,
     BatchDelayError,
     BatchEmptyError,
     BatchRetryTopicError,
@@ -57,24 +58,65 @@ def test_pr2_every_way_of_sending_tells_id_and_offset(store: MessageStore) -> No
         results = [
             producer.send("t", b"x"),
             producer.send_async("t", b"x").result(30),
-            producer.send_batch("t", [Message(b"x"), Message(b"y")]),
-            producer.send_batch_async("t", [Message(b"x"), Message(b"y")]).result(30),
+            producer.send_batch([Message("t", b"x"), Message("t", b"y")]),
+            producer.send_batch_async([Message("t", b"x"), Message("t", b"y")]).result(30),
         ]
     results.append(asyncio.run(send()))
     assert [result.queue_offset for result in results] == [0, 1, 2, 4, 6]
     for result in results:
         ids = [decode_offset_message_id(one) for one in result.offset_message_ids]
         assert {str(one.store_host) for one in ids} == {"192.168.7.65:10911"}
-        assert [one.physical_offset for one in ids] == result.physical_offsets.tolist()
+        assert [one.physical_offset for one in ids] == result.physical_offsets
         assert len(ids) == result.count
 
 
+def test_pr3_hooks_around_a_send(store: MessageStore) -> None:
+    """Before and after; one that forbids ends the send."""
+    seen: list[object] = []
+
+    def forbid(message: Message) -> None:
+        if message.tag == "no":
+            raise PermissionError
+
+    hooks = Hooks(
+        forbid=forbid,
+        before_send=lambda message: seen.append(message.body),
+        after_send=lambda _, outcome: seen.append(outcome),
+    )
+    with Producer(store.writer.address, hooks=hooks) as producer:
+        sent = producer.send("t", b"x")
+        with pytest.raises(PermissionError):
+            producer.send("t", b"y", tag="no")
+    assert seen == [b"x", sent]
+    assert len(store.records()) == 1
+
+
+def test_pr4_a_writer_that_failed_is_avoided(store: MessageStore) -> None:
+    """The other one takes everything, at once."""
+    with Producer([store.writer.address, "127.0.0.1:1"], timeout_s=5) as producer:
+        assert {producer.send("t", b"x").writer for _ in range(10)} == {store.writer.address}
+
+
+def test_pr5_an_accumulator_makes_batches_of_single_sends(store: MessageStore) -> None:
+    """Each send has its own offset and id."""
+    with Producer(store.writer.address, accumulate=True) as producer:
+        futures = [producer.send_async("t", b"%d" % n) for n in range(100)]
+        results = [future.result(30) for future in futures]
+    assert [result.queue_offset for result in results] == list(range(100))
+    assert len({result.request_id for result in results}) == 100
+    assert len({result.store_timestamp_ms for result in results}) < 100
+    assert [record.body for record in store.records()] == [b"%d" % n for n in range(100)]
+
+
 def test_mb1_batches_of_delayed_messages_and_to_retry_topics_are_refused(store: MessageStore) -> None:
-    """Two messages of one topic are a batch. Another topic is not possible: a batch names one."""
+    """Two messages of one topic are a batch; another topic or another WAIT is not."""
     store.create_topic("%RETRY%g")
     with Producer(store.writer.address) as producer:
-        assert producer.send_batch("t", [Message(b"x"), Message(b"y")]).count == 2
+        assert producer.send_batch([Message("t", b"x"), Message("t", b"y")]).count == 2
         with pytest.raises(BatchDelayError):
-            producer.send_batch("t", [Message(b"x"), Message(b"y", properties={"DELAY": "3"})])
+            producer.send_batch([Message("t", b"x"), Message("t", b"y", properties={"DELAY": "3"})])
+        for other in (Message("u", b"y"), Message("t", b"y", properties={"WAIT": "false"})):
+            with pytest.raises(ArgumentIllegalError):
+                producer.send_batch([Message("t", b"x"), other])
         with pytest.raises(BatchRetryTopicError):
-            producer.send_batch("%RETRY%g", [Message(b"x"), Message(b"y")])
+            producer.send_batch([Message("%RETRY%g", b"x"), Message("%RETRY%g", b"y")])

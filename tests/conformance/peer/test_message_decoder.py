@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import BORN_HOST_V6, STORE_HOST, STORE_HOST_V6, properties, record_bytes
 from tidemark.format.check import Checker
+from tidemark.format.elements import Element, decode_elements, encode_elements
 from tidemark.format.host import decode_host, encode_host, parse_host
 from tidemark.format.message_id import (
     UniqueKeys,
@@ -21,7 +22,6 @@ from tidemark.format.message_id import (
 )
 from tidemark.format.properties import decode_properties, encode_properties
 from tidemark.format.record import Record, decode_record, encode_record
-from tidemark.format.wire_batch import Element, decode_elements, encode_elements
 
 pytestmark = pytest.mark.conformance
 

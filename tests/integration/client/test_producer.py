@@ -6,13 +6,15 @@ import asyncio
 import signal
 import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import Future
 
 import pyarrow as pa
 import pytest
 
 from tests.integration.client.stored import records
 from tidemark.cli.local_stack import WRITER, LocalStack
-from tidemark.client import BATCH_QUEUE, AsyncProducer, Message, Producer, SendStatus, Topics
+from tidemark.client import BATCH_QUEUE, AsyncProducer, Message, Producer, SendResult, SendStatus, Topics
 from tidemark.errors import (
     BatchDelayError,
     BatchEmptyError,
@@ -29,8 +31,8 @@ from tidemark.errors import (
     TopicIllegalError,
     TopicNotFoundError,
 )
+from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
-from tidemark.format.wire_batch import decode_elements
 
 pytestmark = pytest.mark.integration
 
@@ -66,17 +68,17 @@ def test_async_sends_keep_their_order(writer: LocalStack, producer: Producer) ->
 
 def test_a_batch_is_one_run_of_offsets(writer: LocalStack, producer: Producer) -> None:
     """One record a message on a simple topic."""
-    result = producer.send_batch("batch", [Message(f"{n}") for n in range(100)], queue_id=3)
+    result = producer.send_batch([Message("batch", f"{n}") for n in range(100)], queue_id=3)
     stored = records(writer.writer_address, "batch")
     assert [record.queue_offset for record in stored] == list(range(100))
-    assert [record.physical_offset for record in stored] == result.physical_offsets.tolist()
+    assert [record.physical_offset for record in stored] == result.physical_offsets
     assert result.end_physical_offset > stored[-1].physical_offset
 
 
 def test_a_batch_on_a_batch_topic_is_one_record(writer: LocalStack, producer: Producer) -> None:
     """Its body is the wire batch."""
     producer.topics.create("inner", queues=1, attributes=BATCH_QUEUE)
-    result = producer.send_batch("inner", [Message(f"{n}", tag="A") for n in range(100)])
+    result = producer.send_batch([Message("inner", f"{n}", tag="A") for n in range(100)])
     (record,) = records(writer.writer_address, "inner")
     assert [element.body for element in decode_elements(record.body)] == [b"%d" % n for n in range(100)]
     assert (result.count, len(result.physical_offsets)) == (100, 1)
@@ -126,24 +128,24 @@ def test_compare_and_append_tells_the_actual_offset(producer: Producer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "message", "queue_id", "error"),
+    ("message", "queue_id", "error"),
     [
-        ("errors", Message(b"x"), 99, QueueIllegalError),
-        ("errors", Message(b""), 0, BatchEmptyError),
-        ("errors", Message(b"x" * ((4 << 20) + 1)), 0, MessageSizeExceededError),
-        ("errors", Message(b"x", properties={"DELAY": "soon"}), 0, PropertiesIllegalError),
-        ("errors", Message(b"x", properties={"TIMER_DELAY_SEC": "3"}), 0, BatchDelayError),
-        ("errors", Message(b"x", properties={"INNER_NUM": "3"}), 0, InnerBatchIllegalError),
-        ("no topic", Message(b"x"), 0, TopicIllegalError),
-        ("%RETRY%", Message(b"x"), 0, TopicIllegalError),
+        (Message("errors", b"x"), 99, QueueIllegalError),
+        (Message("errors", b""), 0, BatchEmptyError),
+        (Message("errors", b"x" * ((4 << 20) + 1)), 0, MessageSizeExceededError),
+        (Message("errors", b"x", properties={"DELAY": "soon"}), 0, PropertiesIllegalError),
+        (Message("errors", b"x", properties={"TIMER_DELAY_SEC": "3"}), 0, BatchDelayError),
+        (Message("errors", b"x", properties={"INNER_NUM": "3"}), 0, InnerBatchIllegalError),
+        (Message("no topic", b"x"), 0, TopicIllegalError),
+        (Message("%RETRY%", b"x"), 0, TopicIllegalError),
     ],
 )
 def test_each_refusal_is_an_exception_of_its_own(
-    producer: Producer, topic: str, message: Message, queue_id: int, error: type[StoreError]
+    producer: Producer, message: Message, queue_id: int, error: type[StoreError]
 ) -> None:
     """And the stream goes on."""
     with pytest.raises(error):
-        producer.send(topic, message, queue_id=queue_id)
+        producer.send(message, queue_id=queue_id)
     assert producer.send("after", b"x").count == 1
 
 
@@ -188,24 +190,30 @@ def test_asyncio_sends_are_stored(writer: LocalStack) -> None:
 @pytest.mark.crash
 def test_a_writer_killed_under_load_gets_each_message_once(own_writer: LocalStack) -> None:
     """kill -9 and a restart on the same port, twice, while a producer sends: nothing lost, nothing double, in order."""
-    count = 3000
+    answered: list[Future[SendResult]] = []
     with Producer(own_writer.writer_address, timeout_s=60) as producer:
-        killer = threading.Thread(target=_kill_and_restart, args=(own_writer, 2))
+        killer = threading.Thread(target=_kill_and_restart, args=(own_writer, 2, answered))
         killer.start()
         futures = []
-        for n in range(count):
-            futures.append(producer.send_async("killed", f"{n}", queue_id=0))
+        while killer.is_alive():
+            futures.append(producer.send_async("killed", f"{len(futures)}", queue_id=0))
+            futures[-1].add_done_callback(answered.append)
             time.sleep(0.001)
+        futures.append(producer.send_async("killed", f"{len(futures)}", queue_id=0))
         results = [future.result() for future in futures]
         killer.join()
+    count = len(results)
     assert [result.queue_offset for result in results] == list(range(count))
     assert len({result.term for result in results}) == 3
     stored = records(own_writer.writer_address, "killed")
     assert [record.body for record in stored] == [b"%d" % n for n in range(count)]
 
 
-def _kill_and_restart(stack: LocalStack, times: int) -> None:
+def _kill_and_restart(stack: LocalStack, times: int, answered: Sequence[object]) -> None:
+    """Each time in the middle: once some hundred more are answered."""
     for _ in range(times):
-        time.sleep(0.8)
+        enough, deadline = len(answered) + 300, time.monotonic() + 60
+        while len(answered) < enough and time.monotonic() < deadline:
+            time.sleep(0.005)
         assert stack.services[WRITER].kill() == -signal.SIGKILL
         stack.start_service(WRITER)

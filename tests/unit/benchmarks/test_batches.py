@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.batches import plain_batch, unique_batches
+from tidemark.format.elements import decode_elements
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties
-from tidemark.format.wire_batch import decode_elements
 
 
 def test_each_message_of_unique_batches_has_its_own_unique_key_and_key() -> None:

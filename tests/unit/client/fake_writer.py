@@ -11,7 +11,7 @@ import grpc
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-from tidemark.format.wire_batch import Element, decode_elements
+from tidemark.format.elements import Element, decode_elements
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 Result = commit_log_pb2.AppendStreamResponse.Result
@@ -37,11 +37,25 @@ def refusal(
 
 
 class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer):
-    """Keeps what it is sent. *on_entry* may answer an entry itself, or raise to break the stream."""
+    """Keeps what it is sent. *on_entry* may answer an entry itself, or raise to break the stream.
 
-    def __init__(self, on_entry: Callable[[Entry], Result | None] = lambda _: None, *, queues: int = 4) -> None:
+    has_topics  False: topics do not exist yet; an append would make them
+    """
+
+    def __init__(
+        self,
+        on_entry: Callable[[Entry], Result | None] = lambda _: None,
+        *,
+        queues: int = 4,
+        store_name: str = "fake",
+        has_topics: bool = True,
+    ) -> None:
         self.on_entry = on_entry
         self.queues = queues
+        self.store_name = store_name
+        self.has_topics = has_topics
+        self.attributes: dict[str, str] = {}
+        self.asked_routes = 0
         self.received: list[commit_log_pb2.AppendBatchRequest] = []
         self.frames: list[int] = []  # batches in each
         self.stored: dict[int, list[Element]] = {}
@@ -57,6 +71,11 @@ class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.T
         topics_pb2_grpc.add_TopicServiceServicer_to_server(self, self._server)
         self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         self._server.start()
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def address(self) -> str:
+        """Where it serves, or did."""
         return f"127.0.0.1:{self.port}"
 
     def stop(self) -> None:
@@ -97,13 +116,21 @@ class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.T
     def GetRoute(  # noqa: N802
         self, request: topics_pb2.GetRouteRequest, context: grpc.ServicerContext
     ) -> topics_pb2.GetRouteResponse:
-        topic = topics_pb2.Topic(name=request.name, read_queue_count=self.queues, write_queue_count=self.queues)
-        return topics_pb2.GetRouteResponse(store_name="fake", topic=topic)
+        self.asked_routes += 1
+        topic = topics_pb2.Topic(
+            name=request.name,
+            read_queue_count=self.queues,
+            write_queue_count=self.queues,
+            permission=6,
+            attributes=self.attributes,
+        )
+        return topics_pb2.GetRouteResponse(store_name=self.store_name, topic=topic, would_create=not self.has_topics)
 
     def _unimplemented(self, request: Any, context: Any) -> Any:
         raise NotImplementedError
 
-    AppendBatch = ReadLog = WatchCommitted = CreateTopic = DescribeTopic = ListTopics = DeleteTopic = _unimplemented
+    AppendBatch = ReadLog = WatchCommitted = _unimplemented
+    CreateTopic = AlterTopic = DescribeTopic = ListTopics = DeleteTopic = _unimplemented
 
     def GetLogInfo(  # noqa: N802
         self, request: commit_log_pb2.GetLogInfoRequest, context: grpc.ServicerContext

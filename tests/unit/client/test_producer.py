@@ -52,10 +52,10 @@ def test_messages_without_a_key_go_round(writer: FakeWriter, producer: Producer)
 
 def test_a_batch_lies_in_one_queue_in_order(writer: FakeWriter, producer: Producer) -> None:
     """One request carries all messages."""
-    result = producer.send_batch("t", [Message(f"{n}", keys=("k",)) for n in range(10)])
+    result = producer.send_batch([Message("t", f"{n}", keys=("k",)) for n in range(10)])
     assert [element.body for element in writer.stored[result.queue_id]] == [b"%d" % n for n in range(10)]
     assert result.count == 10
-    assert result.physical_offsets.tolist() == [100 * n for n in range(10)]
+    assert result.physical_offsets == [100 * n for n in range(10)]
 
 
 def test_many_async_sends_share_frames_and_keep_their_order(writer: FakeWriter, producer: Producer) -> None:
@@ -207,14 +207,14 @@ def test_a_callback_may_send_again(writer: FakeWriter, producer: Producer) -> No
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        (Message(b"x", keys=("two words",)), PropertiesIllegalError),
-        (Message(b"x", keys=("",)), PropertiesIllegalError),
-        (Message(b"x", tag="a\x02b"), PropertiesIllegalError),
-        (Message(b"x", properties={"a\x01": "b"}), PropertiesIllegalError),
-        (Message(b"x", properties={"a": ""}), PropertiesIllegalError),
-        (Message(b"x", tag="A", properties={"TAGS": "B"}), PropertiesIllegalError),
-        (Message(b"x", properties={"a": "b" * 32_768}), PropertiesSizeExceededError),
-        (Message(b"x" * (9 << 20)), MessageSizeExceededError),
+        (Message("t", b"x", keys=("two words",)), PropertiesIllegalError),
+        (Message("t", b"x", keys=("",)), PropertiesIllegalError),
+        (Message("t", b"x", tag="a\x02b"), PropertiesIllegalError),
+        (Message("t", b"x", properties={"a\x01": "b"}), PropertiesIllegalError),
+        (Message("t", b"x", properties={"a": ""}), PropertiesIllegalError),
+        (Message("t", b"x", tag="A", properties={"TAGS": "B"}), PropertiesIllegalError),
+        (Message("t", b"x", properties={"a": "b" * 32_768}), PropertiesSizeExceededError),
+        (Message("t", b"x" * (9 << 20)), MessageSizeExceededError),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_it_is_sent(
@@ -222,14 +222,14 @@ def test_what_cannot_be_written_is_refused_before_it_is_sent(
 ) -> None:
     """Typed, and nothing reaches the writer."""
     with pytest.raises(error):
-        producer.send("t", message, queue_id=0)
+        producer.send(message, queue_id=0)
     assert writer.received == []
 
 
 def test_an_empty_batch_is_refused(producer: Producer) -> None:
     """A batch needs messages."""
     with pytest.raises(BatchEmptyError):
-        producer.send_batch("t", [])
+        producer.send_batch([])
 
 
 def test_asyncio_awaits_the_same_results(writer: FakeWriter) -> None:
@@ -241,3 +241,47 @@ def test_asyncio_awaits_the_same_results(writer: FakeWriter) -> None:
         return [result.queue_offset for result in results]
 
     assert sorted(asyncio.run(run())) == list(range(100))
+
+
+def test_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
+    """By their number, whatever their size: a batch counts its messages."""
+    writer.on_entry = lambda entry: Result(correlation_id=0, error=refusal("IGNORED"))
+    with Producer(writer.address, timeout_s=0.4, max_in_flight_messages=10) as producer:
+        producer.send_batch_async([Message("t", b"x")] * 10)
+        assert producer.would_wait("t", 1)
+        with pytest.raises((InFlightLimitError, DeadlineExceededError)):
+            producer.send("t", b"x")
+
+
+def test_a_oneway_send_is_stored(writer: FakeWriter, producer: Producer) -> None:
+    """Nobody waits for its answer but flush."""
+    producer.send_oneway("t", b"x", tag="A", queue_id=1)
+    producer.send_oneway(Message("t", b"y"), queue_id=1)
+    assert producer.flush(5)
+    assert [element.body for element in writer.stored[1]] == [b"x", b"y"]
+
+
+def test_a_oneway_send_is_never_repeated(writer: FakeWriter, producer: Producer) -> None:
+    """Neither when it is refused for now, nor when the stream breaks under it."""
+    tried: list[bytes] = []
+
+    def refuse(entry: Entry) -> Result:
+        tried.append(entry.batch.packed)
+        if len(tried) == 2:
+            raise RuntimeError("the stream breaks")
+        return Result(correlation_id=entry.correlation_id, error=refusal("IN_FLIGHT_LIMIT", retry_after_ms=1))
+
+    writer.on_entry = refuse
+    for body in (b"refused", b"broken"):
+        producer.send_oneway("t", body, queue_id=0)
+        assert producer.flush(5)
+    writer.on_entry = lambda _: None
+    producer.send("t", b"last", queue_id=0)
+    assert len(tried) == 2
+    assert [element.body for element in writer.stored[0]] == [b"last"]
+
+
+def test_a_oneway_send_is_checked_before_it_goes(writer: FakeWriter, producer: Producer) -> None:
+    """An error that the client sees is raised."""
+    with pytest.raises(BatchEmptyError):
+        producer.send_oneway("t", b"")

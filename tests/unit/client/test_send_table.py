@@ -93,3 +93,36 @@ def test_a_refusal_says_how_many_rows_were_acknowledged(writer: FakeWriter, prod
     with pytest.raises(TopicForbiddenError) as raised:
         producer.send_table(pa.table({"b": ["x"] * 8}), "t", body="b")
     assert raised.value.__notes__ == ["6 of 8 rows were acknowledged"]
+
+
+class Frame:
+    """What a polars frame is to us: something with Arrow's C stream interface, texts as string views."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_any_table_with_arrows_stream_is_sent(writer: FakeWriter, producer: Producer) -> None:
+    """By its columns, and as JSON."""
+    views = pa.table(
+        {
+            "k": pa.array(["a", None, "a-long-key-that-has-no-room-in-the-view"], pa.string_view()),
+            "b": pa.array([b"\xff", b"y", b"z" * 20], pa.binary_view()),
+        }
+    )
+    result = producer.send_table(Frame(views), "t", key="k", body="b")
+    bodies = [writer.stored[q][o].body for q, o in zip(result.queue_ids, result.queue_offsets, strict=True)]
+    assert bodies == [b"\xff", b"y", b"z" * 20]
+    writer.stored.clear()
+    result = producer.send_table(Frame(views.select(["k"])), "t")
+    rows = [writer.stored[q][o].body for q, o in zip(result.queue_ids, result.queue_offsets, strict=True)]
+    assert [orjson.loads(row) for row in rows] == views.select(["k"]).to_pylist()
+
+
+def test_what_is_no_table_is_refused(producer: Producer) -> None:
+    """By its type's name."""
+    with pytest.raises(TypeError, match="list"):
+        producer.send_table([1, 2], "t")

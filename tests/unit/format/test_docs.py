@@ -14,7 +14,7 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from tests import builders
 from tidemark.backup.manifest import BackedFile, Manifest, save_manifest
-from tidemark.format import batch_consume_queue, consume_queue, consume_queue_ext, index_file, record, wire_batch
+from tidemark.format import batch_consume_queue, consume_queue, consume_queue_ext, elements, index_file, record
 from tidemark.format.dispatch_request import Fault
 from tidemark.format.record import Magic, SysFlag
 from tidemark.index import build
@@ -87,12 +87,12 @@ def test_magics_and_flags_are_the_enums() -> None:
 def test_wire_batch_is_the_layout_of_an_element() -> None:
     """Five numbers of four bytes, the body, a number of two."""
     rows = tables(3)[0]
-    assert [int(at) for at, *_ in rows[:5]] == list(range(0, wire_batch.ELEMENT_HEAD.size, 4))
+    assert [int(at) for at, *_ in rows[:5]] == list(range(0, elements.ELEMENT_HEAD.size, 4))
     assert [kind for _, _, kind, _ in rows] == ["i4"] * 5 + ["i2"]
-    assert rows[5][0] == f"{wire_batch.ELEMENT_HEAD.size} + body"
+    assert rows[5][0] == f"{elements.ELEMENT_HEAD.size} + body"
     element = builders.wire_element(b"body", b"properties", 7)
     names = [name for _, name, _, _ in rows[:5]]
-    values = dict(zip(names, wire_batch.ELEMENT_HEAD.unpack_from(element), strict=True))
+    values = dict(zip(names, elements.ELEMENT_HEAD.unpack_from(element), strict=True))
     assert values == {"size": 36, "magic": 0, "body_crc": 0, "flag": 7, "body_length": 4}
     assert element[24:26] == bytes([0, 10])
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.writer.topic_names import group_of, require_topic_name, usual_queues
+from services.writer.topic_names import require_topic_name, usual_queues
 from tidemark.errors import TopicIllegalError
+from tidemark.format.topic_name import group_of
 
 
 @pytest.mark.parametrize("prefix", ["%RETRY%", "%DLQ%"])

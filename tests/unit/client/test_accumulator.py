@@ -1,0 +1,251 @@
+"""Single sends that share batches, against a fake writer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from tests.unit.client.fake_writer import Entry, FakeWriter, Result, refusal
+from tidemark.client import Accumulation, Message, Producer, SendResult
+from tidemark.errors import (
+    BatchEmptyError,
+    DeadlineExceededError,
+    InFlightLimitError,
+    StoreClosedError,
+    TopicForbiddenError,
+)
+from tidemark.format.elements import Element, decode_elements
+from tidemark.format.properties import decode_properties
+
+_LONG = Accumulation(hold_ms=30_000)  # only an answer, or enough bytes, send a group
+
+
+class Gate:
+    """Holds the writer's answers back until it is opened."""
+
+    def __init__(self, writer: FakeWriter) -> None:
+        self._open = threading.Event()
+        self.reached = threading.Event()
+        writer.on_entry = self._wait
+
+    def _wait(self, entry: Entry) -> None:
+        self.reached.set()
+        assert self._open.wait(10)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+@pytest.fixture
+def producer(writer: FakeWriter) -> Iterator[Producer]:
+    """One that holds messages until it is answered."""
+    with Producer(writer.address, timeout_s=5, accumulate=_LONG) as client:
+        yield client
+
+
+def sizes(writer: FakeWriter) -> list[int]:
+    return [len(list(decode_elements(request.packed))) for request in writer.received]
+
+
+def send_while_one_is_on_its_way(
+    writer: FakeWriter, producer: Producer, messages: list[Message]
+) -> list[Future[SendResult]]:
+    """One message that is on its way, and *messages* behind it; then the writer answers."""
+    gate = Gate(writer)
+    first = producer.send_async("first", b"x")
+    assert gate.reached.wait(5)
+    futures = [producer.send_async(message) for message in messages]
+    writer.on_entry = lambda _: None
+    gate.open()
+    first.result()
+    return futures
+
+
+def test_with_nothing_on_its_way_nobody_waits(writer: FakeWriter, producer: Producer) -> None:
+    """Although messages are held for 30 s."""
+    before = time.monotonic()
+    for _ in range(5):
+        producer.send("t", b"x")
+    assert time.monotonic() - before < 2
+    assert sizes(writer) == [1] * 5
+
+
+def test_what_comes_meanwhile_is_one_batch(writer: FakeWriter, producer: Producer) -> None:
+    """It goes when what was on its way is answered; each message has its own place and id."""
+    messages = [Message("t", b"%d" % n, keys=["k"]) for n in range(50)]
+    results = [future.result() for future in send_while_one_is_on_its_way(writer, producer, messages)]
+    assert sizes(writer) == [1, 50]
+    (queue_id,) = {result.queue_id for result in results}
+    stored = writer.stored[queue_id][-50:]
+    assert [element.body for element in stored] == [b"%d" % n for n in range(50)]
+    ids = [decode_properties(element.properties)["UNIQ_KEY"] for element in stored]
+    assert len(set(ids)) == 50
+    assert [result.request_id for result in results] == ids
+    first = results[0].queue_offset
+    assert [result.queue_offset for result in results] == [first + n for n in range(50)]
+    assert [result.physical_offset for result in results] == [100 * n for n in range(50)]
+    assert [result.physical_offsets for result in results] == [[100 * n] for n in range(50)]
+    assert {result.count for result in results} == {1}
+
+
+def test_topics_queues_and_tags_are_groups_of_their_own(writer: FakeWriter, producer: Producer) -> None:
+    """Messages of one group keep their order."""
+    messages = [
+        Message("t", b"1", tag="A"),
+        Message("t", b"2", tag="B"),
+        Message("u", b"3", tag="A"),
+        Message("t", b"4", tag="A"),
+    ]
+    for future in send_while_one_is_on_its_way(writer, producer, messages):
+        future.result()
+    bodies = [[element.body for element in decode_elements(request.packed)] for request in writer.received[1:]]
+    assert sorted(bodies) == [[b"1", b"4"], [b"2"], [b"3"]]
+
+
+def test_on_a_batch_topic_the_batch_has_its_messages_tag(writer: FakeWriter, producer: Producer) -> None:
+    """A queue's unit has one tag, which pulls filter by."""
+    writer.attributes = {"queue.type": "BatchCQ"}
+    producer.send("t", b"x", tag="A")
+    assert dict(writer.received[0].properties) == {"TAGS": "A"}
+
+
+def test_enough_bytes_wait_for_nobody(writer: FakeWriter) -> None:
+    """A group goes at hold_bytes, though the writer has not answered."""
+    gate = Gate(writer)
+    with Producer(writer.address, accumulate=Accumulation(hold_ms=30_000, hold_bytes=1000)) as producer:
+        futures = [producer.send_async("t", b"x" * 100) for _ in range(21)]
+        gate.open()
+        producer.flush()
+        assert all(future.done() for future in futures)
+    assert sizes(writer)[:3] == [1, 7, 7]  # 164 bytes each
+
+
+def test_hold_ms_is_the_longest_wait(writer: FakeWriter) -> None:
+    """A writer that does not answer holds nobody back."""
+    gate = Gate(writer)
+    with Producer(writer.address, accumulate=Accumulation(hold_ms=20)) as producer:
+        producer.send_async("t", b"1")
+        assert gate.reached.wait(5)
+        producer.send_async("t", b"2")
+        end = time.monotonic() + 5
+        while producer._writers.links()[0].stream._pending.messages_in_flight < 2:
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        gate.open()
+
+
+def test_a_bad_message_does_not_fail_the_others(writer: FakeWriter, producer: Producer) -> None:
+    """The client refuses what it can itself; a batch that the writer refuses is sent again one by one."""
+
+    def refuse_batches_with_bad(entry: Entry) -> Result | None:
+        if b"bad" in entry.batch.packed:
+            return Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN"))
+        return None
+
+    with pytest.raises(BatchEmptyError):
+        producer.send("t", b"")
+    gate = Gate(writer)
+    producer.send_async("first", b"x")
+    assert gate.reached.wait(5)
+    futures = [producer.send_async("t", body) for body in (b"1", b"bad", b"2")]
+    writer.on_entry = refuse_batches_with_bad
+    gate.open()
+    good = [futures[0].result(), futures[2].result()]
+    with pytest.raises(TopicForbiddenError):
+        futures[1].result()
+    stored = {element.body: decode_properties(element.properties)["UNIQ_KEY"] for element in _stored(writer)}
+    assert {body: stored[body] for body in (b"1", b"2")} == {
+        b"1": good[0].request_id,
+        b"2": good[1].request_id,
+    }
+
+
+def _stored(writer: FakeWriter) -> list[Element]:
+    return [element for queue in writer.stored.values() for element in queue]
+
+
+def test_an_answer_that_never_comes_is_an_unknown_outcome_for_all(writer: FakeWriter) -> None:
+    """Not sent again: it may be stored."""
+    writer.on_entry = lambda entry: Result(correlation_id=0, error=refusal("IGNORED"))
+    with Producer(writer.address, timeout_s=0.3, accumulate=True) as producer:
+        futures = [producer.send_async("t", b"x") for _ in range(3)]
+        for future in futures:
+            with pytest.raises(DeadlineExceededError):
+                future.result()
+
+
+@pytest.mark.parametrize("options", [{"request_id": "order-1"}, {"delay_level": 1}, {"properties": {"DELAY": "1"}}])
+def test_some_messages_go_alone(writer: FakeWriter, producer: Producer, options: dict[str, object]) -> None:
+    """Behind what was held of their topic."""
+    gate = Gate(writer)
+    producer.send_async("first", b"x")
+    assert gate.reached.wait(5)
+    producer.send_async("t", b"1", key="k")
+    alone = producer.send_async("t", b"2", key="k", **options)  # type: ignore[arg-type]
+    writer.on_entry = lambda _: None
+    gate.open()
+    alone.result()
+    assert sizes(writer) == [1, 1, 1]
+    assert [element.body for element in decode_elements(writer.received[2].packed)] == [b"2"]
+
+
+def test_a_message_that_brings_an_id_keeps_it(writer: FakeWriter, producer: Producer) -> None:
+    """It is what repeats are known by."""
+    assert producer.send("t", b"x", properties={"UNIQ_KEY": "mine"}).request_id == "mine"
+
+
+def test_all_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
+    """Beyond the bound a send waits until there is room again."""
+    gate = Gate(writer)
+    with Producer(writer.address, accumulate=Accumulation(total_bytes=500)) as producer, ThreadPoolExecutor(1) as pool:
+        for _ in range(3):
+            producer.send_async("t", b"x" * 100)
+        assert producer.would_wait("t", 100)
+        waiting = pool.submit(producer.send, "t", b"x" * 100)
+        time.sleep(0.1)
+        assert not waiting.done()
+        gate.open()
+        assert waiting.result(5).count == 1
+        assert not producer.would_wait("t", 100)
+
+
+def test_room_that_does_not_come_is_told(writer: FakeWriter) -> None:
+    """After the timeout of the send that waits, while the writer pushes the others back for longer."""
+    gate = Gate(writer)
+    with Producer(writer.address, timeout_s=0.3, accumulate=Accumulation(total_bytes=200)) as producer:
+        producer._accumulator._bytes = producer._accumulator._messages = 1000  # type: ignore[union-attr]
+        with pytest.raises(InFlightLimitError):
+            producer.send("t", b"x" * 100)
+    gate.open()
+
+
+def test_closing_sends_what_is_held(writer: FakeWriter) -> None:
+    """And takes no more."""
+    gate = Gate(writer)
+    producer = Producer(writer.address, timeout_s=5, accumulate=_LONG)
+    futures = [producer.send_async("t", b"%d" % n) for n in range(10)]
+    gate.open()
+    producer.close()
+    assert all(future.result().count == 1 for future in futures)
+    with pytest.raises(StoreClosedError):
+        producer.send("t", b"x")
+
+
+def test_threads_that_wait_share_batches(writer: FakeWriter, producer: Producer) -> None:
+    """Every message once, each thread's in its order, and fewer batches than messages."""
+
+    def run(name: int) -> list[tuple[int, int]]:
+        results = [producer.send("t", b"%d %d" % (name, n), key="k") for n in range(50)]
+        return [(result.queue_id, result.queue_offset) for result in results]
+
+    with ThreadPoolExecutor(8) as pool:
+        places = list(pool.map(run, range(8)))
+    (queue_id,) = {queue for thread in places for queue, _ in thread}
+    bodies = [element.body for element in writer.stored[queue_id]]
+    for name, thread in enumerate(places):
+        assert [bodies[offset] for _, offset in thread] == [b"%d %d" % (name, n) for n in range(50)]
+    assert len(writer.received) < 400

@@ -1,0 +1,68 @@
+"""Which bodies are compressed, and how they are told. Reading undoes it: tests/unit/read."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.unit.client.fake_writer import FakeWriter
+from tidemark.client import Accumulation, Compression, Message, Producer
+from tidemark.format.elements import decode_elements
+from tidemark.read.body import decompress, is_compressed
+
+TEXT = b"the same words again and again " * 300
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("zlib", 0x301), ("lz4", 0x101), ("zstd", 0x201)])
+def test_a_reader_gets_the_original(writer: FakeWriter, kind: str, bits: int) -> None:
+    """By the type that the sys_flag tells."""
+    compression = Compression(kind=kind)  # type: ignore[arg-type]
+    with Producer(writer.address, compress=compression) as producer:
+        producer.send("t", TEXT, queue_id=0)
+    (request,) = writer.received
+    (element,) = decode_elements(request.packed)
+    assert request.sys_flag == bits
+    assert is_compressed(bits)
+    assert len(element.body) < 500
+    assert decompress(element.body, request.sys_flag) == TEXT
+
+
+def test_small_bodies_and_those_that_do_not_shrink_stay(writer: FakeWriter) -> None:
+    """As they are."""
+    noise = bytes(range(256)) * 16
+    with Producer(writer.address, compress=Compression(over_bytes=4096, level=0)) as producer:
+        for body in (TEXT[:4095], noise):
+            producer.send("t", body, queue_id=0)
+    assert [request.sys_flag for request in writer.received] == [0, 0]
+    assert [element.body for element in writer.stored[0]] == [TEXT[:4095], noise]
+
+
+def test_batches_are_not_compressed(writer: FakeWriter) -> None:
+    """Neither the caller's nor gathered ones, nor anything on a topic of batches."""
+    with Producer(writer.address, compress=True, accumulate=Accumulation()) as producer:
+        producer.send_batch([Message("t", TEXT)])
+        producer.send("t", b"gathered")
+        writer.attributes = {"queue.type": "BatchCQ"}
+        producer.send("inner", TEXT)
+    assert [request.sys_flag for request in writer.received] == [0, 0, 0]
+
+
+def test_without_being_asked_nothing_is_compressed(writer: FakeWriter, producer: Producer) -> None:
+    """Who reads records as they are stored gets what was sent."""
+    producer.send("t", TEXT, queue_id=0)
+    assert writer.stored[0][0].body == TEXT
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the producer is made, not at the first large body."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match="pyarrow"):
+        Compression(kind="zstd")
+    assert Compression(kind="zlib").apply(TEXT)[1] == 0x301
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(ValueError, match="zstd"):
+        Compression(kind="gzip")  # type: ignore[arg-type]

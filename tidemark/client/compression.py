@@ -1,0 +1,53 @@
+"""Bodies are compressed before they are sent, and restored by what reads them (spec 2.3, 10.4)."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+_COMPRESSED = 0x1
+_TYPES = {"lz4": 0x100, "zstd": 0x200, "zlib": 0x300}  # of the sys_flag, beside the bit that says compressed
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Compress bodies of at least *over_bytes*, where that makes them smaller.
+
+    kind   zlib is in every Python; lz4 and zstd are pyarrow's: ImportError where it is not installed
+    level  as its kind counts
+
+    Of single sends to topics of single messages only: a batch is never compressed. Pulls as JSON and as Arrow give the
+    original; records as they are stored stay compressed, and tell so in their sys_flag.
+    """
+
+    over_bytes: int = 4096
+    kind: Literal["zlib", "lz4", "zstd"] = "zlib"
+    level: int = 5
+    _compress: Callable[[bytes], bytes] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_compress", _compressor(self.kind, self.level))
+
+    def apply(self, body: bytes) -> tuple[bytes, int]:
+        """(*body* as it is to be sent, its bits of the sys_flag)."""
+        if len(body) >= self.over_bytes:
+            smaller = self._compress(body)
+            if len(smaller) < len(body):
+                return smaller, _COMPRESSED | _TYPES[self.kind]
+        return body, 0
+
+
+def _compressor(kind: str, level: int) -> Callable[[bytes], bytes]:
+    if kind not in _TYPES:
+        raise ValueError(f"bodies are compressed by {', '.join(_TYPES)}, not {kind!r}")
+    if kind == "zlib":
+        return lambda body: zlib.compress(body, level)
+    try:
+        arrow = importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise ImportError(f"compression by {kind} needs the package pyarrow", name="pyarrow") from error
+    codec = arrow.Codec(kind, compression_level=level)
+    return lambda body: bytes(codec.compress(body, asbytes=True))

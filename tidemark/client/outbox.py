@@ -1,0 +1,117 @@
+"""Outbox: what becomes of checked messages on their way out: their queue, their request; alone or with others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from tidemark.client.accumulator import Accumulator
+from tidemark.client.compression import Compression
+from tidemark.client.message import Message
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.queue_choice import QueueChoice
+from tidemark.client.send_options import PlaceOptions, SendOptions
+from tidemark.client.send_result import SendResult
+from tidemark.client.sender import Outgoing, Sender
+from tidemark.client.validation import is_delayed
+from tidemark.client.writers import Writers
+from tidemark.format.elements import Element, encode_elements
+from tidemark.format.message_id import UniqueKeys
+from tidemark.format.topic_name import RETRY_PREFIX
+from tidemark.v1 import commit_log_pb2
+
+
+class Outbox:
+    """Of one producer. Futures of one message are its own, whatever batch it goes in."""
+
+    def __init__(
+        self,
+        writers: Writers,
+        choice: QueueChoice,
+        sender: Sender,
+        *,
+        accumulator: Accumulator | None,
+        compression: Compression | None,
+    ) -> None:
+        self._writers = writers
+        self._choice = choice
+        self._sender = sender
+        self._accumulator = accumulator
+        self._compression = compression
+        self._request_ids = UniqueKeys()
+
+    def send(self, message: Message, element: Element, options: SendOptions, *, once: bool) -> Future[SendResult]:
+        """One message: with others where it may be, else alone, behind what is held of its topic."""
+        queue = self._queue_of(message, options)
+        accumulator = self._accumulator
+        if accumulator is None:
+            return self._send_alone(message, element, queue, options, once=once)
+        if once or not (accumulator.takes(element) and self._may_gather(message, element, options)):
+            accumulator.release(message.topic)
+            return self._send_alone(message, element, queue, options, once=once)
+        return accumulator.add(message, element, queue, self._writers.routes.route(message.topic))
+
+    def send_batch(self, messages: Sequence[Message], packed: bytes, options: PlaceOptions) -> Future[SendResult]:
+        """The wire batch of *messages*."""
+        first = messages[0]
+        if self._accumulator is not None:
+            self._accumulator.release(first.topic)
+        request = self._request(first.topic, packed, options)
+        return self._sender.send(Outgoing(request, len(messages), self._queue_of(first, options)))
+
+    def send_packed(self, topic: str, packed: bytes, count: int, options: PlaceOptions) -> Future[SendResult]:
+        """A wire batch that nobody looks into."""
+        return self._sender.send(Outgoing(self._request(topic, packed, options), count, self._placed(topic, options)))
+
+    def _send_alone(
+        self, message: Message, element: Element, queue: MessageQueue | None, options: SendOptions, *, once: bool
+    ) -> Future[SendResult]:
+        sys_flag = 0
+        if self._compresses(element) and not self._writers.routes.route(message.topic).is_batch:
+            assert self._compression is not None
+            body, sys_flag = self._compression.apply(element.body)
+            element = element._replace(body=body)
+        request = self._request(message.topic, encode_elements((element,)), options, sys_flag=sys_flag)
+        return self._sender.send(Outgoing(request, 1, queue, once=once))
+
+    def _compresses(self, element: Element) -> bool:
+        return self._compression is not None and len(element.body) >= self._compression.over_bytes
+
+    def _may_gather(self, message: Message, element: Element, options: SendOptions) -> bool:
+        return (
+            options.get("request_id") is None
+            and options.get("expected_next_offset") is None
+            and not options.get("reconsume_times")
+            and not is_delayed(message)
+            and not message.topic.startswith(RETRY_PREFIX)
+            and not self._compresses(element)
+        )
+
+    def _request(
+        self, topic: str, packed: bytes, options: PlaceOptions | SendOptions, *, sys_flag: int = 0
+    ) -> commit_log_pb2.AppendBatchRequest:
+        return commit_log_pb2.AppendBatchRequest(
+            topic=topic,
+            request_id=options.get("request_id") or self._request_ids.make(),
+            expected_next_offset=options.get("expected_next_offset"),
+            packed=packed,
+            sys_flag=sys_flag,
+            reconsume_times=options.get("reconsume_times", 0),
+        )
+
+    def _queue_of(self, message: Message, options: PlaceOptions | SendOptions) -> MessageQueue | None:
+        """Where *message* must go; None where any queue will do."""
+        queue = self._placed(message.topic, options)
+        selector = options.get("selector")
+        if selector is not None:
+            return selector(self._writers.routes.route(message.topic).queues, message)
+        key = message.first_key
+        if queue is None and key is not None:
+            return self._choice.by_key(message.topic, key)
+        return queue
+
+    def _placed(self, topic: str, options: PlaceOptions | SendOptions) -> MessageQueue | None:
+        """The queue that *options* name."""
+        self._writers.look()
+        queue_id = options.get("queue_id")
+        return self._choice.named(topic, queue_id) if isinstance(queue_id, int) else queue_id

@@ -1,0 +1,69 @@
+"""What may be given to a send beside topic and body, spelled once for all ways of sending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypedDict
+
+from tidemark.client.message import Message
+from tidemark.client.message_queue import MessageQueue
+
+Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+
+
+class MessageParts(TypedDict, total=False):
+    """Parts of a `Message`, where none is given. key: one key, before `keys`."""
+
+    key: str | None
+    keys: Sequence[str]
+    tag: str | None
+    properties: Mapping[str, str] | None
+    delay_level: int
+    flag: int
+
+
+class PlaceOptions(TypedDict, total=False):
+    """Where to store it, and under which condition.
+
+    queue_id              a queue, or its number where one writer has the topic; absent: by the hash of the first key,
+                          else round robin
+    selector              called with the topic's queues and the (first) message; returns one of them
+    expected_next_offset  store only if the queue's next offset is this one; needs queue_id
+    request_id            absent: made here. The same id and content again is stored once
+    reconsume_times       how often it was handled in vain before; carried
+    """
+
+    queue_id: int | MessageQueue | None
+    selector: Selector | None
+    expected_next_offset: int | None
+    request_id: str | None
+    reconsume_times: int
+
+
+class SendOptions(MessageParts, PlaceOptions, total=False):
+    """Everything that a send of one message takes."""
+
+
+_PARTS = tuple(MessageParts.__annotations__)
+
+
+def message_of(message: Message | str, body: bytes | str | None, options: SendOptions) -> Message:
+    """The Message that is given, or the one of topic, body and options."""
+    if isinstance(message, Message):
+        if body is not None or any(options.get(name) for name in _PARTS):
+            raise ValueError("a Message brings its own body, keys, tag, properties, delay_level and flag")
+        return message
+    if body is None:
+        raise ValueError("send takes a Message, or a topic and a body")
+    keys, key = options.get("keys", ()), options.get("key")
+    if key:
+        keys = (key, *([keys] if isinstance(keys, str) else keys))
+    return Message(
+        message,
+        body,
+        tag=options.get("tag"),
+        keys=keys,
+        properties=options.get("properties") or {},
+        delay_level=options.get("delay_level", 0),
+        flag=options.get("flag", 0),
+    )

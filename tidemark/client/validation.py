@@ -1,0 +1,99 @@
+"""What a producer refuses before anything is sent (spec 10.1, 10.5), with the reasons that the writer would answer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tidemark.errors import (
+    ArgumentIllegalError,
+    BatchDelayError,
+    BatchEmptyError,
+    BatchRetryTopicError,
+    InnerBatchIllegalError,
+    MessageSizeExceededError,
+    PropertiesIllegalError,
+    TopicForbiddenError,
+    TopicIllegalError,
+)
+from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
+from tidemark.format.properties import DELAY, INNER_MULTI_DISPATCH, INNER_NUM, PROPERTY_CRC, TIMER_NAMES, WAIT
+from tidemark.format.topic_name import FORBIDDEN_TOPICS, RETRY_PREFIX
+from tidemark.store.paths import is_topic_name
+
+if TYPE_CHECKING:
+    from tidemark.client.message import Message
+    from tidemark.format.elements import Element
+
+_WAITS = "true"  # the peer's default of WAIT
+
+
+@functools.lru_cache(maxsize=1024)  # what raises is not kept
+def require_sendable_topic(topic: str) -> None:
+    """TopicIllegalError or TopicForbiddenError where clients may not send to *topic*."""
+    if not is_topic_name(topic):
+        raise TopicIllegalError("a topic's name has letters, digits and %|-_ only, and is not empty", topic=topic[:255])
+    if len(topic) > MAX_TOPIC_SIZE_BYTES:
+        raise TopicIllegalError("a topic's name is too long", length=len(topic), limit=MAX_TOPIC_SIZE_BYTES)
+    if topic in FORBIDDEN_TOPICS:
+        raise TopicForbiddenError("this topic takes no messages from clients", topic=topic)
+
+
+def require_body(body: bytes, max_size: int) -> None:
+    """BatchEmptyError or MessageSizeExceededError for a body without bytes, or with more than *max_size*."""
+    if not body:
+        raise BatchEmptyError("a message without a body")
+    if len(body) > max_size:
+        raise MessageSizeExceededError("a body is too large", size=len(body), limit=max_size)
+
+
+def require_writable(properties: Mapping[str, str]) -> None:
+    """PropertiesIllegalError, InnerBatchIllegalError: for what a properties string cannot carry, or a store writes."""
+    for name, value in properties.items():
+        if not name or not value:  # a reader would drop the entry
+            raise PropertiesIllegalError("a property's name or value is empty", name=name)
+        if "\x01" in name or "\x02" in name or "\x01" in value or "\x02" in value:
+            raise PropertiesIllegalError("a property's name or value holds U+0001 or U+0002", name=name)
+    if PROPERTY_CRC in properties:  # where it is wrong, the record would count as damaged
+        raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", name=PROPERTY_CRC)
+    if INNER_NUM in properties:
+        raise InnerBatchIllegalError("a message says that it is a batch", name=INNER_NUM)
+    if "/" in properties.get(INNER_MULTI_DISPATCH, ""):
+        raise PropertiesIllegalError("a queue's name holds a slash", name=INNER_MULTI_DISPATCH)
+
+
+def is_delayed(message: Message) -> bool:
+    """Whether it asks for a later delivery."""
+    properties = message.properties
+    return bool(
+        message.delay_level
+        or (properties and (properties.get(DELAY, "0") != "0" or any(name in properties for name in TIMER_NAMES)))
+    )
+
+
+def require_batch(messages: Sequence[Message]) -> None:
+    """What the messages of one batch have in common: a topic, WAIT; none is delayed or for a retry topic.
+
+    raises BatchEmptyError, BatchDelayError, BatchRetryTopicError, ArgumentIllegalError
+    """
+    if not messages:
+        raise BatchEmptyError("a batch needs messages")
+    first = messages[0]
+    for at, message in enumerate(messages):
+        if is_delayed(message):
+            raise BatchDelayError("a message of the batch asks for a delayed delivery", at=at)
+        if message.topic.startswith(RETRY_PREFIX):
+            raise BatchRetryTopicError("a batch to a retry topic", topic=message.topic)
+        if message.topic != first.topic:
+            raise ArgumentIllegalError("the messages of a batch have one topic", argument="topic", at=at)
+        if message.properties.get(WAIT, _WAITS) != first.properties.get(WAIT, _WAITS):
+            raise ArgumentIllegalError("the messages of a batch have one WAIT", argument=WAIT, at=at)
+
+
+def require_batch_size(elements: Sequence[Element], size: int, max_size: int) -> None:
+    """As `require_body`, of each message of a batch, and of its *size* as a whole."""
+    for element in elements:
+        require_body(element.body, max_size)
+    if size > max_size:
+        raise MessageSizeExceededError("the batch is too large", size=size, limit=max_size)

@@ -1,0 +1,68 @@
+"""WriterLink: everything that goes to one writer, over one connection."""
+
+from __future__ import annotations
+
+import time
+
+import grpc
+
+from tidemark.client.append_stream import AppendStream
+from tidemark.client.channel import open_channel
+from tidemark.client.latency import Latency
+from tidemark.client.pending import Limits
+from tidemark.client.topics import Topics
+from tidemark.client.wire_errors import error_of_rpc
+from tidemark.errors import MessageSizeExceededError
+from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.v1 import commit_log_pb2, topics_pb2
+from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+from tidemark.v1.topics_pb2_grpc import TopicServiceStub
+
+
+class WriterLink:
+    """A stream for appends, and calls, to the writer at *address*. Nothing is dialled before it is used."""
+
+    def __init__(self, address: str, *, timeout_s: float, limits: Limits) -> None:
+        self.address = address
+        self._timeout_s = timeout_s
+        self._channel = open_channel(address)
+        self._log = CommitLogServiceStub(self._channel)
+        self._topic_service = TopicServiceStub(self._channel)
+        self.stream = AppendStream(self._channel, address, timeout_s=timeout_s, limits=limits)
+        self.topics = Topics(timeout_s=timeout_s, channel=self._channel)
+        self.latency = Latency()
+        self._greatest_batch: int | None = None
+
+    def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
+        """Bounds, limits and identity of the writer's log, now."""
+        try:
+            request = commit_log_pb2.GetLogInfoRequest()
+            answer: commit_log_pb2.GetLogInfoResponse = self._log.GetLogInfo(request, timeout=self._timeout_s)
+        except grpc.RpcError as error:
+            raise error_of_rpc(error) from error
+        return answer
+
+    def ask_route(self, topic: str) -> grpc.Future[topics_pb2.GetRouteResponse]:
+        """The writer's answer to come: where it takes messages of *topic*."""
+        request = topics_pb2.GetRouteRequest(name=topic)
+        answer: grpc.Future[topics_pb2.GetRouteResponse]
+        answer = self._topic_service.GetRoute.future(request, timeout=self._timeout_s)
+        return answer
+
+    def require_transportable(self, size: int) -> None:
+        """Refuse what would end the stream for all: the writer's transport takes about twice its greatest batch."""
+        if size <= MAX_MESSAGE_SIZE_BYTES:
+            return
+        if self._greatest_batch is None:
+            self._greatest_batch = self.log_info().max_message_size_bytes
+        if size > 2 * self._greatest_batch:
+            raise MessageSizeExceededError("the batch is too large", size=size, limit=self._greatest_batch)
+
+    def is_slow(self) -> bool:
+        """Whether it has answered late, or does not answer what it was sent, so that others are better now."""
+        return self.latency.is_avoided(time.monotonic(), waiting_s=self.stream.waiting_s())
+
+    def close(self) -> None:
+        """Wait for answers within the timeout, and end the connection."""
+        self.stream.close()
+        self._channel.close()

@@ -1,0 +1,71 @@
+"""Writers: the connections of one producer, made when a writer is first heard of and kept until the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+
+from tidemark.client.pending import Limits
+from tidemark.client.routes import Routes
+from tidemark.client.writer_link import WriterLink
+from tidemark.client.writer_list import WriterList
+from tidemark.errors import ArgumentIllegalError
+
+
+class Writers:
+    """A link to each writer of *listed*. One that leaves the list gets nothing new, and answers what it was sent."""
+
+    def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits) -> None:
+        self._listed = listed
+        self._timeout_s = timeout_s
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._links: dict[str, WriterLink] = {}
+        self._now: tuple[str, ...] = ()
+        self.routes = Routes(self.links, timeout_s=timeout_s)
+        self.look()
+
+    @property
+    def by_address(self) -> Mapping[str, WriterLink]:
+        """All, also those that have left the list."""
+        return self._links
+
+    def look(self) -> None:
+        """Take the list as it is now."""
+        addresses = self._listed.addresses()
+        if addresses is self._now or addresses == self._now:
+            return
+        with self._lock:
+            for address in addresses:
+                if address not in self._links:
+                    link = WriterLink(address, timeout_s=self._timeout_s, limits=self._limits)
+                    self._links = {**self._links, address: link}
+            self._now = addresses
+        self.routes.forget_all()
+
+    def links(self) -> list[WriterLink]:
+        """Those in the list."""
+        return [self._links[address] for address in self._now]
+
+    def link(self, address: str) -> WriterLink:
+        """The one at *address*; ArgumentIllegalError where there never was one."""
+        try:
+            return self._links[address]
+        except KeyError:
+            raise ArgumentIllegalError(f"{address!r} is no writer of this producer", argument="queue_id") from None
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything submitted is answered or given up, also what moves from one to another."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while not all(link.stream.is_idle for link in self._links.values()):
+            for link in self._links.values():
+                if not link.stream.flush(None if end is None else max(0.0, end - time.monotonic())):
+                    return False
+        return True
+
+    def close(self) -> None:
+        """Wait for answers within the timeout, also to what moves from one to another, and end all connections."""
+        self.flush(self._timeout_s)
+        for link in self._links.values():
+            link.close()
