@@ -16,9 +16,9 @@ from services.indexer.query.server import QueryServer
 
 
 @contextlib.contextmanager
-def serve_query(root: Path, **settings: Any) -> Iterator[httpx.Client]:
-    """A client of a facade that serves the store at *root*, on a free port, until the block ends."""
-    server = QueryServer(QuerySettings(store_root=root, query_listen="127.0.0.1:0", **settings))
+def serve_query(root: Path, *, port: int = 0, **settings: Any) -> Iterator[httpx.Client]:
+    """A client of a facade that serves the store at *root*, on *port* (0: a free one), until the block ends."""
+    server = QueryServer(QuerySettings(store_root=root, query_listen=f"127.0.0.1:{port}", **settings))
     thread = threading.Thread(target=server.run, name="query-server")
     thread.start()
     try:

@@ -1,51 +1,45 @@
-"""What a user's program imports: Producer, its results, topics, and a small Query. Errors: `tidemark.errors`.
+"""What a user's program imports: Producer, Consumer, their results, topics, a small Query. Errors: `tidemark.errors`.
 
-Sending needs gRPC alone. What reads, and tables, need numpy and pyarrow: they are imported when they are first used.
+Sending and reading message by message need gRPC and orjson alone; tables need numpy and pyarrow, which are imported
+when they are first used.
 """
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING
-
 from tidemark.client.accumulator import Accumulation
+from tidemark.client.async_consumer import AsyncConsumer
 from tidemark.client.async_producer import AsyncProducer
 from tidemark.client.compression import Compression
+from tidemark.client.consumer import Consumer
 from tidemark.client.hooks import Hooks
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
+from tidemark.client.pages import RecordsPage
 from tidemark.client.producer import Producer
+from tidemark.client.query import Query
+from tidemark.client.received import PulledPage, ReceivedMessage, TopicQueue
 from tidemark.client.send_result import SendResult, SendStatus
 from tidemark.client.topics import BATCH_QUEUE, Topic, Topics
 from tidemark.format.message_id import UniqueKey, decode_unique_key
 
-if TYPE_CHECKING:
-    from tidemark.client.pages import RecordsPage
-    from tidemark.client.query import Query
-
 __all__ = [
     "BATCH_QUEUE",
     "Accumulation",
+    "AsyncConsumer",
     "AsyncProducer",
     "Compression",
+    "Consumer",
     "Hooks",
     "Message",
     "MessageQueue",
     "Producer",
+    "PulledPage",
     "Query",
+    "ReceivedMessage",
     "RecordsPage",
     "SendResult",
     "SendStatus",
     "Topic",
+    "TopicQueue",
     "Topics",
     "UniqueKey",
     "decode_unique_key",
 ]
-
-_LATER = {"Query": "query", "RecordsPage": "pages"}  # name → module
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

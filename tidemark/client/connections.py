@@ -15,10 +15,10 @@ from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from tidemark.errors import UnavailableError
-from tidemark.read.buffers import POOL
 
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
+_WORTH_A_LEASE = 128 << 10  # bytes of an answer; below it memory costs nothing
 
 
 class Answer(NamedTuple):
@@ -39,9 +39,10 @@ class Connections:
 
     url        http://host:port, or https, with or without a path before the service's own
     timeout_s  for each wait on the network
+    kept       connections that stay open while nobody uses them
     """
 
-    def __init__(self, url: str, *, timeout_s: float) -> None:
+    def __init__(self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no http or https address")
@@ -50,7 +51,8 @@ class Connections:
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
-        self._idle: deque[HTTPConnection] = deque(maxlen=_MOST_KEPT)
+        self._kept = kept
+        self._idle: deque[HTTPConnection] = deque(maxlen=kept)
 
     def get(self, path: str, parameters: Parameters, accept: str) -> Answer:
         """The answer to a GET; UnavailableError when there is none."""
@@ -60,7 +62,12 @@ class Connections:
         """Send a GET, and do not wait for its answer. parameters: None is left out, a list is repeated."""
         given = {name: value for name, value in parameters.items() if value is not None}
         target = f"{self._prefix}{path}?{urlencode(given, doseq=True)}" if given else self._prefix + path
-        return Asked(self, target, {"Accept": accept})
+        return Asked(self, "GET", target, {"Accept": accept})
+
+    def send(self, method: str, path: str, body: bytes | None, accept: str) -> Answer:
+        """The answer to a request, with a JSON *body* or none; UnavailableError when there is none."""
+        headers = {"Accept": accept, **({} if body is None else {"Content-Type": "application/json"})}
+        return Asked(self, method, self._prefix + path, headers, body).answer()
 
     def take(self) -> HTTPConnection:
         """An idle connection that its server has not closed, or a new one."""
@@ -74,7 +81,7 @@ class Connections:
 
     def give_back(self, connection: HTTPConnection) -> None:
         """Keep *connection*, whose last answer was read to its end."""
-        if len(self._idle) < _MOST_KEPT:
+        if len(self._idle) < self._kept:
             self._idle.append(connection)
         else:
             connection.close()
@@ -89,12 +96,18 @@ class Connections:
 class Asked:
     """A request that was sent. Read its answer, or close it."""
 
-    def __init__(self, connections: Connections, target: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, connections: Connections, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> None:
         self._connections = connections
         self._connection = connections.take()
         self._response: HTTPResponse | None = None
         with self._unavailable():
-            self._connection.request("GET", target, headers=dict(headers))
+            self._connection.request(method, target, body, dict(headers))
+
+    def fileno(self) -> int:
+        """Its socket, which becomes readable when the answer begins. -1 once it is closed."""
+        return -1 if self._connection.sock is None else self._connection.sock.fileno()
 
     def response(self) -> HTTPResponse:
         """Its status and headers; waits for them."""
@@ -132,7 +145,7 @@ def _read(response: HTTPResponse) -> memoryview:
     """The body; in memory that is used again when nobody refers to it any more, where its length is told."""
     if response.length is None:
         return memoryview(response.read())
-    body = POOL.lend(response.length).data
+    body = _room(response.length)
     at = 0
     while at < len(body):
         got = response.readinto(body[at:])
@@ -141,6 +154,16 @@ def _read(response: HTTPResponse) -> memoryview:
         at += got
     response.close()
     return body
+
+
+def _room(size: int) -> memoryview:
+    if size < _WORTH_A_LEASE:
+        return memoryview(bytearray(size))
+    try:
+        from tidemark.read.buffers import POOL
+    except ImportError:  # a client without numpy
+        return memoryview(bytearray(size))
+    return POOL.lend(size).data
 
 
 def _has_something_to_read(sock: socket.socket) -> bool:

@@ -19,18 +19,12 @@ from tidemark.client.pages import (
     records_page,
     table_of,
 )
-from tidemark.client.settings import ClientSettings
-from tidemark.errors import StoreError
-from tidemark.status import BY_REASON
+from tidemark.client.problems import Json, require_success
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Json = dict[str, Any]
 _JSON = "application/json"
-_PROBLEM_MEMBERS = frozenset(
-    {"type", "title", "status", "detail", "instance", "reason", "message"}
-)  # RFC 9457, and ours
 
 
 class Query:
@@ -43,7 +37,7 @@ class Query:
     """
 
     def __init__(self, url: str | None = None, *, timeout_s: float = 60.0) -> None:
-        self.url = url or ClientSettings().query_url
+        self.url = url or _default_url()
         self._connections = Connections(self.url, timeout_s=timeout_s)
 
     def watermark(self) -> Json:
@@ -55,17 +49,21 @@ class Query:
 
         parameters: max_messages, max_bytes, tag (one or a list), wait_ms, body_encoding, semantics
         """
-        return self.get(_messages_path(topic, queue_id), offset=offset, **parameters)
+        return self.get(messages_path(topic, queue_id), offset=offset, **parameters)
+
+    def queue(self, topic: str, queue_id: int) -> Json:
+        """Bounds of one queue."""
+        return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}")
 
     def pull_records(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> RecordsPage:
         """As `pull`: the records as they are stored, back to back. The fastest way, for volume."""
-        path = _messages_path(topic, queue_id)
-        return records_page(self._answer(path, RECORDS, {"offset": offset, **parameters}))
+        path = messages_path(topic, queue_id)
+        return records_page(self.answer(path, RECORDS, {"offset": offset, **parameters}))
 
     def pull_table(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> pa.Table:
         """As `pull`: a table, a column a field. Its schema's metadata has the rest, as text: `tidemark.next_offset`."""
-        path = _messages_path(topic, queue_id)
-        return table_of(self._answer(path, ARROW, {"offset": offset, **parameters}))
+        path = messages_path(topic, queue_id)
+        return table_of(self.answer(path, ARROW, {"offset": offset, **parameters}))
 
     def record_pages(
         self, topic: str, queue_id: int, offset: int | str, *, wait_ms: int | None = None, **parameters: Any
@@ -86,11 +84,11 @@ class Query:
 
     def offset_at(self, topic: str, queue_id: int, time: int | str, *, boundary: str = "lower") -> Json:
         """The queue offset at a store time: epoch milliseconds or RFC 3339."""
-        return self.get(f"/v1/topics/{topic}/queues/{queue_id}/offset", time=time, boundary=boundary)
+        return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/offset", time=time, boundary=boundary)
 
     def by_key(self, topic: str, key: str, **parameters: Any) -> Json:
         """Messages that carry *key*. parameters: from, to, limit, cursor, body_encoding."""
-        return self.get(f"/v1/topics/{topic}/messages", key=key, **parameters)
+        return self.get(f"/v1/topics/{quote(topic, safe='')}/messages", key=key, **parameters)
 
     def message(self, offset_msg_id: str, **parameters: Any) -> Json:
         """One message by its offset message id. parameters: wait_ms, body_encoding."""
@@ -98,16 +96,33 @@ class Query:
 
     def get(self, path: str, **parameters: Any) -> Json:
         """Any path of the facade; a StoreError for a problem it answers, UnavailableError when nobody does."""
-        return cast(Json, orjson.loads(self._answer(path, _JSON, parameters).body))
+        return cast(Json, orjson.loads(self.answer(path, _JSON, parameters).body))
 
-    def _answer(self, path: str, accept: str, parameters: Json) -> Answer:
-        return _require_success(self._connections.get(path, parameters, accept))
+    def put(self, path: str, body: Json) -> Json:
+        """PUT *body* as JSON; the answer, {} where it has none. Fails as `get` does."""
+        return self._send("PUT", path, orjson.dumps(body))
+
+    def post(self, path: str, body: Json) -> Json:
+        """As `put`, POST."""
+        return self._send("POST", path, orjson.dumps(body))
+
+    def delete(self, path: str) -> Json:
+        """As `put`, DELETE, without a body."""
+        return self._send("DELETE", path, None)
+
+    def _send(self, method: str, path: str, body: bytes | None) -> Json:
+        answer = require_success(self._connections.send(method, path, body, _JSON))
+        return cast(Json, orjson.loads(answer.body)) if len(answer.body) else {}
+
+    def answer(self, path: str, accept: str, parameters: Json) -> Answer:
+        """A GET's answer in the form *accept*, as it came; fails as `get` does."""
+        return require_success(self._connections.get(path, parameters, accept))
 
     def _answers(
         self, topic: str, queue_id: int, offset: int | str, accept: str, wait_ms: int | None, parameters: Json
     ) -> Iterator[Answer]:
         """Pages that hold messages. The next one is asked for as soon as it is known where this one ends."""
-        path = _messages_path(topic, queue_id)
+        path = messages_path(topic, queue_id)
 
         def ask(offset: int | str) -> Asked:
             given = {"offset": offset, "wait_ms": wait_ms, **parameters}
@@ -120,7 +135,7 @@ class Query:
                 following = following_offset(headers, at_end=bool(wait_ms))
                 if following is not None:
                     under_way.append(ask(following))
-                answer = _require_success(under_way.popleft().answer())
+                answer = require_success(under_way.popleft().answer())
                 if has_messages(headers):
                     yield answer
         finally:
@@ -138,22 +153,13 @@ class Query:
         self.close()
 
 
-def _messages_path(topic: str, queue_id: int) -> str:
+def _default_url() -> str:
+    """TIDEMARK_QUERY_URL, else http://127.0.0.1:8080."""
+    from tidemark.client.settings import ClientSettings  # pydantic takes long to import
+
+    return ClientSettings().query_url
+
+
+def messages_path(topic: str, queue_id: int) -> str:
+    """Where messages of one queue are pulled from."""
     return f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/messages"
-
-
-def _require_success(answer: Answer) -> Answer:
-    """*answer*; the exception that a problem+json tells instead."""
-    if not answer.is_error:
-        return answer
-    try:
-        problem: Json = orjson.loads(answer.body)
-    except orjson.JSONDecodeError:
-        problem = {}
-    text = str(problem.get("detail") or problem.get("title") or f"HTTP {answer.status}")
-    facts = {name: value for name, value in problem.items() if name not in _PROBLEM_MEMBERS and _is_fact(value)}
-    raise BY_REASON.get(str(problem.get("reason")), StoreError)(text, **facts)
-
-
-def _is_fact(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)

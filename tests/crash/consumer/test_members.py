@@ -1,0 +1,124 @@
+"""Members of a group that are killed, or frozen past their session: nothing is lost, and late ones change nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.built_store import BuiltStore
+from tests.query_server import serve_query
+
+QUEUES = 6
+pytestmark = pytest.mark.crash
+
+
+class Group:
+    """Member processes over one store."""
+
+    def __init__(self, folder: Path, client: httpx.Client) -> None:
+        self._folder = folder
+        self._client = client
+        self.members: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """One more member."""
+        command = [sys.executable, "-m", "tests.crash.consumer.group_member", str(self._client.base_url)]
+        self.members.append(subprocess.Popen([*command, str(self._path(len(self.members)))]))
+        return self.members[-1]
+
+    def handled(self, number: int) -> list[bytes]:
+        """What member *number* has handled, in its order."""
+        path = self._path(number)
+        return path.read_bytes().splitlines() if path.exists() else []
+
+    def all_handled(self) -> Counter[bytes]:
+        """By body, how often it was handled."""
+        return Counter(body for number in range(len(self.members)) for body in self.handled(number))
+
+    def offsets(self) -> dict[int, int]:
+        """On record, by queue."""
+        queues = self._client.get("/v1/groups/billing").json().get("queues", [])
+        return {one["queue_id"]: one["offset"] for one in queues}
+
+    def shares(self) -> list[int]:
+        """How many queues each member holds, the least first."""
+        members = self._client.get("/v1/groups/billing").json()["members"]
+        return sorted(len(member["holds"]) for member in members)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"member-{number}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BuiltStore:
+    store = BuiltStore(tmp_path / "store")
+    store.topic("orders", queues=QUEUES)
+    return store
+
+
+@pytest.fixture
+def group(tmp_path: Path, store: BuiltStore) -> Iterator[Group]:
+    with serve_query(store.root) as client:
+        group = Group(tmp_path, client)
+        yield group
+        for process in group.members:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+def fill(store: BuiltStore, first: int, count: int) -> list[bytes]:
+    bodies = [b"%d-%d" % (queue_id, i) for queue_id in range(QUEUES) for i in range(first, first + count)]
+    for body in bodies:
+        store.append("orders", body, queue_id=int(body.split(b"-")[0]))
+    store.publish()
+    return bodies
+
+
+def wait(until: Callable[[], bool], timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_three_members_one_killed_lose_nothing(store: BuiltStore, group: Group) -> None:
+    """Every message is handled; twice only those that the killed one had not put on record."""
+    sent = fill(store, 0, 30)
+    members = [group.start() for _ in range(3)]
+    wait(lambda: all(group.handled(number) for number in range(3)) or len(group.all_handled()) == len(sent))
+    sent += fill(store, 30, 200)
+    wait(lambda: len(group.handled(1)) > 50)
+    members[1].kill()
+    members[1].wait()
+    wait(lambda: set(group.all_handled()) == set(sent))
+    wait(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 230))
+    twice = {body for body, times in group.all_handled().items() if times > 1}
+    assert twice <= set(group.handled(1))
+
+
+def test_a_frozen_member_is_fenced_when_it_wakes(store: BuiltStore, group: Group) -> None:
+    """Its session is over: what it would commit is refused, and it joins again."""
+    sent = fill(store, 0, 100)
+    frozen = group.start()
+    wait(lambda: len(group.handled(0)) > 20)
+    frozen.send_signal(signal.SIGSTOP)
+    group.start()
+    wait(lambda: set(group.all_handled()) == set(sent))
+    wait(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 100))
+    frozen.send_signal(signal.SIGCONT)
+    wait(lambda: group.shares() == [QUEUES // 2, QUEUES // 2])
+    more = set(fill(store, 100, 50))
+    wait(lambda: more <= set(group.all_handled()))
+    assert more & set(group.handled(0))
+    wait(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 150))
+    assert frozen.poll() is None

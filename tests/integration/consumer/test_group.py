@@ -1,0 +1,187 @@
+"""Members of a group share queues, over real HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.integration.consumer.conftest import QUEUES, Served
+from tests.integration.consumer.test_consumer import take
+from tidemark.client import Consumer, TopicQueue
+from tidemark.errors import GenerationStaleError
+
+ALL = frozenset(TopicQueue("orders", queue_id) for queue_id in range(QUEUES))
+
+
+def member(served: Served, **settings: object) -> Consumer:
+    given = {"group": "billing", "url": served.url, "session_timeout_s": 1.5, **settings}
+    return Consumer("orders", **given)  # type: ignore[arg-type]
+
+
+def settle(*members: Consumer, until: Callable[[], bool], timeout_s: float = 10) -> None:
+    """Let all members poll until something holds."""
+    deadline = time.monotonic() + timeout_s
+    while not until():
+        assert time.monotonic() < deadline, [consumer.assignment for consumer in members]
+        for consumer in members:
+            consumer.poll(0.05, max_messages=0)
+
+
+def fill(served: Served, each: int) -> list[bytes]:
+    bodies = []
+    for queue_id in range(QUEUES):
+        own = [b"%d-%d" % (queue_id, i) for i in range(each)]
+        served.put(*own, queue_id=queue_id)
+        bodies += own
+    return bodies
+
+
+def test_a_lone_member_has_all_queues(served: Served) -> None:
+    """And reads everything once."""
+    bodies = fill(served, 5)
+    with member(served) as consumer:
+        assert Counter(message.body for message in take(consumer, len(bodies))) == Counter(bodies)
+        assert consumer.assignment == ALL
+
+
+def test_what_was_committed_is_not_read_again(served: Served) -> None:
+    """By the next member, from the group's record."""
+    bodies = fill(served, 5)
+    with member(served, auto_commit=False) as consumer:
+        first = take(consumer, 8)
+        consumer.commit()
+        take(consumer, 3)  # not committed
+    with member(served) as consumer:
+        second = take(consumer, len(bodies) - 8)
+        assert consumer.poll(0.3) == []
+    assert Counter(message.body for message in first + second) == Counter(bodies)
+
+
+def test_closing_commits_what_was_handed_out(served: Served) -> None:
+    """With auto_commit, unless an exception came of it."""
+    bodies = fill(served, 3)
+    with member(served) as consumer:
+        first = take(consumer, 4)
+    with contextlib.suppress(RuntimeError), member(served) as consumer:
+        take(consumer, 4)
+        raise RuntimeError("the handler failed")
+    with member(served) as consumer:
+        again = take(consumer, len(bodies) - 4)
+    assert Counter(message.body for message in first + again) == Counter(bodies)
+
+
+def test_members_share_and_hand_over_without_reading_twice(served: Served) -> None:
+    """A member that joins gets its share once the other has committed and let go."""
+    bodies = fill(served, 20)
+    with member(served) as one:
+        got = take(one, 10)
+        with member(served) as two:
+            settle(one, two, until=lambda: len(one.assignment) == len(two.assignment) == QUEUES // 2)
+            assert one.assignment | two.assignment == ALL
+            deadline = time.monotonic() + 10
+            while len(got) < len(bodies) and time.monotonic() < deadline:
+                got += one.poll(0.05, max_messages=3)
+                got += two.poll(0.05, max_messages=3)
+    assert Counter(message.body for message in got) == Counter(bodies)
+
+
+def test_a_member_that_leaves_gives_its_queues_at_once(served: Served) -> None:
+    """Not only when its session ends."""
+    with member(served, session_timeout_s=60) as one:
+        two = member(served, session_timeout_s=60)
+        settle(one, two, until=lambda: len(one.assignment) == len(two.assignment) == QUEUES // 2, timeout_s=60)
+        two.close()
+        began = time.monotonic()
+        settle(one, until=lambda: one.assignment == ALL, timeout_s=40)
+        assert time.monotonic() - began < 40
+
+
+def test_a_silent_member_is_replaced_and_fenced(served: Served) -> None:
+    """Its late commit changes nothing; then it joins again."""
+    fill(served, 5)
+    silent = member(served, auto_commit=False, max_poll_interval_s=0.2)
+    with silent:
+        take(silent, 6)
+        assert silent.assignment == ALL
+        time.sleep(1)  # it does not poll: it has left
+        with member(served) as other:
+            settle(other, until=lambda: other.assignment == ALL)
+            take(other, 10)
+            with pytest.raises(GenerationStaleError):
+                silent.commit({TopicQueue("orders", 0): 1})
+            settle(silent, other, until=lambda: bool(silent.assignment) and silent.assignment != ALL)
+            assert silent.assignment | other.assignment == ALL
+
+
+def test_who_was_out_cannot_commit_what_it_read_before(served: Served) -> None:
+    """Not even when it is a member again, and has the same queue: another may have gone further meanwhile."""
+    fill(served, 5)
+    group = f"{served.url}/v1/groups/billing"
+    with member(served, auto_commit=False) as consumer:
+        take(consumer, 6)
+        before = httpx.get(group).json()
+        (member_id,) = [one["member_id"] for one in before["members"]]
+        httpx.delete(f"{group}/members/{member_id}").raise_for_status()
+        deadline = time.monotonic() + 10
+        while (now := httpx.get(group)).status_code == 404 or now.json()["generation"] <= before["generation"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        with pytest.raises(GenerationStaleError):
+            consumer.commit()
+        assert len(take(consumer, QUEUES * 5)) == QUEUES * 5
+        consumer.commit()
+
+
+def test_a_revoked_queue_can_still_be_committed(served: Served) -> None:
+    """`on_revoked` comes before the queue goes."""
+    fill(served, 5)
+    committed: list[frozenset[TopicQueue]] = []
+
+    def revoked(consumer: Consumer, queues: frozenset[TopicQueue]) -> None:
+        consumer.commit()
+        committed.append(queues)
+
+    with member(served, auto_commit=False, on_revoked=revoked) as one:
+        take(one, QUEUES * 5)
+        with member(served) as two:
+            settle(one, two, until=lambda: len(two.assignment) == QUEUES // 2)
+            assert committed == [two.assignment]
+            assert two.poll(0.3) == []
+
+
+def test_own_offsets_are_sought_when_queues_come(served: Served) -> None:
+    """`on_assigned` is where a consumer that keeps its offsets itself goes to them."""
+    fill(served, 5)
+
+    def assigned(consumer: Consumer, queues: frozenset[TopicQueue]) -> None:
+        for queue in queues:
+            consumer.seek(queue, 4)
+
+    with member(served, on_assigned=assigned) as consumer:
+        assert sorted(message.body for message in take(consumer, QUEUES)) == [b"%d-4" % q for q in range(QUEUES)]
+
+
+def test_a_group_without_members_is_set_by_anybody(served: Served) -> None:
+    """Explicit queues with a group: offsets are kept, nothing is shared."""
+    served.put(*(b"%d" % i for i in range(4)))
+    queue = TopicQueue("orders", 0)
+    with Consumer(queues=[queue], group="audit", url=served.url) as consumer:
+        take(consumer, 3)
+    with Consumer(queues=[queue], group="audit", url=served.url) as consumer:
+        assert [message.body for message in take(consumer, 1)] == [b"3"]
+    group = httpx.get(f"{served.url}/v1/groups/audit").json()
+    assert [(one["topic"], one["queue_id"], one["offset"]) for one in group["queues"]] == [("orders", 0, 4)]
+
+
+def test_a_queue_that_is_added_is_read_too(served: Served) -> None:
+    """Members notice that a topic has grown."""
+    with member(served) as consumer:
+        settle(consumer, until=lambda: consumer.assignment == ALL)
+        served.store.topic("orders", queues=QUEUES + 1)
+        served.put(b"new", queue_id=QUEUES)
+        assert [message.body for message in take(consumer, 1)] == [b"new"]

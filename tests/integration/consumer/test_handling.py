@@ -1,0 +1,135 @@
+"""Handlers over real services: what fails comes again, then is laid aside; nothing is lost meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.integration.consumer.test_consumer import take
+from tidemark.cli.local_stack import WRITER, LocalStack
+from tidemark.client import Consumer, Producer, ReceivedMessage
+from tidemark.errors import TopicNotFoundError
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    with LocalStack(tmp_path_factory.mktemp("handling") / "data") as stack:
+        yield stack
+
+
+class Worker:
+    """A consumer that handles in a thread until the block ends."""
+
+    def __init__(self, stack: LocalStack, topic: str, handler: Callable[[ReceivedMessage], object], **how: object):
+        self.failures: list[Exception] = []
+        self._stop = threading.Event()
+        self._consumer = Consumer(topic, group=f"{topic}-handlers", url=stack.query_url, auto_commit_interval_s=0.1)
+        settings = {"writer": stack.writer_address, "first_delay_level": 1, "stop": self._stop, **how}
+        settings["on_error"] = lambda _, error: self.failures.append(error)
+        self._thread = threading.Thread(target=self._consumer.consume, args=(handler,), kwargs=settings)
+
+    def __enter__(self) -> Worker:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+def wait(until: Callable[[], bool], timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def send(stack: LocalStack, topic: str, *bodies: str, key: str | None = None) -> None:
+    with Producer(stack.writer_address) as producer:
+        for body in bodies:
+            producer.send(topic, body, tag="T", key=key or body)
+
+
+def test_a_failed_message_comes_again_and_others_do_not_wait(stack: LocalStack) -> None:
+    """Under its own topic, with the number of attempts before."""
+    seen: list[ReceivedMessage] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        seen.append(message)
+        if message.body == b"bad" and message.reconsume_times == 0:
+            raise RuntimeError("not yet")
+
+    send(stack, "again", "bad", "good-1", "good-2")
+    with Worker(stack, "again", handle) as worker:
+        wait(lambda: len(seen) == 4)
+    assert [message.body for message in seen][-1] == b"bad"
+    assert [type(failure) for failure in worker.failures] == [RuntimeError]
+    last = seen[-1]
+    assert (last.topic, last.reconsume_times, last.tag, last.keys) == ("again", 1, "T", ("bad",))
+
+
+def test_after_the_last_attempt_a_message_is_laid_aside(stack: LocalStack) -> None:
+    """In the group's dead letters, with where it came from; the group goes on."""
+    attempts: list[int] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        attempts.append(message.reconsume_times)
+        raise RuntimeError("never")
+
+    send(stack, "hopeless", "body")
+    with Worker(stack, "hopeless", handle, max_attempts=2):
+        wait(lambda: attempts == [0, 1])
+        with Consumer(queues=[("%DLQ%hopeless-handlers", 0)], url=stack.query_url) as dead:
+            wait(lambda: _exists(dead))
+            (letter,) = take(dead, 1)
+    assert (letter.body, letter.tag, letter.keys) == (b"body", "T", ("body",))
+    assert letter.properties["DLQ_ORIGIN_TOPIC"] == "hopeless"
+    with Consumer("hopeless", group="hopeless-handlers", url=stack.query_url) as consumer:
+        assert consumer.poll(1) == []
+
+
+def _exists(consumer: Consumer) -> bool:
+    try:
+        return bool(consumer.lag())
+    except TopicNotFoundError:
+        return False
+
+
+def test_in_ordered_mode_a_failed_message_holds_its_queue(stack: LocalStack) -> None:
+    """It is tried again in its place."""
+    seen: list[str] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        seen.append(message.text())
+        if seen.count("b") == 1 and message.body == b"b":
+            raise RuntimeError("not yet")
+
+    send(stack, "ordered", "a", "b", "c", key="one-queue")
+    with Worker(stack, "ordered", handle, ordered=True):
+        wait(lambda: "c" in seen)
+    assert seen == ["a", "b", "b", "c"]
+
+
+def test_a_failed_message_waits_for_its_writer(stack: LocalStack) -> None:
+    """While the writer is away it is not on record, and not lost."""
+    attempts: list[int] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        attempts.append(message.reconsume_times)
+        if message.reconsume_times == 0:
+            stack.services[WRITER].kill()
+            raise RuntimeError("and nobody takes it back")
+
+    send(stack, "waits", "body")
+    with Worker(stack, "waits", handle) as worker:
+        wait(lambda: attempts == [0])
+        time.sleep(1)
+        stack.start_service(WRITER)
+        wait(lambda: attempts == [0, 1], timeout_s=60)
+    assert isinstance(worker.failures[0], RuntimeError)

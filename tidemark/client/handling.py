@@ -1,0 +1,157 @@
+"""Handling: a consumer's messages given to a function, several at once, and sent back where it fails."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from tidemark.client.in_work import InWork
+from tidemark.client.received import ReceivedMessage, TopicQueue
+from tidemark.client.send_back import SendBack, as_first_sent
+from tidemark.errors import StoreError
+
+Handler = Callable[[ReceivedMessage], object]
+OnError = Callable[[ReceivedMessage, Exception], None]
+_PAUSE_S = 1.0  # before a failed step is tried again
+_REVOKE_S = 10.0  # handlers may go on for so long with what goes to another member
+
+_log = logging.getLogger(__name__)
+
+
+class _Task(NamedTuple):
+    queue: TopicQueue
+    message: ReceivedMessage
+
+
+class Handling:
+    """Runs a handler over messages in *workers* threads.
+
+    ordered   of each queue one message at a time, in order; a failed one is tried again in its place
+    on_error  told of each failure, in the worker's thread
+    stop      set: begin nothing new
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        send_back: SendBack,
+        *,
+        workers: int,
+        ordered: bool,
+        max_attempts: int,
+        on_error: OnError | None,
+        stop: threading.Event,
+    ) -> None:
+        self._handler = handler
+        self._send_back = send_back
+        self._ordered = ordered
+        self._max_attempts = max_attempts
+        self._on_error = on_error or _tell
+        self._stop = stop
+        self._in_work = InWork()
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="tidemark-handler")
+        self._lock = threading.Lock()
+        self._chains: dict[TopicQueue, deque[_Task]] = {}  # ordered: what waits behind the one in work
+        self._most = 2 * workers
+
+    def room(self, timeout_s: float) -> int:
+        """How many more messages may be begun; waits up to *timeout_s* for the first."""
+        self._in_work.wait_below(self._most, timeout_s)
+        return max(0, self._most - self._in_work.count)
+
+    def begin(self, messages: Iterable[ReceivedMessage]) -> None:
+        """Hand *messages* to the workers."""
+        for message in messages:
+            task = _Task(message.queue, as_first_sent(message))
+            self._in_work.begin(task.queue, message.queue_offset)
+            if not self._ordered:
+                self._pool.submit(self._handle, task)
+            elif self._is_first(task):
+                self._pool.submit(self._handle_chain, task)
+
+    def first_unfinished(self) -> dict[TopicQueue, int]:
+        """By queue, the offset below which everything has been dealt with, where something is still in work."""
+        return self._in_work.first_unfinished()
+
+    def drain(self, queues: frozenset[TopicQueue]) -> None:
+        """*queues* go to another member: wait for the handlers that are at it."""
+        self._in_work.drain(queues, _REVOKE_S)
+
+    def forget(self, queues: frozenset[TopicQueue]) -> None:
+        """*queues* are read no more."""
+        self._in_work.forget(queues)
+
+    def close(self) -> None:
+        """Wait for the handlers that run; what was not begun is not handled."""
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    # ── in the workers ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_first(self, task: _Task) -> bool:
+        """Whether nothing of its queue is in work; else it waits there."""
+        with self._lock:
+            if task.queue in self._chains:
+                self._chains[task.queue].append(task)
+                return False
+            self._chains[task.queue] = deque()
+            return True
+
+    def _next_of(self, queue: TopicQueue) -> _Task | None:
+        with self._lock:
+            if self._chains[queue] and not self._stop.is_set():
+                return self._chains[queue].popleft()
+            del self._chains[queue]
+            return None
+
+    def _handle_chain(self, task: _Task) -> None:
+        following: _Task | None = task
+        while following is not None:
+            self._handle_in_place(following)
+            following = self._next_of(task.queue)
+
+    def _handle(self, task: _Task) -> None:
+        error = self._attempt(task.message)
+        if error is None or self._sent_back(task.message):
+            self._in_work.finish(task.queue, task.message.queue_offset)
+
+    def _handle_in_place(self, task: _Task) -> None:
+        for attempt in range(1, self._max_attempts + 1):
+            if self._attempt(task.message) is None:
+                break
+            if attempt < self._max_attempts and self._stop.wait(_PAUSE_S):
+                return
+        else:
+            last = task.message._replace(reconsume_times=self._max_attempts - 1)
+            if not self._sent_back(last):
+                return
+        self._in_work.finish(task.queue, task.message.queue_offset)
+
+    def _attempt(self, message: ReceivedMessage) -> Exception | None:
+        try:
+            self._handler(message)
+        except Exception as error:
+            self._on_error(message, error)
+            return error
+        return None
+
+    def _sent_back(self, message: ReceivedMessage) -> bool:
+        """Whether it is stored again; tried until it is, or until it is time to stop."""
+        while True:
+            try:
+                self._send_back.send(message)
+            except StoreError as error:
+                self._on_error(message, error)
+                if self._stop.wait(_PAUSE_S):
+                    return False
+            else:
+                return True
+
+
+def _tell(message: ReceivedMessage, error: Exception) -> None:
+    place = f"{message.topic} queue {message.queue_id} offset {message.queue_offset}"
+    _log.warning("message not handled: %s", place, exc_info=error)
