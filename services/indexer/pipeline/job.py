@@ -45,7 +45,7 @@ def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
         "spark.sql.streaming.numRecentProgressUpdates": "4",
         "spark.scheduler.mode": "FAIR",
         "spark.python.unix.domain.socket.enabled": "true",  # over TCP each task loses 42 ms to delayed ACKs
-        "spark.python.daemon.module": "services.indexer.pipeline.daemon",
+        "spark.python.daemon.module": f"{__package__}.daemon",
         "spark.driver.memory": f"{settings.spark_driver_memory_mb}m",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.ui.enabled": "false",

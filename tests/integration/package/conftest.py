@@ -1,0 +1,80 @@
+"""The wheel, and Pythons into which it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+_UV = (sys.executable, "-m", "uv")
+
+
+class Installed(NamedTuple):
+    """A virtual environment."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def site_packages(self) -> Path:
+        """Where its distributions lie."""
+        (folder,) = self.folder.glob("lib/python*/site-packages")
+        return folder
+
+    def run(self, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run *program* in its folder, with no other path, no Java, and of the environment only what is given."""
+        command = [str(self.python), "-c", program]
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As it would be published."""
+    folder = tmp_path_factory.mktemp("wheel")
+    _call((sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder))
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """`pip install "tidemark[client]"`, compiled as pip does, in the versions of requirements.lock."""
+    installed = _venv(tmp_path_factory.mktemp("client"))
+    locked = ("--constraint", ROOT / "requirements.lock")
+    _call((*_UV, "pip", "install", "--compile-bytecode", "--python", installed.python, *locked, f"{wheel}[client]"))
+    return installed
+
+
+@pytest.fixture(scope="session")
+def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel with what `tidemark[all]` needs, from the tests' own environment: to spare 1 GB of downloads.
+
+    Its paths lead to no checkout: a folder named in a .pth file has its own .pth files ignored, the editable install's
+    among them.
+    """
+    installed = _venv(tmp_path_factory.mktemp("complete"))
+    _call((*_UV, "pip", "install", "--no-deps", "--python", installed.python, wheel))
+    (installed.site_packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return installed
+
+
+def _venv(folder: Path) -> Installed:
+    _call((*_UV, "venv", "--clear", "--python", sys.executable, folder))
+    return Installed(folder)
+
+
+def _call(command: Iterable[str | Path]) -> None:
+    done = subprocess.run(tuple(command), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,90 @@
+"""`tidemark[client]` from the wheel, in an environment that has nothing else."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.integration.package.conftest import Installed
+from tidemark.cli.local_stack import LocalStack
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+MOST_BYTES = 60_000_000
+DISTRIBUTIONS = {
+    "tidemark", "orjson",
+    "grpcio", "grpcio-status", "protobuf", "googleapis-common-protos",
+    "pydantic", "pydantic-core", "pydantic-settings", "annotated-types", "python-dotenv", "typing-inspection",
+    "typing-extensions",
+    "typer", "rich", "annotated-doc", "shellingham", "markdown-it-py", "mdurl", "pygments",
+}  # fmt: skip
+HEAVY = ("numpy", "numba", "pyarrow", "pandas", "pyspark", "fastapi", "services")
+
+LIST_DISTRIBUTIONS = """
+import importlib.metadata, json
+print(json.dumps([found.metadata["Name"] for found in importlib.metadata.distributions()]))
+"""
+FIND_HEAVY = f"""
+import importlib.util
+print([name for name in {HEAVY} if importlib.util.find_spec(name) is not None])
+"""
+SEND_AND_CONSUME = """
+from tidemark.client import Consumer, Producer
+
+count = 100
+with Producer() as producer:
+    for number in range(count):
+        producer.send_async(TOPIC, str(number).encode(), key=f"k{number}", tag="A", properties={"n": str(number)})
+with Consumer(TOPIC) as consumer:
+    got = []
+    while len(got) < count:
+        got += consumer.poll(30)
+assert sorted(int(message.text()) for message in got) == list(range(count))
+assert {(message.tag, message.properties["n"] == message.text()) for message in got} == {("A", True)}
+print("consumed", len(got))
+"""
+
+
+def test_the_wheel_brings_no_top_level_name_but_ours(wheel: Path) -> None:
+    """A package named services would be in everybody's way."""
+    with ZipFile(wheel) as archive:
+        names = {name.partition("/")[0] for name in archive.namelist()}
+    assert {name for name in names if not name.endswith(".dist-info")} == {"tidemark", "tidemark_services"}
+
+
+def test_the_client_brings_few_distributions(client: Installed) -> None:
+    """One more is a decision: write it down here."""
+    names = json.loads(client.run(LIST_DISTRIBUTIONS).stdout)
+    assert {name.lower().replace("_", "-") for name in names} - {"colorama"} == DISTRIBUTIONS
+
+
+def test_the_client_is_small(client: Installed) -> None:
+    """Compiled, without pip and setuptools, which the environment does not have."""
+    size = sum(path.stat().st_size for path in client.site_packages.rglob("*") if path.is_file())
+    assert size < MOST_BYTES, f"{size / 1e6:.1f} MB"
+
+
+def test_nothing_heavy_can_be_imported(client: Installed) -> None:
+    """What works there works without Arrow and Spark."""
+    assert client.run(FIND_HEAVY).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["store", "--help"]], ids=" ".join)
+def test_the_command_helps_there(client: Installed, arguments: list[str]) -> None:
+    """Also with verbs that need more than the client."""
+    done = client.run(f"import sys; sys.argv[1:] = {arguments}; from tidemark.cli.main import app; app()")
+    assert done.returncode == 0, done.stderr
+    assert "Usage" in done.stdout
+
+
+@pytest.mark.spark
+def test_it_sends_and_consumes(client: Installed, stack: LocalStack) -> None:
+    """Against running services, without Java on the path."""
+    addresses = {"TIDEMARK_WRITER_ADDRESS": stack.writer_address, "TIDEMARK_QUERY_URL": stack.query_url}
+    topic = f"wheel-{uuid.uuid4().hex[:8]}"
+    done = client.run(f"TOPIC = {topic!r}\n{SEND_AND_CONSUME}", **addresses)
+    assert done.stdout == "consumed 100\n", done.stderr
