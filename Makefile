@@ -3,12 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 SYNCED := .venv/.synced
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-CODE := tidemark services tests benchmarks demo scripts
+CODE := tidemark services tests benchmarks demo examples scripts
 PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo bench bench-peers bench-check profile compose-test clean
+.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo examples bench bench-peers bench-check profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,8 @@ down: ## stop them; the store's volumes stay
 
 demo: $(SYNCED)  ## 336,776 real flights through the real services, and back
 	$(BIN)/python -m demo
+examples: $(SYNCED)  ## each program of examples/, against services of its own
+	$(BIN)/python -m examples
 bench: $(SYNCED)  ## the figures, as a table, JSON and a page with plots; BENCH=name[,name] picks, BENCH_SCALE shortens
 	$(BIN)/python -m benchmarks run
 bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, in turn: ratios and goals (BENCH picks rows)
@@ -88,5 +90,5 @@ compose-test:  ## up, append, pull, compare, restart, down (needs a Docker engin
 	$(if $(COMPOSE_UP),$(COMPOSE_UP) --) $(PYTHON) tests/compose/run.py $(notdir $(COMPOSE_UP))
 
 clean:  ## remove .venv and what tools left behind
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist examples/node/node_modules
 	find $(wildcard $(CODE)) -name __pycache__ -prune -exec rm -rf {} +

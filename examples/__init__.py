@@ -1,0 +1,1 @@
+"""Programs that show how Tidemark is used, each by itself. `make examples` runs them all."""

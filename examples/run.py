@@ -1,0 +1,64 @@
+"""The examples, and how each is run: from any folder, with the services' addresses in the environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.cli.local_stack import LocalStack
+
+FOLDER = Path(__file__).resolve().parent
+TIMEOUT_S = 240
+
+
+class Example(NamedTuple):
+    """One example. tools: what it needs that Python does not bring."""
+
+    name: str
+    command: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[str]:
+        """Tools that this machine lacks."""
+        return [tool for tool in self.tools if shutil.which(tool) is None]
+
+
+def _python(name: str) -> Example:
+    return Example(name, (sys.executable, str(FOLDER / f"{name}.py")))
+
+
+EXAMPLES = (
+    _python("hello"),
+    _python("batch_from_parquet"),
+    _python("tail_to_pandas"),
+    _python("exactly_once_sqlite"),
+    _python("group_of_three"),
+    Example(
+        "node",
+        ("sh", "-c", f"cd '{FOLDER / 'node'}' && npm ci --silent --prefer-offline && npm start --silent"),
+        ("node", "npm"),
+    ),
+    Example("curl_tour", ("bash", str(FOLDER / "curl_tour.sh")), ("bash", "curl")),
+    Example("first_look", (sys.executable, str(FOLDER / "run_notebook.py"), str(FOLDER / "first_look.ipynb"))),
+)
+
+
+def run_example(example: Example, stack: LocalStack, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run it in *folder* against *stack*; its output, errors and all, is the result's stdout."""
+    addresses = {"TIDEMARK_WRITER_ADDRESS": stack.writer_address, "TIDEMARK_QUERY_URL": stack.query_url}
+    return subprocess.run(
+        example.command,
+        cwd=folder,
+        env={**os.environ, **addresses},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )

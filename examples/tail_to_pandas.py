@@ -1,0 +1,53 @@
+"""Tail to pandas: follow a topic, a DataFrame at a time, and keep a running mean of each sensor."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import orjson
+import pandas as pd
+
+from tidemark.client import Consumer, Producer
+
+TOPIC = "temperatures"
+SENSORS = ["cellar", "kitchen", "roof"]
+MESSAGES = 300
+
+
+def main() -> None:
+    """Sends in one thread what it follows in this one."""
+    with Producer() as producer, Consumer(TOPIC, start="latest") as consumer:
+        producer.topics.create(TOPIC)
+        consumer.poll_table(0)  # from here on
+        station = threading.Thread(target=measure, args=(producer,))
+        station.start()
+        follow(consumer)
+        station.join()
+
+
+def measure(producer: Producer) -> None:
+    """A measurement a millisecond."""
+    pause = threading.Event()
+    for number in range(MESSAGES):
+        sensor = SENSORS[number % len(SENSORS)]
+        body = orjson.dumps({"sensor": sensor, "celsius": round(random.gauss(15, 4), 2)})
+        producer.send_async(TOPIC, body, key=sensor)
+        pause.wait(0.001)
+
+
+def follow(consumer: Consumer) -> None:
+    """Until all measurements have come."""
+    seen = pd.DataFrame({"sensor": [], "celsius": []})
+    while len(seen) < MESSAGES:
+        table = consumer.poll_table(30)
+        if table is None:
+            raise TimeoutError("the measurements did not come")
+        rows = pd.DataFrame([orjson.loads(body) for body in table["body"].to_pylist()])
+        seen = pd.concat([seen, rows]) if len(seen) else rows
+        means = seen.groupby("sensor").celsius.mean().round(2)
+        print(f"{len(seen):4} measurements, mean by sensor: {means.to_dict()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Each example does what it says, as `make examples` runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from examples.run import EXAMPLES, FOLDER, Example, run_example
+from tidemark.cli.local_stack import LocalStack
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_example_succeeds(example: Example, stack: LocalStack, tmp_path: Path) -> None:
+    """Each looks for itself whether what it shows is so, and leaves nothing in the folder it is run in."""
+    if example.missing:
+        pytest.skip(f"there is no {' and no '.join(example.missing)} here")
+    done = run_example(example, stack, tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_program_is_run() -> None:
+    """A new file must be listed."""
+    helpers = {"__init__.py", "__main__.py", "run.py", "run_notebook.py", "README.md", "__pycache__"}
+    here = {path.stem for path in FOLDER.iterdir() if path.name not in helpers}
+    assert here == {example.name for example in EXAMPLES}
