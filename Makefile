@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs format lint types test integration crash conformance soak peer check up down demo examples bench bench-peers bench-check profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance soak peer check up down demo examples bench bench-peers bench-check profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -38,6 +38,12 @@ docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.conformance_table
 	$(BIN)/python -m scripts.known_failures_table
 	$(BIN)/python -m scripts.performance_table
+
+site: $(SYNCED)  ## the pages of docs/, and the API from its docstrings, as a web site in build/site
+	$(BIN)/mkdocs build --strict --quiet
+
+wheel: $(SYNCED)  ## what is published, in dist/
+	$(BIN)/hatchling build -t wheel
 
 format: $(SYNCED)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .

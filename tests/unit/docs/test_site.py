@@ -1,0 +1,38 @@
+"""The site that `make site` builds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tidemark.client
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+HAND_WRITTEN = [DOCS / name for name in ("index.md", "client.md", "coming-from.md")]
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    """A page that was renamed, or a class of the reference that was, is found here; parameters are shown as a list."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "<li><strong>timeout_s</strong>: for each" in (tmp_path / "reference" / "client.html").read_text()
+
+
+def test_the_reference_has_every_name_of_the_client() -> None:
+    """Who adds a public class adds it to the reference."""
+    text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    listed = set(re.findall(r"^::: tidemark\.client\.(\S+)", text, re.MULTILINE))
+    assert {name for name in tidemark.client.__all__ if not name.isupper()} == listed
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """To other pages, and to files of the repository, which the site does not have."""
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text()):
+        assert (DOCS / target).exists(), target
