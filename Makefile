@@ -38,6 +38,7 @@ docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.conformance_table
 	$(BIN)/python -m scripts.known_failures_table
 	$(BIN)/python -m scripts.performance_table
+	$(BIN)/python -m scripts.cli_reference
 
 site: $(SYNCED)  ## the pages of docs/, and the API from its docstrings, as a web site in build/site
 	$(BIN)/mkdocs build --strict --quiet

@@ -9,6 +9,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.rows import (
     accumulated,
     append,
+    command,
     drain,
     lookup,
     memory,
@@ -21,7 +22,21 @@ from benchmarks.rows import (
     visible,
 )
 
-_MODULES = (append, send_single, accumulated, visible, pull, rebuild, lookup, start, queues, drain, resident, memory)
+_MODULES = (
+    append,
+    send_single,
+    accumulated,
+    visible,
+    pull,
+    rebuild,
+    lookup,
+    start,
+    queues,
+    drain,
+    resident,
+    memory,
+    command,
+)
 BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for module in _MODULES for benchmark in module.BENCHMARKS}
 
 

@@ -86,6 +86,9 @@ class LocalStack:
     environment  further TIDEMARK_ settings, over those of a new store
     services     which to start, of START_ORDER
     stopping     set it from anywhere to end a start that is waiting
+
+    small_new_files  a laptop's sizes for files that the store does not have yet, unless our own environment names them;
+                     else RocketMQ's
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class LocalStack:
         query_port: int | None = None,
         environment: Mapping[str, str] | None = None,
         services: tuple[str, ...] | None = None,
+        small_new_files: bool = True,
     ) -> None:
         self.data = data
         self.state = state
@@ -106,6 +110,7 @@ class LocalStack:
         self.stopping = threading.Event()
         self._wanted = services or (START_ORDER if state is None else ATTACHED_ORDER)
         self._environment = dict(environment or {})
+        self._small_new_files = small_new_files
 
     @property
     def writer_address(self) -> str:
@@ -172,9 +177,12 @@ class LocalStack:
             self._environment.get("TIDEMARK_COMMIT_LOG_PATHS", ""),
             self._environment.get("TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS", ""),
         )
+        new_sizes: dict[str, str] = {}
+        if self._small_new_files:
+            new_sizes |= {} if any(map(_has_files, log_folders.all)) else NEW_LOG_SIZES
+            new_sizes |= {} if _has_files(paths.index) else NEW_INDEX_SIZES
         return {
-            **({} if any(map(_has_files, log_folders.all)) else NEW_LOG_SIZES),
-            **({} if _has_files(paths.index) else NEW_INDEX_SIZES),
+            **{name: size for name, size in new_sizes.items() if name not in os.environ},
             **self._environment,
             "TIDEMARK_STORE_ROOT": str(self.data.absolute()),
             "TIDEMARK_WRITER_LISTEN": self.writer_address,

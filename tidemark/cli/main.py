@@ -1,52 +1,74 @@
-"""The `tidemark` command."""
+"""The `tidemark` command: its verbs by name, one file a verb or a group of them.
+
+`tidemark --help` is to be there at once: the modules of verbs import at their top what the command line needs, and
+inside their functions what the work needs.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from typer.completion import completion_init  # type: ignore[attr-defined]  # there, and not in its __all__
 
+from tidemark.cli import bench, completion, consume, doctor, offset, produce, serve_verb, status, watermark
+from tidemark.cli.config import app as config_app
+from tidemark.cli.failures import FailuresTold
+from tidemark.cli.get import app as get_app
+from tidemark.cli.group import app as group_app
+from tidemark.cli.log import app as log_app
 from tidemark.cli.store.app import app as store_app
+from tidemark.cli.topic import app as topic_app
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tidemark: an append-only event log.")
-app.add_typer(store_app, name="store")
+HELP = """Tidemark: an append-only event log in RocketMQ's file format.
+
+Verbs of a client find the services at TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL, or where --writer and --query
+say. `tidemark VERB --help` has an example of each."""
+
+app = typer.Typer(
+    cls=FailuresTold,
+    no_args_is_help=True,
+    add_completion=False,  # the verb `completion` prints the script
+    rich_markup_mode=None,  # rich is half of the time that --help may take
+    pretty_exceptions_enable=False,
+)
+if completion.VARIABLE in os.environ:  # the shell asks what could stand here
+    completion_init()
 
 
-@app.callback()
-def _root() -> None:
-    """Tidemark: an append-only event log in RocketMQ's file format."""
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from tidemark.version import program_version
+
+        typer.echo(program_version())
+        raise typer.Exit
 
 
-@app.command()
-def serve(
-    data: Annotated[
-        Path, typer.Option(help="The store's directory; made when it is missing.", envvar="TIDEMARK_STORE_ROOT")
-    ] = Path("data"),
-    writer_port: Annotated[int, typer.Option(min=1, max=65535, help="gRPC, for producers.")] = 8081,
-    query_port: Annotated[int, typer.Option(min=1, max=65535, help="REST, for consumers.")] = 8080,
-    attach: Annotated[
-        Path | None, typer.Option(help="Read the store of a living broker instead; nothing in it is written.")
-    ] = None,
-    state: Annotated[Path | None, typer.Option(help="With --attach: the directory for files of our own.")] = None,
+@app.callback(help=HELP)
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
-    """Start writer, pipeline and query on this machine; one Ctrl-C stops them cleanly.
+    pass
 
-    With --attach DIR --state DIR2: only query, and a follower of the log of a broker whose storePathRootDir is DIR.
 
-    A new store gets 64 MiB segments and a small index; an existing one keeps its sizes. Every TIDEMARK_ setting of the
-    services may be given in the environment.
-    """
-    from tidemark.cli.serve import attach as run_attached
-    from tidemark.cli.serve import serve as run
-
-    if (attach is None) != (state is None):
-        raise typer.BadParameter("--attach and --state go together")
-    if attach is not None and state is not None:
-        raise typer.Exit(run_attached(attach, state, query_port=query_port, console=Console()))
-    raise typer.Exit(run(data, writer_port=writer_port, query_port=query_port, console=Console()))
-
+app.command(epilog=serve_verb.EXAMPLE)(serve_verb.serve)
+app.command(epilog=status.EXAMPLE)(status.status)
+app.command(epilog=watermark.EXAMPLE)(watermark.watermark)
+app.command(epilog=doctor.EXAMPLE)(doctor.doctor)
+app.add_typer(topic_app, name="topic")
+app.command(epilog=produce.EXAMPLE)(produce.produce)
+app.command(epilog=consume.EXAMPLE)(consume.consume)
+app.add_typer(get_app, name="get")
+app.command(epilog=offset.EXAMPLE)(offset.offset)
+app.add_typer(group_app, name="group")
+app.add_typer(store_app, name="store")
+app.add_typer(log_app, name="log")
+app.add_typer(config_app, name="config")
+app.command(epilog=completion.EXAMPLE)(completion.completion)
+app.command(epilog=bench.EXAMPLE)(bench.bench)
 
 if __name__ == "__main__":
     app()

@@ -15,9 +15,10 @@ from tidemark.store.paths import require_outside
 _CHECK_S = 0.5
 
 
-def serve(data: Path, *, writer_port: int, query_port: int, console: Console) -> int:
+def serve(data: Path, *, writer_port: int, query_port: int, console: Console, small_new_files: bool = True) -> int:
     """Run until SIGINT or SIGTERM (exit status 0), or until a service ends by itself or does not start (1)."""
-    return _run_until_signal(LocalStack(data, writer_port=writer_port, query_port=query_port), console)
+    stack = LocalStack(data, writer_port=writer_port, query_port=query_port, small_new_files=small_new_files)
+    return _run_until_signal(stack, console)
 
 
 def attach(data: Path, state: Path, *, query_port: int, console: Console) -> int:

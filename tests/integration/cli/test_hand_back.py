@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline_runs import end_of
+from tidemark.cli.failures import ExitStatus
 from tidemark.cli.local_stack import WRITER, LocalStack
 from tidemark.client import Producer
 from tidemark.store.checkpoint import Checkpoint, Field
@@ -74,7 +75,7 @@ def test_a_killed_store_that_nobody_has_indexed_is_brought_to_its_end(writer: Lo
 def test_it_refuses_while_somebody_works_on_the_store(writer: LocalStack) -> None:
     """A writer, or a pipeline; and what is no store."""
     refused = hand_back(writer.data)
-    assert refused.returncode == 2
+    assert refused.returncode == ExitStatus.UNAVAILABLE
     assert "a writer or a broker runs on this store" in refused.stderr
     assert str(writer.services[WRITER].pid) in refused.stderr
     writer.stop()
@@ -83,10 +84,10 @@ def test_it_refuses_while_somebody_works_on_the_store(writer: LocalStack) -> Non
     pipeline = FolderLock(paths.indexer / "lock")
     pipeline.require()
     refused = hand_back(writer.data)
-    assert refused.returncode == 2
+    assert refused.returncode == ExitStatus.UNAVAILABLE
     assert "a pipeline runs on this store" in refused.stderr
     pipeline.release()
     refused = hand_back(writer.data / "logs")
-    assert refused.returncode == 2
+    assert refused.returncode == ExitStatus.UNAVAILABLE
     assert "no commitlog folder" in refused.stderr
     assert paths.abort.exists()

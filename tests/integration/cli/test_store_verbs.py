@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
+from tidemark.cli.failures import ExitStatus
 from tidemark.cli.main import app
 from tidemark.index.ledger import Ledger
 from tidemark.store.format_file import FORMAT
@@ -72,26 +73,28 @@ def test_corruptions_are_the_ledgers(store: Path) -> None:
 
 
 def test_backup_verify_restore(store: Path, tmp_path: Path) -> None:
-    """There and back; a damaged backup is 1, no backup is 2."""
+    """There and back; a damaged backup is 1, no backup is 3."""
     folder, restored = tmp_path / "backup", tmp_path / "restored"
-    assert run("backup", store, folder)[0] == 0
+    status, output, _ = run("backup", store, folder, "--output", "json")
+    assert (status, json.loads(output)["end"]) == (0, 4822714)
     assert run("verify-backup", folder)[0] == 0
-    assert run("restore", folder, restored)[0] == 0
+    status, output, _ = run("restore", folder, restored, "--output", "json")
+    assert (status, json.loads(output)["end"]) == (0, 4822714)
     status, output, _ = run("check", restored)
     assert (status, output.splitlines()[0].split()[0]) == (0, "QUEUES_LAG")
     (folder / "commitlog" / f"{0:020d}").unlink()
-    status, output, _ = run("verify-backup", folder, "--json")
+    status, output, _ = run("verify-backup", folder, "--output", "json")
     assert (status, json.loads(output)["flaws"][0]["reason"]) == (1, "FILE_MISSING")
-    assert run("verify-backup", store)[0] == 2
+    assert run("verify-backup", store)[0] == ExitStatus.NOT_FOUND
 
 
 @pytest.mark.parametrize("verb", [["check"], ["corruptions"], ["rebuild"], ["backup", "elsewhere"]])
 def test_a_store_of_a_newer_major_version_is_refused(store: Path, tmp_path: Path, verb: list[str]) -> None:
-    """2, and a message with the facts instead of a traceback."""
+    """A message with the facts instead of a traceback."""
     (store / "tidemark").mkdir()
     (store / "tidemark" / "format").write_text(json.dumps({"version": {"major": FORMAT.major + 1, "minor": 0}}))
     status, _, errors = run(verb[0], store, *(tmp_path / name for name in verb[1:]))
-    assert status == 2
+    assert status == ExitStatus.UNAVAILABLE
     assert f"has format {FORMAT.major + 1}.0" in errors
     assert "Traceback" not in errors
 

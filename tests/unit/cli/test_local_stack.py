@@ -49,6 +49,20 @@ def test_only_kinds_of_files_that_do_not_exist_get_small_sizes(tmp_path: Path) -
     assert not settings.keys() & local_stack.NEW_LOG_SIZES.keys()
 
 
+def test_a_new_store_has_rocketmqs_sizes_where_they_are_wanted(tmp_path: Path) -> None:
+    """Nothing is passed, so the services take their defaults."""
+    settings = LocalStack(tmp_path, small_new_files=False)._settings()
+    assert not settings.keys() & (local_stack.NEW_LOG_SIZES.keys() | local_stack.NEW_INDEX_SIZES.keys())
+
+
+def test_a_size_that_the_environment_gives_is_the_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every setting that a user has set."""
+    monkeypatch.setenv("TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES", "1048576")
+    settings = LocalStack(tmp_path)._settings()
+    assert "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES" not in settings
+    assert settings.keys() >= local_stack.NEW_INDEX_SIZES.keys()
+
+
 def test_a_service_that_dies_at_its_start_is_named_with_its_log(tmp_path: Path) -> None:
     """And nothing runs afterwards."""
     stack = LocalStack(tmp_path, services=(WRITER,), environment={"TIDEMARK_FLUSH_MODE": "sometimes"})

@@ -1,8 +1,4 @@
-"""`tidemark store …`: what an operator does with a store's directory. One file a verb; this one only names them.
-
-Exit status of every verb: 0 done, nothing found; 1 something was found; 2 it cannot be done (wrong usage, or an error
-that says why).
-"""
+"""`tidemark store …`: what an operator does with a store's directory. One file a verb; this one only names them."""
 
 from __future__ import annotations
 
@@ -24,10 +20,10 @@ def _store() -> None:
     """Check, rebuild, back up and restore a store's directory."""
 
 
-app.command()(check)
-app.command()(corruptions)
-app.command()(rebuild)
-app.command("hand-back")(hand_back)
-app.command()(backup)
-app.command("verify-backup")(verify_backup)
-app.command()(restore)
+app.command(epilog="Example: tidemark store check data")(check)
+app.command(epilog="Example: tidemark store corruptions data --output json")(corruptions)
+app.command(epilog="Example: tidemark store rebuild data --queues")(rebuild)
+app.command("hand-back", epilog="Example: tidemark store hand-back data")(hand_back)
+app.command(epilog="Example: tidemark store backup data /backups/data")(backup)
+app.command("verify-backup", epilog="Example: tidemark store verify-backup /backups/data")(verify_backup)
+app.command(epilog="Example: tidemark store restore /backups/data data")(restore)

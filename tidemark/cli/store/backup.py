@@ -7,29 +7,33 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from tidemark.cli.store.outcome import errors_told
-from tidemark.cli.store.progress import byte_progress
-from tidemark.store.paths import StorePaths
-from tidemark.store.storage import DiskStorage
+from tidemark.cli.output import Output, OutputOption, print_json
 
 
 def backup(
-    directory: Annotated[Path, typer.Argument(help="The store's directory.", exists=True, file_okay=False)],
-    destination: Annotated[Path, typer.Argument(help="The backup's folder: new, or with an earlier backup of it.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The store's directory.", exists=True, file_okay=False)
+    ],
+    destination: Annotated[
+        Path, typer.Argument(metavar="DEST", help="The backup's folder: new, or with an earlier backup of it.")
+    ],
     store_name: Annotated[str, typer.Option(help="Noted in the backup.", envvar="TIDEMARK_STORE_NAME")] = "tidemark-0",
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Back a store up, up to what is committed now, while writer and pipeline run.
 
     Full files of the log are copied once: the next backup into the same folder copies only what is new. Queue files and
     index are not in it: they are made from the log. What retention has deleted leaves the backup, too.
 
-    Exit status: 0 done, 2 not; then the backup before it is as it was.
+    When it fails, the backup before it is as it was.
     """
     from tidemark.backup.take import take_backup
+    from tidemark.cli.store.progress import byte_progress
+    from tidemark.store.paths import StorePaths
+    from tidemark.store.storage import DiskStorage
 
-    with errors_told(), byte_progress(quiet=not sys.stderr.isatty()) as progress:
+    with byte_progress(quiet=not sys.stderr.isatty()) as progress:
         task = progress.add_task("copying", total=None)
         taken = take_backup(
             StorePaths(directory),
@@ -39,7 +43,18 @@ def backup(
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     manifest = taken.manifest
-    Console(highlight=False, soft_wrap=True).print(
+    if output is Output.JSON:
+        print_json(
+            {
+                "start": manifest.start,
+                "end": manifest.end,
+                "copied_files": taken.copied_files,
+                "copied_bytes": taken.copied_bytes,
+                "kept_files": taken.kept_files,
+            }
+        )
+        return
+    typer.echo(
         f"backed up {manifest.start:,} to {manifest.end:,}: {taken.copied_files} log files copied "
         f"({taken.copied_bytes:,} bytes), {taken.kept_files} there already"
     )

@@ -5,64 +5,72 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
-from rich.console import Console
 
-from tidemark.cli.store.outcome import ExitStatus, errors_told
-from tidemark.cli.store.progress import byte_progress
+from tidemark.cli.failures import ExitStatus
+from tidemark.cli.output import JsonFlag, Output, OutputOption, print_json
 from tidemark.errors import ArgumentIllegalError
-from tidemark.index.check.findings import Finding, Scope
-from tidemark.store.format_file import require_known_format
-from tidemark.store.paths import StorePaths
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidemark.index.check.findings import Finding, Scope
 
 _SHOWN = 50
 
 
 def check(
-    directory: Annotated[Path, typer.Argument(help="The store's directory.", exists=True, file_okay=False)],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The store's directory.", exists=True, file_okay=False)
+    ],
     start: Annotated[int | None, typer.Option("--from", min=0, metavar="PHYS", help="First physical offset.")] = None,
     end: Annotated[int | None, typer.Option("--to", min=0, metavar="PHYS", help="End, exclusive.")] = None,
     index: Annotated[bool, typer.Option(help="Check the key index too.")] = True,
     index_slots: Annotated[
         int | None, typer.Option(min=1, help="Slots of an index file, where there are not 4 entries to each.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    output: OutputOption = Output.TABLE,
+    as_json: JsonFlag = False,
 ) -> None:
     """Check a store: log, queues, key index and small files against each other.
 
     Takes no lock and writes nothing, so it may run beside the services or a broker: then up to what is committed.
-    Exit status: 0 sound, 1 something is wrong, 2 it cannot be checked.
+    Exit status 1 when something is wrong.
     """
+    from rich.console import Console
+
+    from tidemark.cli.store.progress import byte_progress
     from tidemark.index.check.scope import whole_store
     from tidemark.index.check.store import check_store
+    from tidemark.store.format_file import require_known_format
+    from tidemark.store.paths import StorePaths
 
-    with errors_told():
-        paths = StorePaths(directory)
-        require_known_format(paths)
-        if not paths.commit_log.is_dir():
-            raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
-        scope = _within(whole_store(paths), start, end)
-        with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
-            task = progress.add_task("checking", total=None)
-            report = check_store(
-                paths,
-                scope,
-                with_index=index,
-                index_slots=index_slots,
-                on_progress=lambda done, total: progress.update(task, completed=done, total=total),
-            )
+    as_json |= output is Output.JSON
+    paths = StorePaths(directory)
+    require_known_format(paths)
+    if not paths.commit_log.is_dir():
+        raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
+    scope = _within(whole_store(paths), start, end)
+    with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
+        task = progress.add_task("checking", total=None)
+        report = check_store(
+            paths,
+            scope,
+            with_index=index,
+            index_slots=index_slots,
+            on_progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(report.as_json(), option=orjson.OPT_APPEND_NEWLINE))
+        print_json(report.as_json())
     else:
         console = Console(soft_wrap=True, highlight=False)
         _show(console, report.findings, "red")
         _show(console, report.notes, "yellow")
         outcome = f"{len(report.findings)} findings" if report.findings else "sound"
         console.print(f"{report.records:,} records from {report.start} to {report.end}: [bold]{outcome}[/]")
-    raise typer.Exit(ExitStatus.FINDINGS if report.findings else ExitStatus.DONE)
+    raise typer.Exit(ExitStatus.FAILED if report.findings else ExitStatus.OK)
 
 
 def _within(scope: Scope, start: int | None, end: int | None) -> Scope:
@@ -83,7 +91,7 @@ def _show(console: Console, found: list[Finding], style: str) -> None:
         console.print(f"[{style}]{finding.reason}[/]", end=" ")
         console.print(_line(finding), markup=False)
     if len(found) > _SHOWN:
-        console.print(f"… and {len(found) - _SHOWN} more; --json shows all", style="dim")
+        console.print(f"… and {len(found) - _SHOWN} more; --output json shows all", style="dim")
 
 
 def _line(finding: Finding) -> str:

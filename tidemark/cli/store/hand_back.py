@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from tidemark.cli.store.outcome import errors_told
+from tidemark.cli.failures import say
+from tidemark.cli.output import Output, OutputOption, print_json
 
 
 def hand_back(
     directory: Annotated[Path, typer.Argument(help="The store's directory. Nothing may run on it.", metavar="DIR")],
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Bring a stopped store to the state that a RocketMQ broker opens cleanly.
 
@@ -21,9 +22,10 @@ def hand_back(
     """
     from tidemark.cli.hand_back import hand_back as run
 
-    console = Console()
-    with errors_told():
-        done = run(directory, on_step=lambda step: console.print(f"{step} …", highlight=False))
-        console.print(f"A broker may open {directory}: complete up to {done.end_offset}.", highlight=False)
-        for name, size in done.broker_settings.items():
-            console.print(f"  {name}={size}", highlight=False)
+    done = run(directory, on_step=lambda step: say(f"{step} …"))
+    if output is Output.JSON:
+        print_json({"end_offset": done.end_offset, "broker_settings": done.broker_settings})
+        return
+    typer.echo(f"A broker may open {directory}: complete up to {done.end_offset}.")
+    for name, size in done.broker_settings.items():
+        typer.echo(f"  {name}={size}")

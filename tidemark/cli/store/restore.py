@@ -7,28 +7,30 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from tidemark.cli.store.outcome import errors_told
-from tidemark.cli.store.progress import byte_progress
-from tidemark.store.paths import StorePaths
-from tidemark.store.storage import DiskStorage
+from tidemark.cli.output import Output, OutputOption, print_json
 
 
 def restore(
-    backup: Annotated[Path, typer.Argument(help="The backup's folder.", exists=True, file_okay=False)],
-    directory: Annotated[Path, typer.Argument(help="The new store's directory: empty, or not there yet.")],
+    backup: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="The backup's folder.", exists=True, file_okay=False)
+    ],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The new store's directory: empty, or not there yet.")
+    ],
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Make a store from a backup, comparing every file with its hash.
 
     Start the services on it afterwards: the pipeline builds queues and index. Keep the advertised address, and message
     ids go on working. A restore that was stopped leaves a directory that nobody opens: empty it and begin again.
-
-    Exit status: 0 done, 2 not.
     """
     from tidemark.backup.restore import restore_backup
+    from tidemark.cli.store.progress import byte_progress
+    from tidemark.store.paths import StorePaths
+    from tidemark.store.storage import DiskStorage
 
-    with errors_told(), byte_progress(quiet=not sys.stderr.isatty()) as progress:
+    with byte_progress(quiet=not sys.stderr.isatty()) as progress:
         task = progress.add_task("restoring", total=None)
         manifest = restore_backup(
             backup,
@@ -36,6 +38,7 @@ def restore(
             DiskStorage(),
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
-    Console(highlight=False, soft_wrap=True).print(
-        f"restored {manifest.start:,} to {manifest.end:,}: start the services"
-    )
+    if output is Output.JSON:
+        print_json({"start": manifest.start, "end": manifest.end})
+    else:
+        typer.echo(f"restored {manifest.start:,} to {manifest.end:,}: start the services")

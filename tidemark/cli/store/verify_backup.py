@@ -4,42 +4,60 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
-from rich.console import Console
 
-from tidemark.cli.store.outcome import ExitStatus, errors_told
-from tidemark.cli.store.progress import byte_progress
+from tidemark.cli.failures import ExitStatus
+from tidemark.cli.output import JsonFlag, Output, OutputOption, print_json
+
+if TYPE_CHECKING:
+    from tidemark.backup.verify import Verified
 
 
 def verify_backup(
-    backup: Annotated[Path, typer.Argument(help="The backup's folder.", exists=True, file_okay=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    backup: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="The backup's folder.", exists=True, file_okay=False)
+    ],
+    output: OutputOption = Output.TABLE,
+    as_json: JsonFlag = False,
 ) -> None:
     """Compare every file of a backup with its hash, and check every record of its log.
 
-    Exit status: 0 sound, 1 something is wrong, 2 there is no finished backup.
+    Exit status 1 when something is wrong.
     """
     from tidemark.backup.verify import verify_backup as verify
+    from tidemark.cli.store.progress import byte_progress
 
-    with errors_told(), byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
+    as_json |= output is Output.JSON
+    with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
         task = progress.add_task("verifying", total=None)
         verified = verify(backup, on_progress=lambda done, total: progress.update(task, completed=done, total=total))
-    manifest, flaws = verified.manifest, verified.flaws
     if as_json:
-        content = {
-            **{name: getattr(manifest, name) for name in ("store_name", "term", "start", "end", "taken_ms")},
-            "records": verified.records,
-            "flaws": [flaw._asdict() for flaw in flaws],
-        }
-        sys.stdout.buffer.write(orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE))
+        _print_json(verified)
     else:
-        console = Console(highlight=False, soft_wrap=True)
-        for flaw in flaws:
-            place = "" if flaw.physical_offset is None else f" at {flaw.physical_offset}"
-            console.print(f"[red]{flaw.reason}[/] {flaw.path}{place}: {flaw.text}")
-        outcome = f"{len(flaws)} flaws" if flaws else "sound"
-        console.print(f"{verified.records:,} records from {manifest.start} to {manifest.end}: [bold]{outcome}[/]")
-    raise typer.Exit(ExitStatus.FINDINGS if flaws else ExitStatus.DONE)
+        _print_text(verified)
+    raise typer.Exit(ExitStatus.FAILED if verified.flaws else ExitStatus.OK)
+
+
+def _print_json(verified: Verified) -> None:
+    names = ("store_name", "term", "start", "end", "taken_ms")
+    print_json(
+        {
+            **{name: getattr(verified.manifest, name) for name in names},
+            "records": verified.records,
+            "flaws": [flaw._asdict() for flaw in verified.flaws],
+        }
+    )
+
+
+def _print_text(verified: Verified) -> None:
+    from rich.console import Console
+
+    manifest, flaws = verified.manifest, verified.flaws
+    console = Console(highlight=False, soft_wrap=True)
+    for flaw in flaws:
+        place = "" if flaw.physical_offset is None else f" at {flaw.physical_offset}"
+        console.print(f"[red]{flaw.reason}[/] {flaw.path}{place}: {flaw.text}")
+    outcome = f"{len(flaws)} flaws" if flaws else "sound"
+    console.print(f"{verified.records:,} records from {manifest.start} to {manifest.end}: [bold]{outcome}[/]")

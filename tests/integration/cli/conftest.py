@@ -1,0 +1,95 @@
+"""One real stack for the tests of this folder, and the real command as a program of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemark.cli.local_stack import LocalStack, free_port
+from tidemark.client import Query
+
+COMMAND = (sys.executable, "-m", "tidemark.cli")
+
+
+class Tidemark:
+    """`tidemark` as a user of one stack types it."""
+
+    def __init__(self, writer_address: str, query_url: str) -> None:
+        self.query_url = query_url
+        self.environment = {
+            **os.environ,
+            "TIDEMARK_WRITER_ADDRESS": writer_address,
+            "TIDEMARK_QUERY_URL": query_url,
+        }
+
+    def run(self, *arguments: object, given: str | bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run a verb to its end; *given*: its standard input."""
+        return subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            env=self.environment,
+            input=given.encode() if isinstance(given, str) else given,
+            capture_output=True,
+            timeout=100,
+            check=False,
+        )
+
+    def start(self, *arguments: object) -> subprocess.Popen[bytes]:
+        """Start a verb; all three streams are pipes."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], env=self.environment, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+
+    def json(self, *arguments: object, given: str | bytes = b"", status: int = 0) -> Any:
+        """The one document that a verb prints with --output json; it ends with *status*."""
+        done = self.run(*arguments, "--output", "json", given=given)
+        assert done.returncode == status, done
+        return json.loads(done.stdout)
+
+    def messages(self, *arguments: object) -> list[dict[str, Any]]:
+        """What `consume … --output json` prints."""
+        done = self.run("consume", *arguments, "--output", "json")
+        assert done.returncode == 0, done
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def produce(self, topic: str, *arguments: object, given: str | bytes = b"") -> int:
+        """Send, and wait until all is visible; how many were acknowledged."""
+        sent = self.json("produce", topic, *arguments, given=given)
+        assert sent["complete"]
+        self.wait_for(sent["end_physical_offset"])
+        return int(sent["acknowledged"])
+
+    def wait_for(self, physical_offset: int) -> None:
+        """Until the watermark has reached it."""
+        deadline = time.monotonic() + 30
+        with Query(self.query_url) as query:
+            while query.watermark()["watermark"]["physical_offset"] < physical_offset:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Writer, pipeline and query; each test uses topics and groups of its own."""
+    with LocalStack(tmp_path_factory.mktemp("cli") / "store") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def tidemark(stack: LocalStack) -> Tidemark:
+    """The command, for that stack."""
+    return Tidemark(stack.writer_address, stack.query_url)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Tidemark:
+    """The command, where nobody answers."""
+    return Tidemark(f"127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}")

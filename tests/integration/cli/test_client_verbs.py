@@ -1,0 +1,168 @@
+"""The small verbs of a client against a real stack: topic, get, offset, group, status, watermark, doctor."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from tests.integration.cli.conftest import Tidemark
+from tidemark.cli.failures import ExitStatus
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+
+
+def test_a_topic_is_created_shown_and_deleted(tidemark: Tidemark) -> None:
+    """As JSON and for people."""
+    made = tidemark.json("topic", "create", "shown", "--queues", 2, "--attribute", "queue.type=BatchCQ")
+    assert (made["write_queues"], made["attributes"]) == (2, {"queue.type": "BatchCQ"})
+    assert "shown" in [topic["topic"] for topic in tidemark.json("topic", "list")["topics"]]
+    assert [queue["max_offset"] for queue in tidemark.json("topic", "show", "shown")["queues"]] == [0, 0]
+    assert b"BatchCQ" in tidemark.run("topic", "show", "shown").stdout
+    assert tidemark.json("topic", "delete", "shown", "--yes") == {"topic": "shown", "deleted": True}
+    assert tidemark.run("topic", "delete", "shown", "--yes").returncode == ExitStatus.NOT_FOUND
+
+
+def test_a_topic_is_not_deleted_without_a_yes(tidemark: Tidemark) -> None:
+    """Nor where nobody can answer."""
+    tidemark.json("topic", "create", "kept")
+    for answer in ("n\n", ""):
+        done = tidemark.run("topic", "delete", "kept", given=answer)
+        assert done.returncode == ExitStatus.FAILED
+        assert b"nothing was changed" in done.stderr
+    assert tidemark.run("topic", "show", "kept").returncode == ExitStatus.OK
+    assert tidemark.run("topic", "delete", "kept", given="y\n").returncode == ExitStatus.OK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["create", "no.dots"], ExitStatus.REJECTED),
+        (["create", "x", "--attribute", "nonsense"], ExitStatus.USAGE),
+        (["create", "x", "--attribute", "no.such=thing"], ExitStatus.REJECTED),
+        (["show", "no-such-topic"], ExitStatus.NOT_FOUND),
+    ],
+)
+def test_wrong_topics_are_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
+    """One line of JSON on standard error, or click's usage."""
+    done = tidemark.run("topic", *arguments, "--output", "json")
+    assert (done.returncode, done.stdout) == (status, b""), done
+    assert status is ExitStatus.USAGE or json.loads(done.stderr)["reason"]
+
+
+def test_a_message_is_got_by_id_by_place_and_by_key(tidemark: Tidemark) -> None:
+    """The same one."""
+    assert tidemark.produce("got", "--format", "jsonl", "--key-field", "id", given='{"id": "a1"}') == 1
+    (message,) = tidemark.json("get", "key", "got", "a1")["messages"]
+    (by_id,) = tidemark.json("get", "message", message["offset_msg_id"])["messages"]
+    (by_place,) = tidemark.json("get", "at", message["physical_offset"])["messages"]
+    (by_unique_key,) = tidemark.json("get", "key", "got", message["message_id"], "--unique")["messages"]
+    assert message == by_unique_key == {**by_id, "queue_id": message["queue_id"]}
+    assert by_place == by_id
+    shown = tidemark.run("get", "at", message["physical_offset"]).stdout.decode()
+    assert '{"id": "a1"}' in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["message", "nonsense"], ExitStatus.REJECTED),
+        (["message", "7F00000100001F91000000FFFFFFFFFF"], ExitStatus.NOT_FOUND),
+        (["at", "1"], ExitStatus.NOT_FOUND),
+        (["key", "got", "no-such-key"], ExitStatus.NOT_FOUND),
+        (["key", "no-such-topic", "x"], ExitStatus.NOT_FOUND),
+        (["at", "-1"], ExitStatus.USAGE),
+    ],
+)
+def test_what_is_not_there_is_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
+    """Nothing on standard output."""
+    done = tidemark.run("get", *arguments)
+    assert (done.returncode, done.stdout) == (status, b""), done
+
+
+def test_offset_tells_where_each_queue_was(tidemark: Tidemark) -> None:
+    """A message's own time leads to it; a time behind all to the end."""
+    tidemark.json("topic", "create", "timed", "--queues", 1)
+    tidemark.produce("timed", given="a\n")
+    tidemark.produce("timed", given="b\n")
+    second = tidemark.messages("timed")[1]
+    (queue,) = tidemark.json("offset", "timed", "--time", f"{second['store_timestamp_ms']}ms")["queues"]
+    assert queue["offset"] == 1
+    (queue,) = tidemark.json("offset", "timed", "--time", "2999-01-01T00:00:00+02:00")["queues"]
+    assert (queue["offset"], queue["store_timestamp_ms"]) == (2, None)
+    assert tidemark.run("offset", "timed", "--time", "noon").returncode == ExitStatus.USAGE
+
+
+def test_a_group_is_reset_shown_and_lags(tidemark: Tidemark) -> None:
+    """A dry run sets nothing."""
+    tidemark.json("topic", "create", "grouped", "--queues", 2)
+    assert tidemark.produce("grouped", given="a\nb\nc\nd\n") == 4
+    reset = ("group", "reset", "readers", "--topic", "grouped")
+    planned = tidemark.json(*reset, "--to", "earliest", "--dry-run")
+    assert [move["before"] for move in planned["offsets"]] == [None, None]
+    assert tidemark.run("group", "show", "readers").returncode == ExitStatus.NOT_FOUND
+    assert tidemark.json(*reset, "--to", "earliest", "--yes")["dry_run"] is False
+    assert tidemark.json("group", "lag", "readers") == {
+        "group": "readers",
+        "lag": 4,
+        "below_min": 0,
+        "topics": {"grouped": 4},
+    }
+    assert tidemark.run("group", "lag", "readers", "--max", 3).returncode == ExitStatus.FAILED
+    tidemark.json(*reset, "--queue", 1, "--to", 1, "--yes")
+    assert [queue["offset"] for queue in tidemark.json("group", "show", "readers")["queues"]] == [0, 1]
+    tidemark.json(*reset, "--to", "2999-01-01T00:00:00Z", "--yes")
+    assert tidemark.json("group", "lag", "readers")["lag"] == 0
+    assert "readers" in [group["group"] for group in tidemark.json("group", "list")["groups"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "status"),
+    [
+        (["--to", "1"], "", ExitStatus.USAGE),
+        (["--queue", "0", "--to", "1000", "--yes"], "", ExitStatus.NOT_FOUND),
+        (["--to", "latest"], "n\n", ExitStatus.FAILED),
+    ],
+)
+def test_a_reset_that_is_wrong_or_not_wanted_sets_nothing(
+    tidemark: Tidemark, arguments: list[str], given: str, status: ExitStatus
+) -> None:
+    """An offset without its queue, one that no queue has, a no."""
+    tidemark.json("topic", "create", "unmoved", "--queues", 2)
+    done = tidemark.run("group", "reset", "nobody", "--topic", "unmoved", *arguments, given=given)
+    assert done.returncode == status, done
+    assert tidemark.run("group", "show", "nobody").returncode == ExitStatus.NOT_FOUND
+
+
+def test_status_is_0_while_all_answer(tidemark: Tidemark, nowhere: Tidemark) -> None:
+    """1 when one does not, 5 when nobody does."""
+    seen = tidemark.json("status")
+    assert [seen[name]["answers"] for name in ("query", "writer", "pipeline")] == [True, True, True]
+    assert b"watermark" in tidemark.run("status").stdout
+    one = tidemark.json("status", "--writer", nowhere.environment["TIDEMARK_WRITER_ADDRESS"], status=1)
+    assert (one["writer"]["answers"], one["query"]["answers"]) == (False, True)
+    nobody = nowhere.json("status", status=5)
+    assert (nobody["store"], nobody["pipeline"]["answers"]) == (None, False)
+
+
+def test_the_watermark_is_followed_until_ctrl_c(tidemark: Tidemark) -> None:
+    """A line a look."""
+    assert tidemark.json("watermark")["lag_bytes"] >= 0
+    with tidemark.start("watermark", "--follow", "--interval", "0.05", "--output", "json") as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        lines = [json.loads(follower.stdout.readline()) for _ in range(3)]
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(30) == ExitStatus.INTERRUPTED
+        assert follower.stderr.read() == b"interrupted\n"
+    assert all("committed_offset" in line for line in lines)
+
+
+def test_doctor_knows_the_services_of_a_running_stack(tidemark: Tidemark) -> None:
+    """Both answer, and their clock is this one."""
+    done = tidemark.run("doctor", "--output", "json")
+    texts = {check["name"]: (check["level"], check["text"]) for check in json.loads(done.stdout)["checks"]}
+    assert texts["writer"][0] == texts["query"][0] == texts["clock"][0] == "ok"
+    assert "answers" in texts["writer"][1]
+    assert "within two seconds" in texts["clock"][1]

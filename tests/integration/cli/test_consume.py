@@ -1,0 +1,145 @@
+"""`tidemark consume` from a real stack."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from tests.integration.cli.conftest import COMMAND, Tidemark
+from tidemark.cli.failures import ExitStatus
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def topic(tidemark: Tidemark) -> str:
+    """Three queues with a hundred messages, each with a key and one of two tags."""
+    tidemark.json("topic", "create", "consumed", "--queues", 3)
+    lines = [json.dumps({"id": f"k{number}", "kind": "ab"[number % 2], "n": number}) for number in range(100)]
+    options = ("--format", "jsonl", "--key-field", "id", "--tag-field", "kind")
+    assert tidemark.produce("consumed", *options, given="\n".join(lines)) == 100
+    return "consumed"
+
+
+def _numbers(messages: list[dict[str, str]]) -> list[int]:
+    return [json.loads(message["body"])["n"] for message in messages]
+
+
+def test_all_queues_are_read_each_in_its_order(tidemark: Tidemark, topic: str) -> None:
+    """Every message once."""
+    messages = tidemark.messages(topic)
+    assert sorted(_numbers(messages)) == list(range(100))
+    for queue_id in range(3):
+        numbers = _numbers([message for message in messages if message["queue_id"] == queue_id])
+        assert numbers == sorted(numbers)
+        assert numbers == _numbers(tidemark.messages(topic, "--queue", queue_id))
+
+
+def test_from_to_and_max_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
+    """Offsets of one queue; --to is exclusive."""
+    offsets = [one["queue_offset"] for one in tidemark.messages(topic, "--queue", 1, "--from", 3, "--to", 7)]
+    assert offsets == [3, 4, 5, 6]
+    assert len(tidemark.messages(topic, "--max", 10)) == 10
+    assert tidemark.messages(topic, "--from", "latest") == []
+
+
+def test_times_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
+    """Of the store, in milliseconds or as RFC 3339."""
+    messages = tidemark.messages(topic)
+    last = max(message["store_timestamp_ms"] for message in messages)
+    wanted = [message for message in messages if message["store_timestamp_ms"] >= last]
+    assert tidemark.messages(topic, "--from", f"{last}ms") == wanted
+    assert tidemark.messages(topic, "--to", f"{last}ms") == [one for one in messages if one not in wanted]
+    assert tidemark.messages(topic, "--from", "2999-01-01T00:00:00Z") == []
+
+
+def test_tags_and_keys_choose(tidemark: Tidemark, topic: str) -> None:
+    """By the queue, or by the index."""
+    assert sorted(_numbers(tidemark.messages(topic, "--tag", "a"))) == list(range(0, 100, 2))
+    assert _numbers(tidemark.messages(topic, "--key", "k42")) == [42]
+    assert tidemark.messages(topic, "--key", "k42", "--from", "2999-01-01T00:00:00Z") == []
+
+
+def test_raw_bodies_come_back_byte_for_byte(tidemark: Tidemark) -> None:
+    """A NUL byte ends each where bodies hold newlines."""
+    tidemark.json("topic", "create", "raw", "--queues", 1)
+    bodies = [b"text", b"\xff\xfe\x01", "ü".encode()]
+    assert tidemark.produce("raw", given=b"\n".join(bodies)) == 3
+    assert tidemark.run("consume", "raw", "--output", "raw").stdout == b"".join(body + b"\n" for body in bodies)
+    assert tidemark.run("consume", "raw", "-o", "raw", "--null").stdout == b"".join(body + b"\0" for body in bodies)
+    shown = tidemark.run("consume", "raw").stdout.decode().splitlines()
+    assert shown[0].split() == ["queue", "offset", "stored", "tag", "keys", "body"]
+    assert shown[2].endswith("base64://4B")
+
+
+def test_a_reader_that_has_enough_ends_it_quietly(tidemark: Tidemark, topic: str) -> None:
+    """consume … | head: exit status 0, nothing on standard error."""
+    script = f'{" ".join(COMMAND)} consume {topic} --output json | head -n 1; echo "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script], env=tidemark.environment, capture_output=True, text=True, check=False, timeout=100
+    )
+    first, status = done.stdout.splitlines()
+    assert json.loads(first)["topic"] == topic
+    assert (status, done.stderr) == ("0", "")
+
+
+def test_a_reader_that_is_gone_ends_a_follower_quietly(tidemark: Tidemark) -> None:
+    """When the next message comes."""
+    tidemark.json("topic", "create", "gone", "--queues", 2)
+    with tidemark.start("consume", "gone", "--follow", "--output", "json") as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        assert tidemark.produce("gone", given="a\n") == 1
+        assert json.loads(follower.stdout.readline())["body"] == "a"
+        follower.stdout.close()
+        assert tidemark.produce("gone", given="b\n") == 1
+        assert follower.wait(30) == ExitStatus.OK
+        assert follower.stderr.read() == b""
+
+
+def test_ctrl_c_ends_a_follower_with_130(tidemark: Tidemark, topic: str) -> None:
+    """Without a traceback."""
+    with tidemark.start("consume", topic, "--follow", "--output", "raw") as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        for _ in range(100):
+            follower.stdout.readline()
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(30) == ExitStatus.INTERRUPTED
+        assert follower.stderr.read() == b"interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["no-such-topic"], ExitStatus.NOT_FOUND, b"tidemark topic list"),
+        (["consumed", "--queue", "9"], ExitStatus.NOT_FOUND, b"no queue 9"),
+        (["consumed", "--queue", "0", "--from", "1000000"], ExitStatus.NOT_FOUND, b"OFFSET_OUT_OF_RANGE"),
+        (["consumed", "--from", "5"], ExitStatus.USAGE, b"name it with --queue"),
+        (["consumed", "--from", "yesterday"], ExitStatus.USAGE, b"RFC 3339"),
+        (["consumed", "--null"], ExitStatus.USAGE, b"--output raw"),
+        (["consumed", "--key", "k1", "--follow"], ExitStatus.USAGE, b"--key"),
+        (["consumed", "--query", "nonsense"], ExitStatus.USAGE, b"no http or https address"),
+    ],
+)
+def test_what_cannot_be_consumed_is_told(
+    tidemark: Tidemark, topic: str, arguments: list[str], status: ExitStatus, told: bytes
+) -> None:
+    """With the next step, without a traceback, and nothing on standard output."""
+    done = (
+        tidemark.run("consume", *arguments, "--output", "json")
+        if "--null" not in arguments
+        else tidemark.run("consume", *arguments)
+    )
+    assert (done.returncode, told in done.stderr, done.stdout) == (status, True, b""), done
+    assert b"Traceback" not in done.stderr
+
+
+def test_without_a_query_service_it_says_what_to_do(nowhere: Tidemark) -> None:
+    """Not reachable is 5."""
+    done = nowhere.run("consume", "orders")
+    assert done.returncode == ExitStatus.UNAVAILABLE
+    assert b"tidemark serve" in done.stderr

@@ -1,0 +1,134 @@
+"""`tidemark produce` into a real stack."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.integration.cli.conftest import Tidemark
+from tidemark.cli.failures import ExitStatus
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+
+
+def test_lines_become_messages_in_order(tidemark: Tidemark) -> None:
+    """In one queue: as they stand in the file."""
+    tidemark.json("topic", "create", "lines", "--queues", 1)
+    lines = [f"line {number}" for number in range(5_000)]
+    assert tidemark.produce("lines", given="\n".join(lines)) == 5_000
+    assert [message["body"] for message in tidemark.messages("lines")] == lines
+
+
+def test_fields_of_json_lines_are_key_and_tag(tidemark: Tidemark) -> None:
+    """The key chooses the queue, and finds the message again."""
+    lines = [json.dumps({"id": f"k{number}", "kind": "ab"[number % 2], "n": number}) for number in range(100)]
+    options = ("--format", "jsonl", "--key-field", "id", "--tag-field", "kind")
+    assert tidemark.produce("json", *options, given="\n".join(lines) + "\n") == 100
+    messages = tidemark.messages("json")
+    assert sorted(message["body"] for message in messages) == sorted(lines)
+    (found,) = tidemark.messages("json", "--key", "k7")
+    assert (found["body"], found["tag"], found["keys"]) == (lines[7], "b", ["k7"])
+
+
+def test_csv_and_parquet_are_told_by_their_endings(tidemark: Tidemark, tmp_path: Path) -> None:
+    """Rows as JSON, or one column as the body."""
+    table = pa.table({"id": ["a", "b"], "n": [1, 2]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("id,n\na,1\nb,2\n")
+    assert tidemark.produce("tables", "--file", tmp_path / "t.parquet", "--key-field", "id") == 2
+    assert tidemark.produce("tables", "--file", tmp_path / "t.csv", "--body-field", "n", "--tag-field", "id") == 2
+    bodies = {message["body"]: message["tag"] for message in tidemark.messages("tables")}
+    assert bodies == {'{"id":"a","n":1}': None, '{"id":"b","n":2}': None, "1": "a", "2": "b"}
+
+
+def test_parquet_comes_through_a_pipe_too(tidemark: Tidemark, tmp_path: Path) -> None:
+    """Read as a whole, because its index is at its end."""
+    pq.write_table(pa.table({"n": [1, 2, 3]}), tmp_path / "t.parquet")
+    assert tidemark.produce("pipe", "--format", "parquet", given=(tmp_path / "t.parquet").read_bytes()) == 3
+
+
+def test_a_line_of_a_pipe_is_sent_as_it_comes(tidemark: Tidemark) -> None:
+    """The next one has not been written when it can be consumed."""
+    tidemark.json("topic", "create", "trickle", "--queues", 1)
+    with (
+        tidemark.start("produce", "trickle") as producer,
+        tidemark.start("consume", "trickle", "--follow", "--output", "raw", "--max", 2) as consumer,
+    ):
+        assert producer.stdin is not None
+        assert consumer.stdout is not None
+        for line in (b"one\n", b"two\n"):
+            producer.stdin.write(line)
+            producer.stdin.flush()
+            assert consumer.stdout.readline() == line
+        producer.stdin.close()
+        assert producer.wait(30) == consumer.wait(30) == ExitStatus.OK
+
+
+def test_a_malformed_line_is_named_and_nothing_behind_it_is_sent(tidemark: Tidemark) -> None:
+    """What is before it is acknowledged, and told."""
+    tidemark.json("topic", "create", "malformed", "--queues", 1)
+    given = '{"n": 1}\n{"n": 2}\nnonsense\n{"n": 4}\n'
+    done = tidemark.run("produce", "malformed", "--format", "jsonl", "--output", "json", given=given)
+    told, problem = json.loads(done.stdout), json.loads(done.stderr)
+    assert done.returncode == ExitStatus.REJECTED
+    assert (told["acknowledged"], told["complete"]) == (2, False)
+    assert (problem["facts"], problem["reason"]) == ({"line": 3}, "ARGUMENT_ILLEGAL")
+    assert problem["next_steps"] == ["2 messages are acknowledged"]
+    tidemark.wait_for(told["end_physical_offset"])
+    assert len(tidemark.messages("malformed")) == 2
+
+
+def test_a_row_that_the_log_cannot_take_is_named(tidemark: Tidemark, tmp_path: Path) -> None:
+    """A key with a space, in the fourth row of the file."""
+    (tmp_path / "t.csv").write_text("id,n\na,1\nb,2\nc d,3\n")
+    done = tidemark.run("produce", "rows", "--file", tmp_path / "t.csv", "--key-field", "id")
+    assert done.returncode == ExitStatus.REJECTED
+    assert done.stderr.startswith(b"error: row 4: ")
+    assert b"0 messages are acknowledged" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["orders", "--key-field", "id"], ExitStatus.USAGE, b"lines have no fields"),
+        (["orders", "--file", "/no/such/file"], ExitStatus.USAGE, b"does not exist"),
+        (["no.such.name"], ExitStatus.REJECTED, b"error: "),
+        (["orders", "--format", "csv", "--key-field", "id"], ExitStatus.REJECTED, b"there is no header"),
+    ],
+)
+def test_wrong_usage_and_wrong_names_are_told(
+    tidemark: Tidemark, arguments: list[str], status: ExitStatus, told: bytes
+) -> None:
+    """Before anything is sent, and without a traceback."""
+    done = tidemark.run("produce", *arguments)
+    assert (done.returncode, told in done.stderr, b"Traceback" in done.stderr) == (status, True, False)
+
+
+def test_ctrl_c_tells_what_is_acknowledged(tidemark: Tidemark) -> None:
+    """Exactly that many are in the log."""
+    tidemark.json("topic", "create", "interrupted", "--queues", 1)
+    with tidemark.start("produce", "interrupted") as producer:
+        assert producer.stdin is not None
+        assert producer.stderr is not None
+        producer.stdin.write(b"one\ntwo\n")
+        producer.stdin.flush()
+        deadline = time.monotonic() + 30
+        while len(tidemark.messages("interrupted")) < 2:
+            assert time.monotonic() < deadline
+        producer.send_signal(signal.SIGINT)
+        assert producer.wait(30) == ExitStatus.INTERRUPTED
+        assert producer.stderr.read() == b"interrupted\n2 messages are acknowledged\n"
+    assert len(tidemark.messages("interrupted")) == 2
+
+
+def test_without_a_writer_it_says_what_to_do(nowhere: Tidemark) -> None:
+    """Before it reads a line."""
+    done = nowhere.run("produce", "orders", given="x\n")
+    assert done.returncode == ExitStatus.UNAVAILABLE
+    assert b"tidemark serve" in done.stderr

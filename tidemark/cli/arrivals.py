@@ -1,0 +1,88 @@
+"""Lines of a file or a pipe as they come: whatever is there now makes one chunk.
+
+A thread reads ahead, up to a bound. So a line that trickles in goes on at once, and a full pipe is emptied while the
+chunk before is under way.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tidemark.errors import MessageSizeExceededError
+
+_READ_BYTES = 1 << 20
+_AHEAD_BYTES = 8 << 20
+_LONGEST_LINE_BYTES = 256 << 20  # the greatest message that a writer can be set to take
+
+
+class Chunk(NamedTuple):
+    """Whole lines, without their ends. first: number of the first one, from 1."""
+
+    first: int
+    lines: list[bytes]
+
+
+class Arrivals:
+    """The bytes of a file descriptor, read ahead by a thread that ends with the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._is_over = False
+        self._error: OSError | None = None
+        self._changed = threading.Condition()
+        threading.Thread(target=self._run, daemon=True, name="read-ahead").start()
+
+    def take(self) -> bytes:
+        """All that has come since; waits for some. b"" at the end. Raises the OSError that reading ended with."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pieces or self._is_over)
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+            self._changed.notify()
+            if not data and self._error is not None:
+                raise self._error
+            return data
+
+    def _run(self) -> None:
+        data = b"-"
+        while data:
+            try:
+                data = os.read(self._descriptor, _READ_BYTES)
+            except OSError as error:
+                data, self._error = b"", error
+            with self._changed:
+                self._pieces.append(data)
+                self._size += len(data)
+                self._is_over = not data
+                self._changed.notify()
+                self._changed.wait_for(lambda: self._size < _AHEAD_BYTES)
+
+
+def line_chunks(take: Callable[[], bytes]) -> Iterator[Chunk]:
+    """The lines of what *take* gives, until it gives nothing. A last line needs no end.
+
+    raises MessageSizeExceededError (facts: line, limit) for a line that no writer would take
+    """
+    begun: list[bytes] = []  # of a line whose end has not come
+    begun_size = 0
+    number = 1
+    while data := take():
+        head, end, rest = data.rpartition(b"\n")
+        if end:
+            lines = b"".join([*begun, head]).split(b"\n")
+            yield Chunk(number, lines)
+            number += len(lines)
+            begun, begun_size = [], 0
+        begun.append(rest)
+        begun_size += len(rest)
+        if begun_size > _LONGEST_LINE_BYTES:
+            raise MessageSizeExceededError(f"line {number} is too long", line=number, limit=_LONGEST_LINE_BYTES)
+    if begun_size:
+        yield Chunk(number, [b"".join(begun)])

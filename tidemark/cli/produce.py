@@ -1,0 +1,101 @@
+"""The verb `produce`: rows of a file or of standard input, as messages of a topic."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemark.cli.addresses import WriterAddress
+from tidemark.cli.output import Output, OutputOption
+
+if TYPE_CHECKING:
+    from tidemark.cli.rows import FieldNames, Rows
+
+EXAMPLE = "Example: tidemark produce orders --file orders.csv --key-field id"
+
+
+class Format(enum.StrEnum):
+    """What the input is."""
+
+    LINES = "lines"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+_BY_ENDING = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+}
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="What to send. Without: standard input.")
+    ] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Of the input. Without: by the file's ending, else lines.")
+    ] = None,
+    body_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Field or column that is the body. Without: the row, as JSON.")
+    ] = None,
+    key_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Field or column that is the key; it chooses the queue, too.")
+    ] = None,
+    tag_field: Annotated[str | None, typer.Option(metavar="NAME", help="Field or column that is the tag.")] = None,
+    infer_types: Annotated[
+        bool, typer.Option("--infer-types", help="Of CSV: numbers, booleans and times instead of text.")
+    ] = False,
+    batch_size: Annotated[int, typer.Option(min=1, max=32_767, help="The most messages in a batch.")] = 1000,
+    writer: WriterAddress = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Send lines, JSON lines, CSV or Parquet, a message a row. Lines of a pipe are sent as they come.
+
+    A malformed line or row is named by its number, and nothing behind it is sent. However it ends, also by Ctrl-C, it
+    tells how many messages are acknowledged: these are stored.
+    """
+    from tidemark.cli.rows import FieldNames
+    from tidemark.cli.sending import send_rows
+
+    chosen = form or (_BY_ENDING.get(file.suffix, Format.LINES) if file else Format.LINES)
+    names = FieldNames(body_field, key_field, tag_field)
+    if chosen is Format.LINES and any(names):
+        raise typer.BadParameter("lines have no fields: give --format jsonl, csv or parquet", param_hint="--format")
+    rows = _rows(file, chosen, names, infer_types=infer_types)
+    is_typed = file is None and sys.stdin.isatty()
+    send_rows(
+        rows,
+        topic,
+        writer,
+        batch_size=batch_size,
+        as_json=output is Output.JSON,
+        with_progress=sys.stderr.isatty() and not is_typed,
+    )
+
+
+def _rows(file: Path | None, form: Format, names: FieldNames, *, infer_types: bool) -> Iterator[Rows]:
+    """Opens what is to be read when the first row is asked for: by then the topic's writer has answered."""
+    from tidemark.cli import rows
+    from tidemark.cli.arrivals import Arrivals, line_chunks
+
+    with file.open("rb") if file else open(sys.stdin.fileno(), "rb", closefd=False) as stream:
+        match form:
+            case Format.LINES:
+                yield from rows.rows_of_lines(line_chunks(Arrivals(stream.fileno()).take))
+            case Format.JSONL:
+                yield from rows.rows_of_json_lines(line_chunks(Arrivals(stream.fileno()).take), names)
+            case Format.CSV:
+                yield from rows.rows_of_csv(stream, names, infer_types=infer_types)
+            case Format.PARQUET:
+                import pyarrow as pa
+
+                yield from rows.rows_of_parquet(file or pa.BufferReader(stream.read()), names)
