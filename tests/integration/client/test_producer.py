@@ -194,7 +194,7 @@ def test_a_writer_killed_under_load_gets_each_message_once(own_writer: LocalStac
     with Producer(own_writer.writer_address, timeout_s=60) as producer:
         killer = threading.Thread(target=_kill_and_restart, args=(own_writer, 2, answered))
         killer.start()
-        futures = []
+        futures: list[Future[SendResult]] = []
         while killer.is_alive():
             futures.append(producer.send_async("killed", f"{len(futures)}", queue_id=0))
             futures[-1].add_done_callback(answered.append)
