@@ -63,7 +63,7 @@ def run(stack: LocalStack, table: pa.Table) -> list[str]:
         heading("Pulling everything back")
         equal = {}
         for topic, result in sent.items():
-            comparison = compare_topic(query, table, topic, result)
+            comparison = compare_topic(stack.query_url, table, topic, result)
             equal[topic] = comparison.equal
             differences += comparison.differences
     heading("Append → visible")
