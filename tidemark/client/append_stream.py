@@ -140,13 +140,21 @@ class AppendStream:
             with self._lock:
                 self._stream_number += 1
                 call = self._call = self._stub.AppendStream(self._frames(self._stream_number))
-            try:
-                for response in call:
-                    self._settle(response.results)
-            except grpc.RpcError as failure:
-                self._break(error_of_rpc(failure), resume=may_resume(failure))
-            else:
-                self._break(StoreClosedError("the writer ended the stream"), resume=True)
+            error, resume = self._read_answers(call)
+            del call  # while it waits for more to send, an ended one is not kept
+            self._break(error, resume=resume)
+
+    def _read_answers(self, call: Iterable[commit_log_pb2.AppendStreamResponse]) -> tuple[StoreError, bool]:
+        """Until the stream ends: why it did, and whether another one may carry on."""
+        try:
+            for response in call:
+                self._settle(response.results)
+        except grpc.RpcError as failure:
+            # The failure is the call itself. With its traceback it would be a cycle, which may be collected as late as
+            # when the interpreter ends: then gRPC waits for a lock of threads that are gone.
+            failure.__traceback__ = None
+            return error_of_rpc(failure), may_resume(failure)
+        return StoreClosedError("the writer ended the stream"), True
 
     def _wait_for_work(self) -> bool:
         with self._lock:

@@ -203,6 +203,11 @@ class Producer:
         )
 
     @property
+    def address(self) -> str:
+        """host:port of the first writer."""
+        return self._writers.links()[0].address
+
+    @property
     def topics(self) -> Topics:
         """Topic administration of the first writer; of another one: `Topics(address)`."""
         return self._writers.links()[0].topics

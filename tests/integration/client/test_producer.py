@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import threading
 import time
@@ -217,3 +218,16 @@ def _kill_and_restart(stack: LocalStack, times: int, answered: Sequence[object])
             time.sleep(0.005)
         assert stack.services[WRITER].kill() == -signal.SIGKILL
         stack.start_service(WRITER)
+
+
+def test_a_closed_producer_leaves_no_stream_to_the_garbage_collector(writer: LocalStack) -> None:
+    """gRPC's streams that are collected while the interpreter ends may wait for ever."""
+    gc.collect()
+    gc.disable()
+    try:
+        with Producer(writer.writer_address) as producer:
+            producer.send("collected", b"x")
+        left = [one for one in gc.get_objects() if type(one).__name__ == "_MultiThreadedRendezvous"]
+    finally:
+        gc.enable()
+    assert left == []
