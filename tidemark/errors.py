@@ -21,7 +21,7 @@
         ├── StoreClosedError           ├── StoreLockedError        ├── StoreContradictionError
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
-        ├── GroupFullError
+        ├── GroupFullError             ├── QueryUnreachableError
         └── StoreTooNewError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
@@ -206,6 +206,10 @@ class DiskFailedError(UnavailableError):
 
 class WriterUnreachableError(UnavailableError):
     """No writer is configured or it does not answer."""
+
+
+class QueryUnreachableError(UnavailableError):
+    """The query service does not answer. Facts: url."""
 
 
 class DeadlineExceededError(UnavailableError):

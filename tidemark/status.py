@@ -62,6 +62,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.InFlightLimitError: Status("IN_FLIGHT_LIMIT", "RESOURCE_EXHAUSTED", 429, "OS_PAGE_CACHE_BUSY"),
     errors.DiskFailedError: Status("DISK_FAILED", "UNAVAILABLE", 503, "UNKNOWN_ERROR"),
     errors.WriterUnreachableError: Status("WRITER_UNREACHABLE", "UNAVAILABLE", 503, ""),
+    errors.QueryUnreachableError: Status("QUERY_UNREACHABLE", "UNAVAILABLE", 503, ""),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, ""),
     errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),
     errors.StoreTooNewError: Status("STORE_TOO_NEW", "FAILED_PRECONDITION", 503, ""),

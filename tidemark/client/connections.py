@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from tidemark.errors import UnavailableError
+from tidemark.errors import QueryUnreachableError
 
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
@@ -55,7 +55,7 @@ class Connections:
         self._idle: deque[HTTPConnection] = deque(maxlen=kept)
 
     def get(self, path: str, parameters: Parameters, accept: str) -> Answer:
-        """The answer to a GET; UnavailableError when there is none."""
+        """The answer to a GET; QueryUnreachableError when there is none."""
         return self.ask(path, parameters, accept).answer()
 
     def ask(self, path: str, parameters: Parameters, accept: str) -> Asked:
@@ -65,7 +65,7 @@ class Connections:
         return Asked(self, "GET", target, {"Accept": accept})
 
     def send(self, method: str, path: str, body: bytes | None, accept: str) -> Answer:
-        """The answer to a request, with a JSON *body* or none; UnavailableError when there is none."""
+        """The answer to a request, with a JSON *body* or none; QueryUnreachableError when there is none."""
         headers = {"Accept": accept, **({} if body is None else {"Content-Type": "application/json"})}
         return Asked(self, method, self._prefix + path, headers, body).answer()
 
@@ -133,12 +133,13 @@ class Asked:
 
     @contextlib.contextmanager
     def _unavailable(self) -> Iterator[None]:
-        """Makes UnavailableError of what http.client and sockets raise, and closes the connection."""
+        """Makes QueryUnreachableError of what http.client and sockets raise, and closes the connection."""
         try:
             yield
         except (OSError, HTTPException) as error:
             self._connection.close()
-            raise UnavailableError(f"{self._connections.url}: {error or type(error).__name__}") from error
+            url = self._connections.url
+            raise QueryUnreachableError(f"{url} does not answer: {error or type(error).__name__}", url=url) from error
 
 
 def _read(response: HTTPResponse) -> memoryview:
