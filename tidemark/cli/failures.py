@@ -43,7 +43,12 @@ MEANINGS = {
     ExitStatus.INTERRUPTED: "Ctrl-C",
 }
 
-_OF_EXTRAS = {"grpc", "grpc_status", "google", "rich", "pyspark", "structlog"}  # top-level modules
+_OF_CLIENT = frozenset({"google", "grpc", "grpc_status", "orjson", "pydantic", "pydantic_settings", "rich"})
+_OF_TABLE = frozenset({"isal", "numba", "numpy", "pyarrow"})
+_OF_SERVICES = frozenset(
+    {"fastapi", "grpc_health", "grpc_reflection", "pandas", "prometheus_client", "pyspark", "structlog", "uvicorn"}
+)
+_EXTRAS = {"client": _OF_CLIENT, "client,table": _OF_TABLE, "all": _OF_SERVICES}  # top-level modules that they bring
 _BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first one that fits
     (errors.TopicNotFoundError, ExitStatus.NOT_FOUND),
     (errors.QueueIllegalError, ExitStatus.NOT_FOUND),
@@ -96,10 +101,12 @@ def failures_told(ctx: typer.Context) -> Iterator[None]:
             say(note)
         raise typer.Exit(ExitStatus.INTERRUPTED) from None
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _OF_EXTRAS:
+        module = (error.name or "").partition(".")[0]
+        extras = next((extras for extras, modules in _EXTRAS.items() if module in modules), None)
+        if extras is None:
             raise
         say(f"error: {error.name} is not installed")
-        say("pip install 'tidemark[client,cli]' brings what a client needs, 'tidemark[all]' everything")
+        say(f'pip install "tidemark[{extras}]"')
         raise typer.Exit(ExitStatus.UNAVAILABLE) from None
     except (StoreError, OSError) as error:
         _tell(error, as_json=is_json(ctx))
