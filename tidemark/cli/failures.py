@@ -68,6 +68,7 @@ _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.OffsetTooSmallError, "retention has deleted it: `--from earliest` begins with what is left"),
     (errors.OffsetOutOfRangeError, "`tidemark topic show TOPIC` shows how far each queue goes"),
     (errors.MessageNotYetVisibleError, "wait for it with --wait-ms, or see how far all is: `tidemark status`"),
+    (errors.GroupActiveError, "stop its consumers, then try again: `tidemark group show GROUP` shows its members"),
     (errors.StoreTooNewError, "install the version of Tidemark that has written it"),
 )
 

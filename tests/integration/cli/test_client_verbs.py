@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.cli.conftest import Tidemark
 from tidemark.cli.failures import ExitStatus
+from tidemark.client import Consumer
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
@@ -133,6 +134,20 @@ def test_a_reset_that_is_wrong_or_not_wanted_sets_nothing(
     done = tidemark.run("group", "reset", "nobody", "--topic", "unmoved", *arguments, given=given)
     assert done.returncode == status, done
     assert tidemark.run("group", "show", "nobody").returncode == ExitStatus.NOT_FOUND
+
+
+def test_members_of_a_group_are_shown_and_keep_it_from_a_reset(tidemark: Tidemark) -> None:
+    """All of its offsets stay; without the consumer they are set."""
+    tidemark.json("topic", "create", "shared", "--queues", 2)
+    reset = ("group", "reset", "members", "--topic", "shared", "--to", "earliest", "--yes")
+    with Consumer("shared", group="members", url=tidemark.query_url) as consumer:
+        consumer.poll(0)
+        (member,) = tidemark.json("group", "show", "members")["members"]
+        assert b"shared 0 1" in tidemark.run("group", "show", "members").stdout
+        refused = tidemark.run(*reset)
+    assert len(member["holds"]) == 2
+    assert (refused.returncode, b"stop its consumers" in refused.stderr) == (ExitStatus.REJECTED, True)
+    assert len(tidemark.json(*reset)["offsets"]) == 2
 
 
 def test_status_is_0_while_all_answer(tidemark: Tidemark, nowhere: Tidemark) -> None:
