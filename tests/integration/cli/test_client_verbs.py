@@ -25,6 +25,35 @@ def test_a_topic_is_created_shown_and_deleted(tidemark: Tidemark) -> None:
     assert tidemark.run("topic", "delete", "shown", "--yes").returncode == ExitStatus.NOT_FOUND
 
 
+def test_a_topic_is_altered(tidemark: Tidemark) -> None:
+    """Queues, permission, attributes; what is not named stays."""
+    tidemark.json("topic", "create", "altered", "--queues", 2)
+    alter = ("topic", "alter", "altered")
+    changed = tidemark.json(*alter, "--queues", 4, "--attribute", "+message.type=FIFO")
+    assert (changed["read_queues"], changed["write_queues"], changed["permission"]) == (4, 4, 6)
+    assert changed["attributes"]["message.type"] == "FIFO"
+    fewer = tidemark.json(*alter, "--queues", 1, "--read-queues", 4, "--permission", "read")
+    assert (fewer["read_queues"], fewer["write_queues"], fewer["permission"]) == (4, 1, 4)
+    assert "message.type" not in tidemark.json(*alter, "--attribute", "-message.type")["attributes"]
+    assert b"read" in tidemark.run(*alter, "--permission", "read-write").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["no-such-topic", "--queues", "2"], ExitStatus.NOT_FOUND),
+        (["x"], ExitStatus.USAGE),
+        (["x", "--attribute", "message.type=FIFO"], ExitStatus.USAGE),
+        (["x", "--attribute", "-"], ExitStatus.USAGE),
+        (["x", "--permission", "none"], ExitStatus.USAGE),
+    ],
+)
+def test_what_cannot_be_altered_is_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
+    """Nothing on standard output."""
+    done = tidemark.run("topic", "alter", *arguments)
+    assert (done.returncode, done.stdout) == (status, b""), done
+
+
 def test_a_topic_is_not_deleted_without_a_yes(tidemark: Tidemark) -> None:
     """Nor where nobody can answer."""
     tidemark.json("topic", "create", "kept")
