@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -9,19 +10,18 @@ from typing import NamedTuple
 
 from tidemark.cli.rows import LineRow
 from tidemark.client import Message, MessageQueue, Producer, SendResult
-from tidemark.client.validation import require_body
 from tidemark.errors import RejectedError
 from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
-from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES, java_hash
+from tidemark.format.primitives import java_hash
 
 _BATCH_BYTES = 1 << 20
 
 
 class _Batch(NamedTuple):
-    """Elements of one queue; None: whichever comes next."""
+    """Rows of one queue, by number; queue None: whichever comes next."""
 
     queue: MessageQueue | None
-    elements: list[Element]
+    rows: list[int]
 
 
 def send_lines(
@@ -34,36 +34,51 @@ def send_lines(
 ) -> list[SendResult]:
     """Send all, and wait for all answers. Rows of one key keep their order, and where all go to one queue, all do.
 
-    raises the first failure, which stops further batches; a RejectedError with the fact row for one that is no message:
-    then nothing is sent
+    raises the first failure, which stops further batches; a RejectedError has the fact row where one row is meant. Rows
+    that are no messages are told before anything is sent
     """
     elements = [_element_of(topic, number, row) for number, row in enumerate(rows)]
-    sent: list[Future[SendResult]] = []
+    sent: list[tuple[_Batch, Future[SendResult]]] = []
+    failed = threading.Event()
 
-    def answered(done: Future[SendResult]) -> None:
+    def answered(done: Future[SendResult]) -> None:  # in the producer's own thread
         if done.exception() is None:
             on_acknowledged(done.result().count)
+        else:
+            failed.set()
 
     try:
-        for queue, batch in _batches(elements, _queues_of(producer, topic, rows), batch_size):
-            if any(future.done() and future.exception() is not None for future in sent):
+        for batch in _batches(elements, _queues_of(producer, topic, rows), batch_size):
+            if failed.is_set():
                 break
-            future = producer.send_packed_async(topic, encode_elements(batch), count=len(batch), queue_id=queue)
+            packed = encode_elements([elements[row] for row in batch.rows])
+            future = producer.send_packed_async(topic, packed, count=len(batch.rows), queue_id=batch.queue)
             future.add_done_callback(answered)
-            sent.append(future)
+            sent.append((batch, future))
     finally:
-        for future in sent:
+        for _, future in sent:
             future.exception()
-    return [future.result() for future in sent]
+    return [_result(batch, future) for batch, future in sent]
+
+
+def _result(batch: _Batch, future: Future[SendResult]) -> SendResult:
+    try:
+        return future.result()
+    except RejectedError as error:
+        if len(batch.rows) > 1:
+            raise
+        raise _of_row(error, batch.rows[0]) from error  # one that is too large for others to go with it, among others
 
 
 def _element_of(topic: str, number: int, row: LineRow) -> Element:
     try:
-        element = Message(topic, row.body, keys=(row.key,) if row.key else (), tag=row.tag).to_element()
-        require_body(element.body, MAX_MESSAGE_SIZE_BYTES)
+        return Message(topic, row.body, keys=(row.key,) if row.key else (), tag=row.tag).to_element()
     except RejectedError as error:
-        raise type(error)(error.message, **{**error.facts, "row": number}) from error
-    return element
+        raise _of_row(error, number) from error
+
+
+def _of_row(error: RejectedError, number: int) -> RejectedError:
+    return type(error)(error.message, **{**error.facts, "row": number})
 
 
 def _queues_of(producer: Producer, topic: str, rows: Sequence[LineRow]) -> list[MessageQueue | None]:
@@ -76,14 +91,14 @@ def _queues_of(producer: Producer, topic: str, rows: Sequence[LineRow]) -> list[
 
 def _batches(elements: Sequence[Element], queues: Sequence[MessageQueue | None], batch_size: int) -> Iterator[_Batch]:
     """In the order of their last rows, those of a queue in the order of its rows."""
-    held: defaultdict[MessageQueue | None, list[Element]] = defaultdict(list)
+    held: defaultdict[MessageQueue | None, list[int]] = defaultdict(list)
     sizes: defaultdict[MessageQueue | None, int] = defaultdict(int)
-    for element, queue in zip(elements, queues, strict=True):
+    for row, (element, queue) in enumerate(zip(elements, queues, strict=True)):
         size = ELEMENT_OVERHEAD + len(element.body) + len(element.properties)
         if held[queue] and (len(held[queue]) == batch_size or sizes[queue] + size > _BATCH_BYTES):
             yield _Batch(queue, held.pop(queue))
             sizes[queue] = 0
-        held[queue].append(element)
+        held[queue].append(row)
         sizes[queue] += size
     for queue, last in held.items():
         yield _Batch(queue, last)

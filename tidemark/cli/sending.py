@@ -21,7 +21,7 @@ class Sent:
     """What the writer has acknowledged so far."""
 
     messages: int = 0
-    end_physical_offset: int = 0  # all are visible once the watermark has reached it
+    end_physical_offset: int = 0  # all are visible once the watermark has reached it; of whole pieces
     is_flushed: bool = True
 
     def told(self) -> str:

@@ -10,7 +10,7 @@ from tests.unit.client.fake_writer import FakeWriter, Result, refusal
 from tidemark.cli.line_sending import send_lines
 from tidemark.cli.rows import LineRow
 from tidemark.client import Producer
-from tidemark.errors import PropertiesIllegalError, TopicForbiddenError
+from tidemark.errors import MessageSizeExceededError, PropertiesIllegalError, TopicForbiddenError
 from tidemark.format.primitives import java_hash
 
 
@@ -70,3 +70,19 @@ def test_a_refusal_is_raised_and_what_was_acknowledged_is_told() -> None:
         send_lines(producer, "lines", [LineRow(b"a")] * 4, batch_size=2, on_acknowledged=acknowledged.append)
     fake.stop()
     assert acknowledged == [2]
+
+
+def test_a_line_that_the_writer_refuses_is_named_where_it_goes_alone() -> None:
+    """As one does that is large."""
+    fake = FakeWriter(
+        lambda entry: (
+            Result(correlation_id=entry.correlation_id, error=refusal("MESSAGE_SIZE_EXCEEDED"))
+            if len(entry.batch.packed) > 1 << 21
+            else None
+        )
+    )
+    fake.start()
+    with pytest.raises(MessageSizeExceededError) as raised:
+        _send(fake, [LineRow(b"a"), LineRow(bytes(3 << 20)), LineRow(b"c")])
+    fake.stop()
+    assert raised.value.facts["row"] == 1
