@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from tidemark.cli.addresses import QueryUrl, open_query, topic_path
+from tidemark.cli.addresses import QueryUrl, open_query
 from tidemark.cli.confirm import confirm
 from tidemark.cli.failures import ExitStatus, say
 from tidemark.cli.output import Output, OutputOption, print_facts, print_json, print_table
@@ -117,7 +117,7 @@ def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: P
     """What is to be set; an OffsetError for an offset that the queue does not have."""
     queues = queues_of(service, topic, queue_ids)
     require_one_queue(place, queues, option="--to")
-    before = _offsets_of(service, group, topic)
+    before = offsets_of(service, group, topic)
     moves = []
     for queue in queues:
         offset = existing_offset_of(service, topic, queue, place)
@@ -125,7 +125,7 @@ def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: P
     return moves
 
 
-def _offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
+def offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
     """By queue id; none of a group that has no offset anywhere."""
     from tidemark.errors import MessageNotFoundError
 
