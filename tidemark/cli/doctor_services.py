@@ -31,16 +31,16 @@ def writer_check(address: str | None) -> Finding:
     from tidemark.client import Producer
     from tidemark.errors import StoreError
 
-    if is_refused(address or DEFAULT_WRITER_ADDRESS):
-        where = address or DEFAULT_WRITER_ADDRESS
+    where = address or DEFAULT_WRITER_ADDRESS
+    if is_refused(where):
         return Finding(Level.OK, "writer", f"{where}: nobody listens there; `tidemark serve` can")
     with Producer(address, timeout_s=_TIMEOUT_S) as producer:
         try:
             info = producer.log_info()
         except StoreError as error:
-            where, problem = producer.address, error.message
+            problem = error.message
         else:
-            return Finding(Level.OK, "writer", f"{producer.address} answers: store {info.store_name}, term {info.term}")
+            return Finding(Level.OK, "writer", f"{where} answers: store {info.store_name}, term {info.term}")
     return Finding(
         Level.FAIL,
         "writer",

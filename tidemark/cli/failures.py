@@ -43,7 +43,12 @@ MEANINGS = {
     ExitStatus.INTERRUPTED: "Ctrl-C",
 }
 
-_OF_EXTRAS = {"grpc", "grpc_status", "google", "rich", "pyspark", "structlog"}  # top-level modules
+_OF_CLIENT = frozenset({"google", "grpc", "grpc_status", "orjson", "pydantic", "pydantic_settings", "rich"})
+_OF_TABLE = frozenset({"isal", "numba", "numpy", "pyarrow"})
+_OF_SERVICES = frozenset(
+    {"fastapi", "grpc_health", "grpc_reflection", "pandas", "prometheus_client", "pyspark", "structlog", "uvicorn"}
+)
+_EXTRAS = {"client": _OF_CLIENT, "client,table": _OF_TABLE, "all": _OF_SERVICES}  # top-level modules that they bring
 _BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first one that fits
     (errors.TopicNotFoundError, ExitStatus.NOT_FOUND),
     (errors.QueueIllegalError, ExitStatus.NOT_FOUND),
@@ -63,6 +68,7 @@ _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.OffsetTooSmallError, "retention has deleted it: `--from earliest` begins with what is left"),
     (errors.OffsetOutOfRangeError, "`tidemark topic show TOPIC` shows how far each queue goes"),
     (errors.MessageNotYetVisibleError, "wait for it with --wait-ms, or see how far all is: `tidemark status`"),
+    (errors.GroupActiveError, "stop its consumers, then try again: `tidemark group show GROUP` shows its members"),
     (errors.StoreTooNewError, "install the version of Tidemark that has written it"),
 )
 
@@ -96,10 +102,12 @@ def failures_told(ctx: typer.Context) -> Iterator[None]:
             say(note)
         raise typer.Exit(ExitStatus.INTERRUPTED) from None
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _OF_EXTRAS:
+        module = (error.name or "").partition(".")[0]
+        extras = next((extras for extras, modules in _EXTRAS.items() if module in modules), None)
+        if extras is None:
             raise
         say(f"error: {error.name} is not installed")
-        say("pip install 'tidemark[client,cli]' brings what a client needs, 'tidemark[all]' everything")
+        say(f'pip install "tidemark[{extras}]"')
         raise typer.Exit(ExitStatus.UNAVAILABLE) from None
     except (StoreError, OSError) as error:
         _tell(error, as_json=is_json(ctx))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 import typer
 
-from tidemark.cli.addresses import QueryUrl, open_query, topic_path
+from tidemark.cli.addresses import QueryUrl, open_query
 from tidemark.cli.confirm import confirm
 from tidemark.cli.failures import ExitStatus, say
 from tidemark.cli.output import Output, OutputOption, print_facts, print_json, print_table
@@ -16,7 +16,7 @@ from tidemark.cli.places import HELP, METAVAR, Place, existing_offset_of, queues
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-app = typer.Typer(no_args_is_help=True, help="Consumer groups: offsets, lag, reset.")
+app = typer.Typer(no_args_is_help=True, help="Consumer groups: members, offsets, lag, reset.")
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 
@@ -31,29 +31,33 @@ class Move(NamedTuple):
 
 @app.callback()
 def _group() -> None:
-    """Consumer groups: offsets, lag, reset."""
+    """Consumer groups: members, offsets, lag, reset."""
 
 
 @app.command("list", epilog="Example: tidemark group list")
 def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
-    """List the groups that have an offset anywhere."""
+    """List the groups that have an offset anywhere, or members."""
     with open_query(query) as service:
         answer = service.get("/v1/groups")
     if output is Output.JSON:
         print_json(answer)
         return
-    rows = [(one["group"], ", ".join(one["topics"]), one["queues"]) for one in answer["groups"]]
-    print_table(("group", "topics", "queues"), rows)
+    rows = [(one["group"], ", ".join(one["topics"]), one["queues"], one["members"]) for one in answer["groups"]]
+    print_table(("group", "topics", "queues", "members"), rows)
 
 
 @app.command(epilog="Example: tidemark group show billing")
 def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
-    """Show a group's offset in each queue, and the queue's bounds."""
+    """Show a group's members and what each holds; its offset in each queue, and the queue's bounds."""
     with open_query(query) as service:
         answer = service.get(_path(group))
     if output is Output.JSON:
         print_json(answer)
         return
+    if answer["members"]:
+        print_facts({"generation": answer["generation"], "strategy": answer["strategy"]})
+        members = [(one["member_id"], one["heartbeat_age_ms"], _held(one["holds"])) for one in answer["members"]]
+        print_table(("member", "silent, ms", "holds"), members)
     names = ("topic", "queue_id", "offset", "min_offset", "max_offset", "lag", "below_min")
     rows = [[queue[name] for name in names] for queue in answer["queues"]]
     print_table(("topic", "queue", "offset", "first offset", "end", "lag", "lost to retention"), rows)
@@ -92,7 +96,10 @@ def reset(
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Set where a group goes on in a topic. Stop its consumers first: their next commit would win."""
+    """Set where a group goes on in a topic, in all queues or in none. Stop its consumers first."""
+    from tidemark.client import TopicQueue
+    from tidemark.client.membership import commit_as_administrator
+
     place = Place.parse(to, option="--to")
     with open_query(query) as service:
         moves = _plan(service, group, topic, queue or [], place)
@@ -100,7 +107,7 @@ def reset(
             print_table(("topic", "queue", "offset", "new offset"), moves)
         if not dry_run:
             confirm(f"Set {len(moves)} offsets of group {group}?", yes=yes)
-            _put_offsets(service, group, moves)
+            commit_as_administrator(service, group, [(TopicQueue(topic, move.queue_id), move.offset) for move in moves])
             say(f"{len(moves)} offsets are set")
     if output is Output.JSON:
         print_json({"group": group, "dry_run": dry_run, "offsets": [move._asdict() for move in moves]})
@@ -110,7 +117,7 @@ def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: P
     """What is to be set; an OffsetError for an offset that the queue does not have."""
     queues = queues_of(service, topic, queue_ids)
     require_one_queue(place, queues, option="--to")
-    before = _offsets_of(service, group, topic)
+    before = offsets_of(service, group, topic)
     moves = []
     for queue in queues:
         offset = existing_offset_of(service, topic, queue, place)
@@ -118,7 +125,7 @@ def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: P
     return moves
 
 
-def _offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
+def offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
     """By queue id; none of a group that has no offset anywhere."""
     from tidemark.errors import MessageNotFoundError
 
@@ -129,18 +136,12 @@ def _offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
     return {queue["queue_id"]: queue["offset"] for queue in queues if queue["topic"] == topic}
 
 
-def _put_offsets(service: Query, group: str, moves: list[Move]) -> None:
-    """One queue after the other; where one fails, the error tells how many are set."""
-    from tidemark.cli.rest_put import put_json
-    from tidemark.errors import StoreError
-
-    for number, move in enumerate(moves):
-        path = f"{_path(group)}/{topic_path(move.topic).removeprefix('/v1/')}/queues/{move.queue_id}/offset"
-        try:
-            put_json(service.url, path, {"offset": move.offset})
-        except StoreError as error:
-            error.add_note(f"{number} of {len(moves)} offsets were set")
-            raise
+def _held(queues: list[dict[str, Any]]) -> str:
+    """Queue ids by topic: `orders 0 1 2, returns 0`."""
+    by_topic: dict[str, list[int]] = {}
+    for queue in queues:
+        by_topic.setdefault(queue["topic"], []).append(queue["queue_id"])
+    return ", ".join(f"{topic} {' '.join(map(str, sorted(ids)))}" for topic, ids in sorted(by_topic.items()))
 
 
 def _path(group: str) -> str:

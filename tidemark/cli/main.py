@@ -14,6 +14,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined]  # th
 
 from tidemark.cli import bench, completion, consume, doctor, offset, produce, serve_verb, status, watermark
 from tidemark.cli.config import app as config_app
+from tidemark.cli.dlq import app as dlq_app
 from tidemark.cli.failures import FailuresTold
 from tidemark.cli.get import app as get_app
 from tidemark.cli.group import app as group_app
@@ -64,6 +65,7 @@ app.command(epilog=consume.EXAMPLE)(consume.consume)
 app.add_typer(get_app, name="get")
 app.command(epilog=offset.EXAMPLE)(offset.offset)
 app.add_typer(group_app, name="group")
+app.add_typer(dlq_app, name="dlq")
 app.add_typer(store_app, name="store")
 app.add_typer(log_app, name="log")
 app.add_typer(config_app, name="config")

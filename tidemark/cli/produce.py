@@ -60,8 +60,8 @@ def produce(
 ) -> None:
     """Send lines, JSON lines, CSV or Parquet, a message a row. Lines of a pipe are sent as they come.
 
-    A malformed line or row is named by its number, and nothing behind it is sent. However it ends, also by Ctrl-C, it
-    tells how many messages are acknowledged: these are stored.
+    CSV and Parquet need the extra `table`. A malformed line or row is named by its number, and nothing behind it is
+    sent. However it ends, also by Ctrl-C, it tells how many messages are acknowledged: these are stored.
     """
     from tidemark.cli.rows import FieldNames
     from tidemark.cli.sending import send_rows
@@ -94,8 +94,12 @@ def _rows(file: Path | None, form: Format, names: FieldNames, *, infer_types: bo
             case Format.JSONL:
                 yield from rows.rows_of_json_lines(line_chunks(Arrivals(stream.fileno()).take), names)
             case Format.CSV:
-                yield from rows.rows_of_csv(stream, names, infer_types=infer_types)
+                from tidemark.cli.table_rows import rows_of_csv
+
+                yield from rows_of_csv(stream, names, infer_types=infer_types)
             case Format.PARQUET:
                 import pyarrow as pa
 
-                yield from rows.rows_of_parquet(file or pa.BufferReader(stream.read()), names)
+                from tidemark.cli.table_rows import rows_of_parquet
+
+                yield from rows_of_parquet(file or pa.BufferReader(stream.read()), names)

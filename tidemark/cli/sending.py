@@ -1,18 +1,16 @@
-"""Tables of messages to a topic, one after the other; what was acknowledged is told however it ends."""
+"""Rows to a topic, one after the other; what was acknowledged is told however it ends."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from tidemark.cli.failures import say
+from tidemark.cli.line_sending import send_lines
 from tidemark.cli.output import print_json
-from tidemark.cli.rows import Rows
-from tidemark.client import Producer, SendStatus
+from tidemark.cli.rows import LineRows, Rows, TableRows
+from tidemark.client import Producer, SendResult, SendStatus
 from tidemark.errors import ArgumentIllegalError, StoreError
 
 _OnAcknowledged = Callable[[int], None]
@@ -23,7 +21,7 @@ class Sent:
     """What the writer has acknowledged so far."""
 
     messages: int = 0
-    end_physical_offset: int = 0  # all are visible once the watermark has reached it; of whole tables
+    end_physical_offset: int = 0  # all are visible once the watermark has reached it; of whole pieces
     is_flushed: bool = True
 
     def told(self) -> str:
@@ -50,10 +48,6 @@ def send_rows(
         if as_json:
             _print(topic, sent, is_complete=False)
         raise
-    finally:
-        # The ended stream is a part of a cycle. Left to the interpreter's end, when gRPC's threads are gone, grpcio may
-        # wait for ever for a lock that one of them held (seen with 1.85: `_Rendezvous.__del__`).
-        gc.collect()
     if not sent.is_flushed:
         say("warning: stored, but the flush of some is not confirmed yet: a power cut may still take them")
     if as_json:
@@ -69,23 +63,36 @@ def _send(
         sent.messages += count
         on_progress(count)
 
+    results: Sequence[SendResult]
+    try:
+        if isinstance(rows, LineRows):
+            results = send_lines(producer, topic, rows.rows, batch_size=batch_size, on_acknowledged=acknowledged)
+        else:
+            results = _send_table(producer, topic, rows, batch_size=batch_size, on_acknowledged=acknowledged)
+    except StoreError as error:
+        raise _numbered(error, rows) from error
+    sent.end_physical_offset = max([sent.end_physical_offset, *(result.end_physical_offset for result in results)])
+    sent.is_flushed &= all(result.status is SendStatus.PUT_OK for result in results)
+
+
+def _send_table(
+    producer: Producer, topic: str, rows: TableRows, *, batch_size: int, on_acknowledged: _OnAcknowledged
+) -> Sequence[SendResult]:
+    import pyarrow as pa
+
     names = rows.names
     try:
-        result = producer.send_table(
+        return producer.send_table(
             rows.table,
             topic,
             body=names.body,
             key=names.key,
             tag=names.tag,
             batch_size=batch_size,
-            on_acknowledged=acknowledged,
-        )
-    except StoreError as error:
-        raise _numbered(error, rows) from error
+            on_acknowledged=on_acknowledged,
+        ).results
     except pa.ArrowException as error:  # a column that cannot be written as text
         raise ArgumentIllegalError(f"from {rows.unit} {rows.first} on: {error}", **{rows.unit: rows.first}) from error
-    sent.end_physical_offset = max(sent.end_physical_offset, result.end_physical_offset)
-    sent.is_flushed &= result.status is SendStatus.PUT_OK
 
 
 def _numbered(error: StoreError, rows: Rows) -> StoreError:

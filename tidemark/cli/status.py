@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemark.cli.addresses import QueryUrl, WriterAddress
+from tidemark.cli.addresses import DEFAULT_WRITER_ADDRESS, QueryUrl, WriterAddress
 from tidemark.cli.failures import ExitStatus
 from tidemark.cli.output import Output, StreamOption, console, make_facts, print_json
 
@@ -80,8 +80,8 @@ def _ask_writer(address: str | None) -> _Status:
     from tidemark.client import Producer
     from tidemark.errors import StoreError
 
+    asked: _Status = {"address": address or DEFAULT_WRITER_ADDRESS, "answers": True, "problem": None}
     with Producer(address, timeout_s=_WRITER_TIMEOUT_S) as producer:
-        asked: _Status = {"address": producer.address, "answers": True, "problem": None}
         try:
             producer.log_info()
         except StoreError as error:

@@ -1,9 +1,10 @@
-"""`tidemark topic …`. create and delete ask the writer; list and show the query service, which also knows what may be
-read, and of an attached store is the only one there is."""
+"""`tidemark topic …`. create, alter and delete ask the writer; list and show the query service, which also knows what
+may be read, and of an attached store is the only one there is."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import enum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,13 +13,27 @@ from tidemark.cli.confirm import confirm
 from tidemark.cli.failures import say
 from tidemark.cli.output import Output, OutputOption, print_facts, print_json, print_table
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, show and delete topics.")
+if TYPE_CHECKING:
+    from tidemark.client import Topic
+
+app = typer.Typer(no_args_is_help=True, help="Create, list, show, alter and delete topics.")
 _Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+
+
+class Permission(enum.StrEnum):
+    """What may be done with a topic."""
+
+    READ = "read"
+    WRITE = "write"
+    READ_WRITE = "read-write"
+
+
+_BITS = {Permission.READ: 4, Permission.WRITE: 2, Permission.READ_WRITE: 6}  # RocketMQ's PermName
 
 
 @app.callback()
 def _topic() -> None:
-    """Create, list, show and delete topics."""
+    """Create, list, show, alter and delete topics."""
 
 
 @app.command(epilog="Example: tidemark topic create orders --queues 8")
@@ -38,18 +53,7 @@ def create(
     attributes = dict(map(_attribute, attribute or []))
     with Topics(writer) as topics:
         made = topics.create(name, queues=queues, attributes=attributes)
-    if output is Output.JSON:
-        print_json(
-            {
-                "topic": made.name,
-                "read_queues": made.read_queues,
-                "write_queues": made.write_queues,
-                "permission": made.permission,
-                "attributes": dict(made.attributes),
-            }
-        )
-    else:
-        print_facts({"topic": made.name, "queues": made.write_queues, "attributes": _attributes(made.attributes)})
+    _print_topic(made, output)
 
 
 @app.command("list", epilog="Example: tidemark topic list --output json")
@@ -94,6 +98,41 @@ def show(name: _Name, query: QueryUrl = None, output: OutputOption = Output.TABL
     print_table(("queue", "first offset", "end", "messages"), rows)
 
 
+@app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=FIFO")
+def alter(
+    name: _Name,
+    queues: Annotated[int | None, typer.Option(min=1, help="How many take messages, and are read.")] = None,
+    read_queues: Annotated[
+        int | None, typer.Option(min=1, help="How many are read, where these are others. Beyond it nothing is read.")
+    ] = None,
+    permission: Annotated[Permission | None, typer.Option(help="What clients may do.")] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", "-a", metavar="+NAME=VALUE|-NAME", help="Set, or take away. May be repeated."),
+    ] = None,
+    writer: WriterAddress = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Change a topic; what is not named stays.
+
+    For fewer queues: first `--queues 4 --read-queues 8`, and when the last ones are consumed `--read-queues 4`.
+    """
+    from tidemark.client import Topics
+
+    attributes = dict(map(_signed_attribute, attribute or []))
+    if (queues, read_queues, permission) == (None, None, None) and not attributes:
+        raise typer.BadParameter("name what is to be changed")
+    with Topics(writer) as topics:
+        changed = topics.alter(
+            name,
+            write_queues=queues,
+            read_queues=read_queues if read_queues is not None else queues,
+            permission=None if permission is None else _BITS[permission],
+            attributes=attributes,
+        )
+    _print_topic(changed, output)
+
+
 @app.command(epilog="Example: tidemark topic delete orders --yes")
 def delete(
     name: _Name,
@@ -112,6 +151,38 @@ def delete(
         print_json({"topic": name, "deleted": True})
     else:
         say(f"deleted {name}")
+
+
+def _print_topic(topic: Topic, output: Output) -> None:
+    """As the writer has answered it."""
+    if output is Output.JSON:
+        print_json(
+            {
+                "topic": topic.name,
+                "read_queues": topic.read_queues,
+                "write_queues": topic.write_queues,
+                "permission": topic.permission,
+                "attributes": dict(topic.attributes),
+            }
+        )
+        return
+    print_facts(
+        {
+            "topic": topic.name,
+            "queues": f"{topic.read_queues} to read, {topic.write_queues} to write",
+            "permission": next((name for name, bits in _BITS.items() if bits == topic.permission), topic.permission),
+            "attributes": _attributes(topic.attributes),
+        }
+    )
+
+
+def _signed_attribute(text: str) -> tuple[str, str]:
+    """+NAME=VALUE, or -NAME."""
+    if text.startswith("-") and len(text) > 1 and "=" not in text:
+        return text, ""
+    if not text.startswith("+"):
+        raise typer.BadParameter(f"{text!r} is neither +NAME=VALUE nor -NAME", param_hint="--attribute")
+    return _attribute(text)
 
 
 def _attribute(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Topics of one writer: create, describe, list, delete, and what an append would find."""
+"""Topics of one writer: create, alter, describe, list, delete, and what an append would find."""
 
 from __future__ import annotations
 
@@ -51,6 +51,30 @@ class Topics:
         """Create a topic, or get the one of this shape that exists. queues: 0 for the writer's default."""
         request = topics_pb2.CreateTopicRequest(name=name, queue_count=queues, attributes=attributes or {})
         return Topic.of(self._call(self._stub.CreateTopic, request).topic)
+
+    def alter(
+        self,
+        name: str,
+        *,
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        permission: int | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> Topic:
+        """Change a topic; what is not given stays. Durable when it returns the topic as it is now.
+
+        read_queues, write_queues  1 to 1024; messages of queues beyond read_queues stay, and are not read
+        permission                 bits: 4 read, 2 write, 1 inherit
+        attributes                 {"+message.type": "FIFO"} sets, {"-message.type": ""} takes away
+        """
+        request = topics_pb2.AlterTopicRequest(
+            name=name,
+            read_queue_count=read_queues,
+            write_queue_count=write_queues,
+            permission=permission,
+            attributes=attributes or {},
+        )
+        return Topic.of(self._call(self._stub.AlterTopic, request).topic)
 
     def describe(self, name: str) -> tuple[Topic, dict[int, int]]:
         """The topic, and by queue id the queue offset of the next append."""

@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.cli.conftest import Tidemark
 from tidemark.cli.failures import ExitStatus
+from tidemark.client import Consumer
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
@@ -22,6 +23,35 @@ def test_a_topic_is_created_shown_and_deleted(tidemark: Tidemark) -> None:
     assert b"BatchCQ" in tidemark.run("topic", "show", "shown").stdout
     assert tidemark.json("topic", "delete", "shown", "--yes") == {"topic": "shown", "deleted": True}
     assert tidemark.run("topic", "delete", "shown", "--yes").returncode == ExitStatus.NOT_FOUND
+
+
+def test_a_topic_is_altered(tidemark: Tidemark) -> None:
+    """Queues, permission, attributes; what is not named stays."""
+    tidemark.json("topic", "create", "altered", "--queues", 2)
+    alter = ("topic", "alter", "altered")
+    changed = tidemark.json(*alter, "--queues", 4, "--attribute", "+message.type=FIFO")
+    assert (changed["read_queues"], changed["write_queues"], changed["permission"]) == (4, 4, 6)
+    assert changed["attributes"]["message.type"] == "FIFO"
+    fewer = tidemark.json(*alter, "--queues", 1, "--read-queues", 4, "--permission", "read")
+    assert (fewer["read_queues"], fewer["write_queues"], fewer["permission"]) == (4, 1, 4)
+    assert "message.type" not in tidemark.json(*alter, "--attribute", "-message.type")["attributes"]
+    assert b"read" in tidemark.run(*alter, "--permission", "read-write").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["no-such-topic", "--queues", "2"], ExitStatus.NOT_FOUND),
+        (["x"], ExitStatus.USAGE),
+        (["x", "--attribute", "message.type=FIFO"], ExitStatus.USAGE),
+        (["x", "--attribute", "-"], ExitStatus.USAGE),
+        (["x", "--permission", "none"], ExitStatus.USAGE),
+    ],
+)
+def test_what_cannot_be_altered_is_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
+    """Nothing on standard output."""
+    done = tidemark.run("topic", "alter", *arguments)
+    assert (done.returncode, done.stdout) == (status, b""), done
 
 
 def test_a_topic_is_not_deleted_without_a_yes(tidemark: Tidemark) -> None:
@@ -133,6 +163,20 @@ def test_a_reset_that_is_wrong_or_not_wanted_sets_nothing(
     done = tidemark.run("group", "reset", "nobody", "--topic", "unmoved", *arguments, given=given)
     assert done.returncode == status, done
     assert tidemark.run("group", "show", "nobody").returncode == ExitStatus.NOT_FOUND
+
+
+def test_members_of_a_group_are_shown_and_keep_it_from_a_reset(tidemark: Tidemark) -> None:
+    """All of its offsets stay; without the consumer they are set."""
+    tidemark.json("topic", "create", "shared", "--queues", 2)
+    reset = ("group", "reset", "members", "--topic", "shared", "--to", "earliest", "--yes")
+    with Consumer("shared", group="members", url=tidemark.query_url) as consumer:
+        consumer.poll(0)
+        (member,) = tidemark.json("group", "show", "members")["members"]
+        assert b"shared 0 1" in tidemark.run("group", "show", "members").stdout
+        refused = tidemark.run(*reset)
+    assert len(member["holds"]) == 2
+    assert (refused.returncode, b"stop its consumers" in refused.stderr) == (ExitStatus.REJECTED, True)
+    assert len(tidemark.json(*reset)["offsets"]) == 2
 
 
 def test_status_is_0_while_all_answer(tidemark: Tidemark, nowhere: Tidemark) -> None:

@@ -98,10 +98,18 @@ def test_what_is_no_leaf_has_a_reason_too() -> None:
     assert reason_of(errors.DiskFullError("x")) == "DISK_FULL"
 
 
-def test_a_package_that_is_not_installed_is_told_with_what_brings_it() -> None:
-    """Where it is one of an extra; any other is a bug, and stays one."""
-    status, _, told = _ends(ModuleNotFoundError("No module named 'grpc'", name="grpc"))
+@pytest.mark.parametrize(
+    ("module", "extras"),
+    [("grpc", "client"), ("pyarrow.csv", "client,table"), ("numba", "client,table"), ("pyspark.sql", "all")],
+)
+def test_a_package_that_is_not_installed_is_told_with_what_brings_it(module: str, extras: str) -> None:
+    """By the smallest extras that do."""
+    status, _, told = _ends(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert status == ExitStatus.UNAVAILABLE
-    assert "tidemark[client,cli]" in told
+    assert told == f'error: {module} is not installed\npip install "tidemark[{extras}]"\n'
+
+
+def test_a_module_of_no_extra_is_a_bug() -> None:
+    """And stays one."""
     with pytest.raises(AssertionError):
         _ends(ModuleNotFoundError("No module named 'grp'", name="grp"))

@@ -1,0 +1,121 @@
+"""`tidemark dlq` on dead letters that a real consumer has made."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Tidemark
+from tidemark.cli.failures import ExitStatus
+from tidemark.client import Consumer, Message, Producer, ReceivedMessage
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+
+COUNT = 3
+
+
+@pytest.fixture
+def failed(tidemark: Tidemark) -> tuple[str, str]:
+    """(topic, group) whose handler has failed for good at COUNT messages."""
+    topic = group = f"dead-{uuid.uuid4().hex[:8]}"
+    tidemark.json("topic", "create", topic, "--queues", 1)
+    writer = tidemark.environment["TIDEMARK_WRITER_ADDRESS"]
+    with Producer(writer) as producer:
+        for number in range(COUNT):
+            producer.send(Message(topic, f"m{number}", tag="A", keys=[f"k{number}"], properties={"n": str(number)}))
+    stop = threading.Event()
+    attempts: list[str] = []
+
+    def fail(message: ReceivedMessage) -> None:
+        attempts.append(message.text())
+        if len(attempts) == COUNT:
+            stop.set()
+        raise RuntimeError("no")
+
+    with Consumer(topic, group=group, url=tidemark.query_url) as consumer:
+        consumer.consume(fail, max_attempts=1, writer=writer, stop=stop, on_error=lambda *_: None)
+    _wait_until(lambda: _of(tidemark, group)["messages"] == COUNT)
+    return topic, group
+
+
+def _of(tidemark: Tidemark, group: str) -> dict[str, Any]:
+    """The group in `dlq list`."""
+    found = [one for one in tidemark.json("dlq", "list")["groups"] if one["group"] == group]
+    return found[0] if found else {"messages": 0}
+
+
+def _wait_until(holds: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_dead_letters_are_listed_and_shown_with_their_topic(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+    """As JSON, a line each, and for people."""
+    topic, group = failed
+    assert _of(tidemark, group)["waiting"] == COUNT
+    shown = [json.loads(line) for line in tidemark.run("dlq", "show", group, "--output", "json").stdout.splitlines()]
+    assert sorted(message["body"] for message in shown) == ["m0", "m1", "m2"]
+    assert {message["origin_topic"] for message in shown} == {topic}
+    lines = tidemark.run("dlq", "show", group, "--max", 2).stdout.decode().splitlines()
+    assert len(lines) == 3
+    assert topic in lines[1]
+
+
+def test_dead_letters_go_back_as_they_were_first_sent(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+    """Once each: a second redrive goes on behind the first."""
+    topic, group = failed
+    redrive = ("dlq", "redrive", group, "--yes")
+    assert tidemark.json(*redrive, "--max", 1) == {"group": group, "sent": 1, "waiting": COUNT - 1}
+    assert tidemark.json(*redrive) == {"group": group, "sent": COUNT - 1, "waiting": 0}
+    assert tidemark.json(*redrive) == {"group": group, "sent": 0, "waiting": 0}
+    _wait_until(lambda: len(tidemark.messages(topic)) == 2 * COUNT)
+    first, again = tidemark.messages(topic)[:COUNT], tidemark.messages(topic)[COUNT:]
+    names = ("body", "tag", "keys", "properties", "reconsume_times")
+    assert sorted([[one[name] for name in names] for one in again], key=str) == sorted(
+        [[one[name] for name in names] for one in first], key=str
+    )
+
+
+def test_a_redrive_that_is_repeated_stores_nothing_twice(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+    """As after a crash between the sends and their commit: the offsets are put back by hand."""
+    topic, group = failed
+    assert tidemark.json("dlq", "redrive", group, "--yes")["sent"] == COUNT
+    back = ("--topic", f"%DLQ%{group}", "--to", "earliest", "--yes")
+    assert tidemark.run("group", "reset", f"{group}-redrive", *back).returncode == ExitStatus.OK
+    assert tidemark.json("dlq", "redrive", group, "--yes")["sent"] == COUNT
+    assert tidemark.produce(topic, given="end\n") == 1
+    assert len(tidemark.messages(topic)) == 2 * COUNT + 1
+
+
+def test_dead_letters_go_to_another_topic(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+    """Nothing is sent without a yes."""
+    topic, group = failed
+    other = f"{topic}-other"
+    tidemark.json("topic", "create", other, "--queues", 1)
+    assert tidemark.run("dlq", "redrive", group, "--to", other, given="n\n").returncode == ExitStatus.FAILED
+    assert _of(tidemark, group)["waiting"] == COUNT
+    assert tidemark.json("dlq", "redrive", group, "--to", other, "--yes")["sent"] == COUNT
+    _wait_until(lambda: len(tidemark.messages(other)) == COUNT)
+
+
+def test_a_dead_letter_without_its_topic_is_told(tidemark: Tidemark) -> None:
+    """It waits for a --to."""
+    group = f"stranger-{uuid.uuid4().hex[:8]}"
+    tidemark.produce(f"%DLQ%{group}", given="x\n")
+    done = tidemark.run("dlq", "redrive", group, "--yes")
+    assert (done.returncode, b"give --to" in done.stderr) == (ExitStatus.REJECTED, True)
+    assert _of(tidemark, group)["waiting"] == 1
+
+
+@pytest.mark.parametrize("verb", ["show", "redrive"])
+def test_a_group_without_dead_letters_is_told(tidemark: Tidemark, verb: str) -> None:
+    """Nothing on standard output."""
+    done = tidemark.run("dlq", verb, "no-such-group")
+    assert (done.returncode, done.stdout) == (ExitStatus.NOT_FOUND, b""), done
