@@ -34,26 +34,19 @@ QueryUrl = Annotated[
         show_default=DEFAULT_QUERY_URL,
     ),
 ]
-_NEXT_STEP = "is the query service running? start one with `tidemark serve`, or name it with --query URL"
 
 
 @contextlib.contextmanager
 def open_query(url: str | None) -> Iterator[Query]:
-    """A Query on *url*; where nobody answers, the error tells what to do."""
+    """A Query on *url*."""
     from tidemark.client import Query
-    from tidemark.errors import UnavailableError
 
     try:
         query = Query(url)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--query") from None
     with query:
-        try:
-            yield query
-        except UnavailableError as error:
-            if type(error) is UnavailableError:  # not one that the service has answered with
-                error.add_note(_NEXT_STEP)
-            raise
+        yield query
 
 
 def topic_path(topic: str) -> str:

@@ -60,9 +60,11 @@ _BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first one t
     (OSError, ExitStatus.UNAVAILABLE),
 )
 _START_WRITER = "is the writer running? start one with `tidemark serve`, or name it with --writer HOST:PORT"
+_START_QUERY = "is the query service running? start one with `tidemark serve`, or name it with --query URL"
 _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.WriterUnreachableError, _START_WRITER),
     (errors.DeadlineExceededError, _START_WRITER),  # a client waits for a writer that is just being started
+    (errors.QueryUnreachableError, _START_QUERY),
     (errors.TopicNotFoundError, "`tidemark topic list` shows the topics that there are"),
     (errors.QueueIllegalError, "`tidemark topic show TOPIC` shows its queues"),
     (errors.OffsetTooSmallError, "retention has deleted it: `--from earliest` begins with what is left"),
