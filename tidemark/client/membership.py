@@ -7,6 +7,7 @@ held may be another's meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import uuid
@@ -132,12 +133,12 @@ class Membership:
             )
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the group; a service that does not answer finds out when the session is over."""
         self._closed = True
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
-        with self._lock:
+        with self._lock, contextlib.suppress(UnavailableError):
             self._leave()
 
     # ── its thread ──────────────────────────────────────────────────────────────────────────────────────────────────

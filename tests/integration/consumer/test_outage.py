@@ -29,3 +29,15 @@ def test_a_consumer_goes_on_after_a_restart(tmp_path: Path) -> None:
         store.publish()
         with serve_query(tmp_path, port=port):
             assert [message.body for message in take(consumer, 1)] == [b"after"]
+
+
+def test_a_member_closes_without_its_service(tmp_path: Path) -> None:
+    """It cannot say that it leaves; its session ends by itself."""
+    store = BuiltStore(tmp_path)
+    store.topic("orders")
+    store.append("orders", b"a")
+    store.publish()
+    with serve_query(tmp_path) as client:
+        consumer = Consumer("orders", group="billing", url=str(client.base_url))
+        assert [message.body for message in take(consumer, 1)] == [b"a"]
+    consumer.close()
