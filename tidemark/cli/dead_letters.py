@@ -7,19 +7,19 @@ behind it. A redrive that died before it could say so sends the same again, whic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from tidemark.cli.addresses import topic_path
+from tidemark.cli.group import offsets_of
+from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
+from tidemark.client.send_back import DLQ_ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, ORIGIN_MESSAGE_ID, RETRY_TOPIC
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
-if TYPE_CHECKING:
-    from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
-
 _PAGE = 500  # sent, acknowledged, and then put on record
 _POLL_S = 1.0
-_RETRY_TOPIC, _DLQ_ORIGIN_TOPIC = "RETRY_TOPIC", "DLQ_ORIGIN_TOPIC"
 _OF_THE_WAY = frozenset(  # properties that tell how it came here
-    {_RETRY_TOPIC, "ORIGIN_MESSAGE_ID", _DLQ_ORIGIN_TOPIC, "DLQ_ORIGIN_MESSAGE_ID", "DELAY", "REAL_TOPIC", "REAL_QID"}
+    {RETRY_TOPIC, ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, "DELAY", "REAL_TOPIC", "REAL_QID"}
 )
 
 
@@ -47,7 +47,7 @@ def dead_letter_topic(group: str) -> str:
 
 def origin_of(properties: Mapping[str, str]) -> str | None:
     """The topic that a dead letter was first sent to; None where it does not tell."""
-    for name in (_RETRY_TOPIC, _DLQ_ORIGIN_TOPIC):
+    for name in (RETRY_TOPIC, DLQ_ORIGIN_TOPIC):
         topic = properties.get(name)
         if topic and not topic.startswith(RETRY_PREFIX):
             return topic
@@ -68,7 +68,7 @@ def dead_letters_of(service: Query, group: str) -> DeadLetters:
     messages = waiting = 0
     for queue in _queues(service, group):
         messages += queue["max_offset"] - queue["min_offset"]
-        waiting += queue["max_offset"] - max(queue["min_offset"], done.get(queue["queue_id"], 0))
+        waiting += max(0, queue["max_offset"] - max(queue["min_offset"], done.get(queue["queue_id"], 0)))
     return DeadLetters(group, topic, messages, waiting)
 
 
@@ -79,8 +79,6 @@ def redrive(
 
     raises ArgumentIllegalError for a dead letter that does not tell where it came from, and what sending raises
     """
-    from tidemark.client import Consumer, Producer
-
     topic = dead_letter_topic(asked.group)
     queues = _queues(service, asked.group)
     ends = {(topic, queue["queue_id"]): queue["max_offset"] for queue in queues if queue["max_offset"]}
@@ -127,8 +125,6 @@ def _send(producer: Producer, page: list[ReceivedMessage], to: str | None) -> No
 
 
 def _as_first_sent(dead: ReceivedMessage, to: str | None) -> Message:
-    from tidemark.client import Message
-
     topic = to or origin_of(dead.properties)
     if topic is None:
         raise ArgumentIllegalError(
@@ -147,8 +143,6 @@ def _request_id(dead: ReceivedMessage) -> str:
 
 
 def _queues(service: Query, group: str) -> list[dict[str, Any]]:
-    from tidemark.cli.addresses import topic_path
-
     try:
         queues: list[dict[str, Any]] = service.get(topic_path(dead_letter_topic(group)))["queues"]
     except TopicNotFoundError as error:
@@ -158,6 +152,4 @@ def _queues(service: Query, group: str) -> list[dict[str, Any]]:
 
 def _redriven(service: Query, group: str) -> dict[int, int]:
     """By queue id, how far it was sent back."""
-    from tidemark.cli.group import offsets_of
-
     return offsets_of(service, redrive_group(group), dead_letter_topic(group))

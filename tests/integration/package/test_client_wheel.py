@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import uuid
 from pathlib import Path
 from zipfile import ZipFile
@@ -31,6 +32,23 @@ print(json.dumps([found.metadata["Name"] for found in importlib.metadata.distrib
 FIND_HEAVY = f"""
 import importlib.util
 print([name for name in {HEAVY} if importlib.util.find_spec(name) is not None])
+"""
+HELP_OF_ALL = """
+from typer.main import get_command
+from typer.testing import CliRunner
+from tidemark.cli.main import app
+
+def verbs(command, *words):
+    yield words
+    for name, child in getattr(command, "commands", {}).items():
+        yield from verbs(child, *words, name)
+
+helped = []
+for words in verbs(get_command(app)):
+    shown = CliRunner().invoke(app, [*words, "--help"])
+    assert shown.exit_code == 0 and "Usage" in shown.stdout, (words, shown.output, shown.exception)
+    helped.append(" ".join(words))
+print(";".join(helped), end="")
 """
 SEND_AND_CONSUME = """
 from tidemark.client import Consumer, Producer
@@ -73,12 +91,32 @@ def test_nothing_heavy_can_be_imported(client: Installed) -> None:
     assert client.run(FIND_HEAVY).stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["store", "--help"]], ids=" ".join)
-def test_the_command_helps_there(client: Installed, arguments: list[str]) -> None:
-    """Also with verbs that need more than the client."""
-    done = client.run(f"import sys; sys.argv[1:] = {arguments}; from tidemark.cli.main import app; app()")
+def test_every_verb_helps_there(client: Installed) -> None:
+    """Also those that need more than the client; one process for all."""
+    done = client.run(HELP_OF_ALL)
     assert done.returncode == 0, done.stderr
-    assert "Usage" in done.stdout
+    helped = set(done.stdout.split(";"))
+    assert {"", "serve", "produce", "dlq redrive", "store check", "log cat"} <= helped
+
+
+@pytest.mark.spark
+def test_lines_are_produced_and_consumed_by_the_command(client: Installed, stack: LocalStack) -> None:
+    """Lines need no pyarrow; CSV does, and is told what to install."""
+    addresses = {"TIDEMARK_WRITER_ADDRESS": stack.writer_address, "TIDEMARK_QUERY_URL": stack.query_url}
+    topic = f"wheel-{uuid.uuid4().hex[:8]}"
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(client.folder / "bin" / "tidemark"), *arguments]
+        return subprocess.run(
+            command, input="a\nb\n", env=addresses, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    produced = run("produce", topic)
+    assert (produced.returncode, "2 messages are acknowledged" in produced.stderr) == (0, True), produced
+    consumed = run("consume", topic, "--follow", "--max", "2", "--output", "raw")
+    assert sorted(consumed.stdout.splitlines()) == ["a", "b"], consumed
+    refused = run("produce", topic, "--format", "csv")
+    assert (refused.returncode, "tidemark[client,table]" in refused.stderr) == (5, True), refused
 
 
 @pytest.mark.spark
