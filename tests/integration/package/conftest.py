@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[3]
-_UV = (sys.executable, "-m", "uv")
+_PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 class Installed(NamedTuple):
@@ -51,9 +51,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """`pip install "tidemark[client]"`, compiled as pip does, in the versions of requirements.lock."""
-    installed = _venv(tmp_path_factory.mktemp("client"))
-    locked = ("--constraint", ROOT / "requirements.lock")
-    _call((*_UV, "pip", "install", "--compile-bytecode", "--python", installed.python, *locked, f"{wheel}[client]"))
+    folder = tmp_path_factory.mktemp("client")
+    installed = _venv(folder / "venv")
+    constraints = folder / "constraints.txt"  # the lock without its hashes: the wheel has none
+    locked = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line[:1].strip("# ")]
+    constraints.write_text("\n".join(line.removesuffix(" \\") for line in locked))
+    _call((*_PIP, "--python", installed.python, "install", "--constraint", constraints, f"{wheel}[client]"))
     return installed
 
 
@@ -65,13 +68,13 @@ def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
     among them.
     """
     installed = _venv(tmp_path_factory.mktemp("complete"))
-    _call((*_UV, "pip", "install", "--no-deps", "--python", installed.python, wheel))
+    _call((*_PIP, "--python", installed.python, "install", "--no-deps", wheel))
     (installed.site_packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return installed
 
 
 def _venv(folder: Path) -> Installed:
-    _call((*_UV, "venv", "--clear", "--python", sys.executable, folder))
+    _call((sys.executable, "-m", "venv", "--without-pip", folder))
     return Installed(folder)
 
 
