@@ -37,7 +37,7 @@ _Outcome = Callable[[], None]  # completes one future
 class AppendStream:
     """One stream to the writer at *address*.
 
-    timeout_s  how long `submit` waits for room, and `close` for answers
+    timeout_s  how long `close` waits for answers
     """
 
     def __init__(self, channel: grpc.Channel, address: str, *, timeout_s: float, limits: Limits) -> None:
@@ -60,11 +60,12 @@ class AppendStream:
     def submit(self, pending: Pending, *, wait: bool = True) -> None:
         """Send *pending*; waits while too much is in flight, unless told not to.
 
-        raises StoreClosedError when closed, InFlightLimitError when no room came within the timeout
+        raises StoreClosedError when closed, InFlightLimitError when no room came before its deadline
         """
         with self._lock:
             if wait and not self._room.wait_for(
-                lambda: self._closing or self._pending.have_room(pending.size, pending.count), self._timeout_s
+                lambda: self._closing or self._pending.have_room(pending.size, pending.count),
+                pending.deadline - time.monotonic(),
             ):
                 limits = self._pending.limits
                 raise InFlightLimitError(

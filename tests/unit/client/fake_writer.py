@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -11,6 +12,8 @@ import grpc
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 
+from tidemark.client import Producer
+from tidemark.errors import StoreError
 from tidemark.format.elements import Element, decode_elements
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
@@ -27,13 +30,23 @@ def refusal(
         error_details_pb2.ErrorInfo(reason=reason, domain="tidemark", metadata=facts)
     ]
     if retry_after_ms is not None:
-        delay = duration_pb2.Duration(nanos=retry_after_ms * 1_000_000)
+        delay = duration_pb2.Duration()
+        delay.FromMilliseconds(retry_after_ms)
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
     for detail in details:
         packed = any_pb2.Any()
         packed.Pack(detail)
         status.details.append(packed)
     return status
+
+
+def connect(producer: Producer) -> None:
+    """Return once its writers answer: what is measured afterwards has nothing of the time that connecting takes."""
+    for _ in range(50):
+        with contextlib.suppress(StoreError):
+            producer.send("t", b"first")
+            return
+    raise AssertionError("the writer never answered")
 
 
 class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer):
@@ -136,3 +149,19 @@ class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.T
         self, request: commit_log_pb2.GetLogInfoRequest, context: grpc.ServicerContext
     ) -> commit_log_pb2.GetLogInfoResponse:
         return commit_log_pb2.GetLogInfoResponse(max_message_size_bytes=4 << 20)
+
+
+class Gate:
+    """Holds the writer's answers back until it is opened."""
+
+    def __init__(self, writer: FakeWriter) -> None:
+        self._open = threading.Event()
+        self.reached = threading.Event()
+        writer.on_entry = self._wait
+
+    def _wait(self, entry: Entry) -> None:
+        self.reached.set()
+        assert self._open.wait(10)
+
+    def open(self) -> None:
+        self._open.set()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from tests.unit.client.fake_writer import Entry, FakeWriter, Result, refusal
+from tests.unit.client.fake_writer import Entry, FakeWriter, Gate, Result, connect, refusal
 from tidemark.client import Accumulation, Message, Producer, SendResult
 from tidemark.errors import (
     BatchEmptyError,
@@ -22,22 +21,6 @@ from tidemark.format.elements import Element, decode_elements
 from tidemark.format.properties import decode_properties
 
 _LONG = Accumulation(hold_ms=30_000)  # only an answer, or enough bytes, send a group
-
-
-class Gate:
-    """Holds the writer's answers back until it is opened."""
-
-    def __init__(self, writer: FakeWriter) -> None:
-        self._open = threading.Event()
-        self.reached = threading.Event()
-        writer.on_entry = self._wait
-
-    def _wait(self, entry: Entry) -> None:
-        self.reached.set()
-        assert self._open.wait(10)
-
-    def open(self) -> None:
-        self._open.set()
 
 
 @pytest.fixture
@@ -170,8 +153,9 @@ def _stored(writer: FakeWriter) -> list[Element]:
 
 def test_an_answer_that_never_comes_is_an_unknown_outcome_for_all(writer: FakeWriter) -> None:
     """Not sent again: it may be stored."""
-    writer.on_entry = lambda entry: Result(correlation_id=0, error=refusal("IGNORED"))
-    with Producer(writer.address, timeout_s=0.3, accumulate=True) as producer:
+    with Producer(writer.address, timeout_s=1, accumulate=True) as producer:
+        connect(producer)
+        writer.on_entry = lambda entry: Result(correlation_id=0, error=refusal("IGNORED"))
         futures = [producer.send_async("t", b"x") for _ in range(3)]
         for future in futures:
             with pytest.raises(DeadlineExceededError):
