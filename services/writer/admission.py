@@ -20,7 +20,7 @@ from tidemark.errors import (
     PropertiesSizeExceededError,
 )
 from tidemark.format.message_id import UniqueKeys
-from tidemark.format.primitives import MAX_INNER_BATCH_COUNT, MAX_PROPERTIES_SIZE_BYTES, java_hash
+from tidemark.format.primitives import MAX_INNER_BATCH_COUNT, MAX_PROPERTIES_SIZE_BYTES, queue_of_key
 from tidemark.format.properties import (
     INNER_BASE,
     INNER_NUM,
@@ -161,7 +161,7 @@ class Admission:
         keys = split_keys(facts.keys.decode("utf-8", "replace"))
         key = request.routing_key or (keys[0] if keys else "")
         if key:
-            return abs(java_hash(key)) % config.write_queues
+            return queue_of_key(key, config.write_queues)
         turn = self._turns.get(config.name, 0)
         self._turns[config.name] = turn + 1
         return turn % config.write_queues

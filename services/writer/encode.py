@@ -17,7 +17,8 @@ from tidemark.format.elements import Element, encode_elements
 from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES, masked_crc32
 from tidemark.format.properties import INNER_BASE, encode_properties
-from tidemark.format.record import HEADS, INNER_BATCH_FLAGS, Magic, SysFlag, with_host_flags
+from tidemark.format.record import HEADS, Magic, with_host_flags
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 from .batch import Batch, Wrapper
 

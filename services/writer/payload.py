@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from tidemark.errors import (
     BatchEmptyError,
@@ -12,10 +12,8 @@ from tidemark.errors import (
 )
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
-from tidemark.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties
+from tidemark.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties, require_writable
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message
-
-_SEPARATORS = ("\x01", "\x02")
 
 
 def wire_of(request: AppendBatchRequest, *, max_body_size: int) -> bytes:
@@ -60,12 +58,3 @@ def _properties(message: Message, at: int) -> dict[str, str]:
         properties[name] = value
     require_writable(properties, at=at)
     return properties
-
-
-def require_writable(properties: Mapping[str, str], *, at: int | None = None) -> None:
-    """PropertiesIllegalError when a name or value is empty, or contains one of the text's separators."""
-    for name, value in properties.items():
-        if not name or not value:  # the text form cannot carry them: a reader would drop the entry
-            raise PropertiesIllegalError("a property's name or value is empty", at=at, name=name)
-        if any(separator in text for text in (name, value) for separator in _SEPARATORS):
-            raise PropertiesIllegalError("a property contains U+0001 or U+0002", at=at, name=name)

@@ -12,7 +12,8 @@ import numpy as np
 
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
-from tidemark.format.record import BLANK, BLANK_SIZE, MIN_RECORD_SIZE, TRANSACTION_MASK, Magic, SysFlag
+from tidemark.format.record import BLANK, BLANK_SIZE, MIN_RECORD_SIZE, Magic
+from tidemark.format.sys_flag import TRANSACTION_MASK, SysFlag
 from tidemark.index.end_of_log import durable_floor
 from tidemark.index.log_walk import Damage, LogWalk
 from tidemark.index.queue_ends import queue_ends

@@ -12,7 +12,8 @@ import numpy as np
 
 from tidemark.errors import CorruptMessageError, RequestConflictError
 from tidemark.format.properties import REAL_TOPIC, UNIQ_KEY, decode_properties
-from tidemark.format.record import INNER_BATCH_FLAGS, Record, decode_record
+from tidemark.format.record import Record, decode_record
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 from .batch import Appended, Batch, QueueKey, Wrapper

@@ -19,13 +19,12 @@ from tidemark.format.properties import (
     PROPERTY_CRC,
     TIMER_NAMES,
     UNIQ_KEY,
+    require_writable,
 )
-from tidemark.format.record import INNER_BATCH_FLAGS, TRANSACTION_MASK, SysFlag
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS, TRANSACTION_MASK, SysFlag
 from tidemark.format.topic_name import RETRY_PREFIX
 from tidemark.store.topics import PERMISSION_WRITE, TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
-
-from .payload import require_writable
 
 _MAX_REQUEST_ID_LENGTH = 255
 

@@ -14,7 +14,8 @@ from tests.soak.history import OK, UNAVAILABLE, Answer, HistoryFile, Seen
 from tests.soak.messages import content_of_body
 from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
-from tidemark.format.record import INNER_BATCH_FLAGS, Record, decode_record
+from tidemark.format.record import Record, decode_record
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 
 Json = dict[str, Any]
 Facts = dict[str, Any]

@@ -12,14 +12,20 @@ from typing import Any, NamedTuple
 from tidemark.cli.addresses import topic_path
 from tidemark.cli.group import offsets_of
 from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
-from tidemark.client.send_back import DLQ_ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, ORIGIN_MESSAGE_ID, RETRY_TOPIC
+from tidemark.client.send_back import (
+    DLQ_ORIGIN_MESSAGE_ID,
+    DLQ_ORIGIN_TOPIC,
+    ORIGIN_MESSAGE_ID,
+    RETRY_TOPIC,
+    STORES_OWN,
+)
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 _PAGE = 500  # sent, acknowledged, and then put on record
 _POLL_S = 1.0
 _OF_THE_WAY = frozenset(  # properties that tell how it came here
-    {RETRY_TOPIC, ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, "DELAY", "REAL_TOPIC", "REAL_QID"}
+    {*STORES_OWN, RETRY_TOPIC, ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID}
 )
 
 

@@ -12,7 +12,7 @@ from tidemark.cli.rows import LineRow
 from tidemark.client import Message, MessageQueue, Producer, SendResult
 from tidemark.errors import RejectedError
 from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
-from tidemark.format.primitives import java_hash
+from tidemark.format.primitives import queue_of_key
 
 _BATCH_BYTES = 1 << 20
 
@@ -86,7 +86,7 @@ def _queues_of(producer: Producer, topic: str, rows: Sequence[LineRow]) -> list[
     queues = producer.queues(topic)
     if not queues:  # the writer tells why
         return [None] * len(rows)
-    return [queues[abs(java_hash(row.key)) % len(queues)] if row.key else None for row in rows]
+    return [queues[queue_of_key(row.key, len(queues))] if row.key else None for row in rows]
 
 
 def _batches(elements: Sequence[Element], queues: Sequence[MessageQueue | None], batch_size: int) -> Iterator[_Batch]:

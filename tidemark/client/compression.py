@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-_COMPRESSED = 0x1
-_TYPES = {"lz4": 0x100, "zstd": 0x200, "zlib": 0x300}  # of the sys_flag, beside the bit that says compressed
+from tidemark.format.sys_flag import LZ4, ZLIB, ZSTD, SysFlag
+
+_TYPES = {"lz4": LZ4, "zstd": ZSTD, "zlib": ZLIB}
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Compression:
         if len(body) >= self.over_bytes:
             smaller = self._compress(body)
             if len(smaller) < len(body):
-                return smaller, _COMPRESSED | _TYPES[self.kind]
+                return smaller, int(SysFlag.COMPRESSED) | _TYPES[self.kind]
         return body, 0
 
 

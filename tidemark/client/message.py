@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from tidemark.client.validation import require_writable
+from tidemark.client.validation import require_sendable_properties
 from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, PropertiesSizeExceededError
 from tidemark.format.elements import Element
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
@@ -56,7 +56,7 @@ class Message:
         if twice := own.keys() & self.properties.keys():
             raise PropertiesIllegalError("a property is given twice", name=min(twice))
         properties = {**own, **self.properties}
-        require_writable(properties)
+        require_sendable_properties(properties)
         try:
             encoded = encode_properties(properties)
         except UnicodeEncodeError as error:

@@ -11,7 +11,7 @@ from tidemark.client.message_queue import MessageQueue
 from tidemark.client.routes import Route
 from tidemark.client.writers import Writers
 from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicForbiddenError
-from tidemark.format.primitives import java_hash
+from tidemark.format.primitives import queue_of_key
 
 _Wanted = Callable[[MessageQueue], bool]
 
@@ -30,7 +30,7 @@ class QueueChoice:
     def by_key(self, topic: str, key: str) -> MessageQueue:
         """|hashCode(key)| mod queues, whichever writers are up: the messages of a key stay in one queue."""
         queues = _require_queues(self._writers.routes.route(topic), topic)
-        return queues[abs(java_hash(key)) % len(queues)]
+        return queues[queue_of_key(key, len(queues))]
 
     def named(self, topic: str, queue_id: int) -> MessageQueue:
         """The queue of this number, where it can be only one; of a single writer it need not exist.

@@ -8,12 +8,13 @@ from __future__ import annotations
 from tidemark.client.message import Message
 from tidemark.client.producer import Producer
 from tidemark.client.received import ReceivedMessage
+from tidemark.format.properties import DELAY, REAL_QUEUE_ID, REAL_TOPIC
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 RETRY_TOPIC = "RETRY_TOPIC"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID"
-_STORES_OWN = frozenset({"REAL_TOPIC", "REAL_QID", "DELAY"})
+STORES_OWN = frozenset({REAL_TOPIC, REAL_QUEUE_ID, DELAY})  # what a delayed delivery leaves in a message
 
 
 class SendBack:
@@ -36,7 +37,7 @@ class SendBack:
         """
         attempts = message.reconsume_times + 1
         origin = message.properties.get(ORIGIN_MESSAGE_ID) or message.message_id or f"@{message.physical_offset}"
-        properties = {name: value for name, value in message.properties.items() if name not in _STORES_OWN}
+        properties = {name: value for name, value in message.properties.items() if name not in STORES_OWN}
         properties.setdefault(ORIGIN_MESSAGE_ID, origin)
         if attempts >= self._max_attempts:
             topic, delay_level = f"{DEAD_LETTER_PREFIX}{self._group}", 0

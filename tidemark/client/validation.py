@@ -14,13 +14,18 @@ from tidemark.errors import (
     InnerBatchIllegalError,
     MessageSizeExceededError,
     PropertiesIllegalError,
-    TopicForbiddenError,
-    TopicIllegalError,
 )
-from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
-from tidemark.format.properties import DELAY, INNER_MULTI_DISPATCH, INNER_NUM, PROPERTY_CRC, TIMER_NAMES, WAIT
-from tidemark.format.topic_name import FORBIDDEN_TOPICS, RETRY_PREFIX
-from tidemark.store.paths import is_topic_name
+from tidemark.format import topic_name
+from tidemark.format.properties import (
+    DELAY,
+    INNER_MULTI_DISPATCH,
+    INNER_NUM,
+    PROPERTY_CRC,
+    TIMER_NAMES,
+    WAIT,
+    require_writable,
+)
+from tidemark.format.topic_name import RETRY_PREFIX
 
 if TYPE_CHECKING:
     from tidemark.client.message import Message
@@ -29,15 +34,7 @@ if TYPE_CHECKING:
 _WAITS = "true"  # the peer's default of WAIT
 
 
-@functools.lru_cache(maxsize=1024)  # what raises is not kept
-def require_sendable_topic(topic: str) -> None:
-    """TopicIllegalError or TopicForbiddenError where clients may not send to *topic*."""
-    if not is_topic_name(topic):
-        raise TopicIllegalError("a topic's name has letters, digits and %|-_ only, and is not empty", topic=topic[:255])
-    if len(topic) > MAX_TOPIC_SIZE_BYTES:
-        raise TopicIllegalError("a topic's name is too long", length=len(topic), limit=MAX_TOPIC_SIZE_BYTES)
-    if topic in FORBIDDEN_TOPICS:
-        raise TopicForbiddenError("this topic takes no messages from clients", topic=topic)
+require_sendable_topic = functools.lru_cache(maxsize=1024)(topic_name.require_sendable_topic)  # what raises is not kept
 
 
 def require_body(body: bytes, max_size: int) -> None:
@@ -48,13 +45,9 @@ def require_body(body: bytes, max_size: int) -> None:
         raise MessageSizeExceededError("a body is too large", size=len(body), limit=max_size)
 
 
-def require_writable(properties: Mapping[str, str]) -> None:
+def require_sendable_properties(properties: Mapping[str, str]) -> None:
     """PropertiesIllegalError, InnerBatchIllegalError: for what a properties string cannot carry, or a store writes."""
-    for name, value in properties.items():
-        if not name or not value:  # a reader would drop the entry
-            raise PropertiesIllegalError("a property's name or value is empty", name=name)
-        if "\x01" in name or "\x02" in name or "\x01" in value or "\x02" in value:
-            raise PropertiesIllegalError("a property's name or value holds U+0001 or U+0002", name=name)
+    require_writable(properties)
     if PROPERTY_CRC in properties:  # where it is wrong, the record would count as damaged
         raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", name=PROPERTY_CRC)
     if INNER_NUM in properties:

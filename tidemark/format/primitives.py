@@ -20,6 +20,11 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value & 0x80000000 else value
 
 
+def queue_of_key(key: str, queues: int) -> int:
+    """Which of *queues* the messages of *key* go to: |hashCode| mod queues (spec 10.2)."""
+    return abs(java_hash(key)) % queues
+
+
 def java_abs(value: int) -> int:
     """Math.abs of a signed 32-bit integer: the least one stays negative."""
     return value if value == -(1 << 31) else abs(value)

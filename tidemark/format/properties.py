@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidemark.errors import PropertiesIllegalError
+
 NAME_END = 0x01
 VALUE_END = 0x02
 
@@ -32,6 +34,18 @@ KEY_SEPARATOR = " "
 def encode_properties(properties: Mapping[str, str]) -> bytes:
     """UTF-8 of all entries in the mapping's order. Names and values must hold no separator: the edges check."""
     return "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
+
+
+def require_writable(properties: Mapping[str, str], *, at: int | None = None) -> None:
+    """PropertiesIllegalError for a name or value that is empty, or holds one of the text's separators.
+
+    at  the number of the message in its batch, as a fact of the error
+    """
+    for name, value in properties.items():
+        if not name or not value:  # a reader would drop the entry
+            raise PropertiesIllegalError("a property's name or value is empty", at=at, name=name)
+        if "\x01" in name or "\x02" in name or "\x01" in value or "\x02" in value:
+            raise PropertiesIllegalError("a property's name or value holds U+0001 or U+0002", at=at, name=name)
 
 
 def decode_properties(data: bytes | memoryview) -> dict[str, str]:

@@ -16,6 +16,7 @@ import numpy as np
 from tidemark.errors import CorruptMessageError
 from tidemark.format.host import IPV4_HOST_SIZE, IPV6_HOST_SIZE
 from tidemark.format.primitives import masked_crc32, utf16_length
+from tidemark.format.sys_flag import SysFlag
 
 
 class Magic(enum.IntEnum):
@@ -24,25 +25,6 @@ class Magic(enum.IntEnum):
     V1 = -626843481  # DAA320A7
     V2 = -626843477  # DAA320AB: the topic's length has two bytes (5.1.0)
     BLANK = -875286124  # CBD43194: fills the end of a file
-
-
-class SysFlag(enum.IntFlag):
-    """SYSFLAG, spec 2.3."""
-
-    COMPRESSED = 0x1
-    MULTI_TAGS = 0x2
-    TRANSACTION_PREPARED = 0x4
-    TRANSACTION_COMMIT = 0x8
-    TRANSACTION_ROLLBACK = 0xC  # both bits: also the mask
-    BORN_HOST_V6 = 0x10
-    STORE_HOST_V6 = 0x20
-    NEED_UNWRAP = 0x40
-    INNER_BATCH = 0x80
-    COMPRESSION_TYPE = 0x700  # mask
-
-
-TRANSACTION_MASK = int(SysFlag.TRANSACTION_ROLLBACK)
-INNER_BATCH_FLAGS = int(SysFlag.NEED_UNWRAP | SysFlag.INNER_BATCH)
 
 
 def record_head(born_size: int, store_size: int) -> np.dtype[np.void]:

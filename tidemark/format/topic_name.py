@@ -1,7 +1,11 @@
-"""Names of topics that mean something by themselves (spec 10.1, 2.11)."""
+"""Names of topics: which may be, and which mean something by themselves (spec 10.1, 2.11)."""
 
 from __future__ import annotations
 
+import re
+
+from tidemark.errors import TopicForbiddenError, TopicIllegalError
+from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
 from tidemark.format.tags import SCHEDULE_TOPIC
 
 RETRY_PREFIX, DEAD_LETTER_PREFIX = "%RETRY%", "%DLQ%"  # of a group's topics: what failed, and what failed too often
@@ -16,6 +20,30 @@ FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send
         "OFFSET_MOVED_EVENT",
     }
 )
+_SAFE = re.compile(r"^[%|a-zA-Z0-9_-]{1,255}$")
+
+
+def is_topic_name(topic: str) -> bool:
+    """Whether a topic's name can be a folder: RocketMQ's characters, none of them a dot or a slash."""
+    return _SAFE.fullmatch(topic) is not None
+
+
+def require_sendable_topic(topic: str) -> None:
+    """TopicIllegalError or TopicForbiddenError where clients may not send to *topic*."""
+    if not is_topic_name(topic):
+        raise TopicIllegalError("a topic's name has letters, digits and %|-_ only, and is not empty", topic=topic[:255])
+    if len(topic) > MAX_TOPIC_SIZE_BYTES:
+        raise TopicIllegalError("a topic's name is too long", length=len(topic), limit=MAX_TOPIC_SIZE_BYTES)
+    group = group_of(topic)
+    if group is not None and not 1 <= len(group) <= MAX_GROUP_LENGTH:
+        raise TopicIllegalError(
+            f"a group's name has 1 to {MAX_GROUP_LENGTH} characters",
+            topic=topic,
+            length=len(group),
+            limit=MAX_GROUP_LENGTH,
+        )
+    if topic in FORBIDDEN_TOPICS:
+        raise TopicForbiddenError("this topic takes no messages from clients", topic=topic)
 
 
 def group_of(topic: str) -> str | None:

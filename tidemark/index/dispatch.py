@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import RequestArray, U8Array
-from tidemark.format.record import TRANSACTION_MASK, SysFlag
+from tidemark.format.sys_flag import TRANSACTION_MASK, SysFlag
 
 
 class QueueRun(NamedTuple):

@@ -10,11 +10,9 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from tidemark.format.record import SysFlag
+from tidemark.format.sys_flag import LZ4, UNTYPED, ZLIB, ZSTD, SysFlag
 
 MAX_DECOMPRESSED_BYTES = 64 << 20
-_LZ4, _ZSTD = 0x100, 0x200
-_ZLIB = (0x000, 0x300)  # 0: messages of old clients
 
 
 class BodyEncoding(enum.Enum):
@@ -35,12 +33,12 @@ def decompress(body: bytes, sys_flag: int) -> bytes | None:
     """The original of a compressed body; None when it cannot be had: unknown type, broken, or beyond 64 MiB."""
     kind = sys_flag & SysFlag.COMPRESSION_TYPE
     try:
-        if kind in _ZLIB:
+        if kind in (ZLIB, UNTYPED):
             inflater = zlib.decompressobj()
             original = inflater.decompress(body, MAX_DECOMPRESSED_BYTES)
             return original if inflater.eof else None
-        if kind in (_LZ4, _ZSTD):
-            with pa.CompressedInputStream(pa.BufferReader(body), "lz4" if kind == _LZ4 else "zstd") as stream:
+        if kind in (LZ4, ZSTD):
+            with pa.CompressedInputStream(pa.BufferReader(body), "lz4" if kind == LZ4 else "zstd") as stream:
                 original = stream.read(MAX_DECOMPRESSED_BYTES + 1)
             return original if len(original) <= MAX_DECOMPRESSED_BYTES else None
     except (zlib.error, OSError):

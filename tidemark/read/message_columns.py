@@ -17,7 +17,7 @@ from tidemark.format import message
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import split_keys
-from tidemark.format.record import INNER_BATCH_FLAGS, SysFlag
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 from tidemark.read.body import decompress
 from tidemark.read.buffers import POOL
 from tidemark.read.message_rows import host_text

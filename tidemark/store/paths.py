@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.format.topic_name import is_topic_name
 from tidemark.store.log_folders import LogFolders
-
-_SAFE_TOPIC = re.compile(r"^[%|a-zA-Z0-9_-]{1,255}$")
-
-
-def is_topic_name(topic: str) -> bool:
-    """Whether a topic's name can be a folder: RocketMQ's characters, none of them a dot or a slash (spec 10.1)."""
-    return _SAFE_TOPIC.fullmatch(topic) is not None
 
 
 def require_outside(state: Path, root: Path) -> None:

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.topic_name import is_topic_name
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueReader
-from tidemark.store.paths import StorePaths, is_topic_name
+from tidemark.store.paths import StorePaths
 from tidemark.store.topics import TopicsFile
 
 _MOST_OPEN = 256  # queues whose files stay open

@@ -9,6 +9,7 @@ from pathlib import Path
 from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc, shard_of
 from tidemark.format.dispatch_request import Fault, RequestArray
+from tidemark.format.topic_name import is_topic_name
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, Oddity, QueueBuilder
 from tidemark.index.consume_queue_ext import ConsumeQueueExt, first_address
 from tidemark.index.dispatch import QueueRun, group_by_queue
@@ -20,7 +21,6 @@ from tidemark.index.open_queues import OpenQueues
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
-from tidemark.store.paths import is_topic_name
 from tidemark.store.storage import Storage
 from tidemark.store.tombstones import TombstonesFile
 from tidemark.store.topics import TopicsFile

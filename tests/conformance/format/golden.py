@@ -13,7 +13,7 @@ import numpy as np
 
 from tidemark.format.check import Checker, CheckResult
 from tidemark.format.dispatch_request import RequestArray, U8Array
-from tidemark.format.record import TRANSACTION_MASK, SysFlag
+from tidemark.format.sys_flag import TRANSACTION_MASK, SysFlag
 
 STORES = ("mixed/store", "killed/store-killed", "killed/store-recovered", "expired/store")
 COMPLETE = ("mixed/store", "killed/store-recovered")  # nothing expired, every queue built to the log's end

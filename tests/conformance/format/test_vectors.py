@@ -17,7 +17,8 @@ from tidemark.format.host import Host, decode_host, parse_host
 from tidemark.format.message_id import OffsetMessageId, decode_offset_message_id, encode_offset_message_id
 from tidemark.format.primitives import java_hash, masked_crc32
 from tidemark.format.properties import decode_properties, encode_properties
-from tidemark.format.record import HEAD, Magic, Record, SysFlag, decode_record, encode_blank, encode_record, record_size
+from tidemark.format.record import HEAD, Magic, Record, decode_record, encode_blank, encode_record, record_size
+from tidemark.format.sys_flag import SysFlag
 from tidemark.format.tags import EXT_ADDRESS_LIMIT, tags_code
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.storage import DiskStorage

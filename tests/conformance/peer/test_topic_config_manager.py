@@ -11,8 +11,8 @@ from tests.conformance.peer.message_store import MessageStore, put_status
 from tests.integration.writer.harness import RunningWriter, refusal_of
 from tests.query_server import serve_query
 from tidemark.errors import TopicAttributeError
+from tidemark.format.topic_name import is_topic_name
 from tidemark.read.store_reader import StoreReader
-from tidemark.store.paths import is_topic_name
 from tidemark.store.topics import TopicConfig, attributes_to_create, load_topics
 from tidemark.v1 import topics_pb2
 

@@ -173,8 +173,8 @@ def flipped_reads(random_: random.Random, share: float) -> Iterator[list[int]]:
             flip(memoryview(data))
         return bytes(data)
 
-    def wrong_preadv(descriptor: int, buffers: Any, at: int) -> int:
-        got = preadv(descriptor, buffers, at)
+    def wrong_preadv(descriptor: int, buffers: Any, at: int, flags: int = 0) -> int:
+        got = preadv(descriptor, buffers, at, flags)
         if is_drawn(descriptor, got):
             flip(memoryview(buffers[0]).cast("B")[:got])
         return got

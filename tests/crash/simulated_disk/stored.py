@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from tests.integration.writer.harness import stored_places
 from tidemark.format.properties import decode_properties
-from tidemark.format.record import Record, SysFlag
+from tidemark.format.record import Record
+from tidemark.format.sys_flag import SysFlag
 
 
 class Message(NamedTuple):

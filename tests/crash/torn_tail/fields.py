@@ -13,7 +13,8 @@ import struct
 from typing import NamedTuple
 
 from tidemark.format.properties import decode_properties
-from tidemark.format.record import HEAD, MIN_RECORD_SIZE, SysFlag
+from tidemark.format.record import HEAD, MIN_RECORD_SIZE
+from tidemark.format.sys_flag import SysFlag
 
 CHECKED = frozenset(
     {"total_size", "magic", "body_crc", "physical_offset", "body_length", "body", "topic_length", "properties_length"}

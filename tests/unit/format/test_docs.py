@@ -16,7 +16,8 @@ from tests import builders
 from tidemark.backup.manifest import BackedFile, Manifest, save_manifest
 from tidemark.format import batch_consume_queue, consume_queue, consume_queue_ext, elements, index_file, record
 from tidemark.format.dispatch_request import Fault
-from tidemark.format.record import Magic, SysFlag
+from tidemark.format.record import Magic
+from tidemark.format.sys_flag import SysFlag
 from tidemark.index import build
 from tidemark.index.ledger import Ledger, ledger_path
 from tidemark.store.checkpoint import CHECKPOINT_SIZE, Field

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.store.paths import StorePaths, is_topic_name
+from tidemark.format.topic_name import is_topic_name
+from tidemark.store.paths import StorePaths
 
 PATHS = StorePaths(Path("root"))
 

@@ -10,7 +10,7 @@ from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.json_text import NOT_UTF8, is_utf8, put_base64, put_number, put_string
 from tidemark.format.kernels.messages import find_entries, hex_ids
-from tidemark.format.record import INNER_BATCH_FLAGS, SysFlag
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 _COMPRESSED, _INNER_FLAGS = int(SysFlag.COMPRESSED), int(INNER_BATCH_FLAGS)
 _IPV4_SIZE = IPV4_HOST_SIZE

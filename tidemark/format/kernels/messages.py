@@ -23,7 +23,7 @@ _LENGTH = int(Fault.LENGTH)
 OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
 _INNER_BATCH = 0xC0
 _BORN_V6, _STORE_V6 = 0x10, 0x20
-_HEX = b"0123456789ABCDEF"
+_HEX = b"".join(b"%02X" % byte for byte in range(256))
 
 
 @compiled
@@ -218,13 +218,13 @@ def hex_ids(buffer, messages, ends, out):  # type: ignore[no-untyped-def]
     for i in range(messages.size):
         at = messages[i].store_host_at
         for k in range(at, at + messages[i].store_host_size):
-            out[to] = _HEX[buffer[k] >> 4]
-            out[to + 1] = _HEX[buffer[k] & 15]
+            out[to], out[to + 1] = _HEX[2 * buffer[k]], _HEX[2 * buffer[k] + 1]
             to += 2
         physical_offset = messages[i].physical_offset
-        for shift in range(60, -1, -4):
-            out[to] = _HEX[(physical_offset >> shift) & 15]
-            to += 1
+        for shift in range(56, -1, -8):
+            byte = (physical_offset >> shift) & 0xFF
+            out[to], out[to + 1] = _HEX[2 * byte], _HEX[2 * byte + 1]
+            to += 2
         ends[i + 1] = to
 
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from tidemark.errors import StoreError
 from tidemark.format.dispatch_request import Fault, RequestArray
+from tidemark.format.topic_name import is_topic_name
 from tidemark.index.check.findings import Note, Reason, Report, Scope, relative
 from tidemark.index.check.queue_check import QueueCheck
 from tidemark.index.check.seen_files import queue_folders
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.index.log_walk import LogPart
-from tidemark.store.paths import StorePaths, is_topic_name
+from tidemark.store.paths import StorePaths
 from tidemark.store.tombstones import load_tombstones
 from tidemark.store.topics import TopicConfig, load_topics
 

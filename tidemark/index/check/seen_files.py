@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
+from tidemark.format.topic_name import is_topic_name
 from tidemark.index.check.findings import Note, Reason, Report, relative
 from tidemark.index.key_index import is_index_name
 from tidemark.store.mapped_file_queue import MappedFileQueue, is_file_name
-from tidemark.store.paths import StorePaths, is_topic_name
+from tidemark.store.paths import StorePaths
 
 
 class SeenFiles(MappedFileQueue):
