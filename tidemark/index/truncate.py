@@ -61,9 +61,10 @@ def _without_blanks(files: MappedFileQueue, end: int) -> int:
 
 
 def _wipe(files: MappedFileQueue, offset: int) -> None:
-    """Make the last file zero from *offset* on."""
+    """Make the last file zero from *offset* on. Holes are: a store of many queues has far more of them than bytes."""
     start, is_dirty = files.starts[-1], False
-    while offset < files.capacity_end:
+    while offset < files.capacity_end and (data := files.next_data(offset)) is not None:
+        offset = data
         piece = files.read(offset, _PIECE_SIZE)
         if piece.count(0) < len(piece):
             files.zero(offset, offset + len(piece))

@@ -7,8 +7,6 @@ import os
 import threading
 from pathlib import Path
 
-import numpy as np
-
 from tidemark.errors import StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.index_file import (
@@ -22,6 +20,7 @@ from tidemark.format.index_file import (
     entry_at,
     file_size,
 )
+from tidemark.store.random_access import map_for_random_reads
 
 _ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
@@ -31,7 +30,7 @@ class IndexTable:
 
     def __init__(self, path: Path, slots: int) -> None:
         self.path = path
-        self._bytes: U8Array = np.memmap(path, np.uint8, "r")
+        self._bytes: U8Array = map_for_random_reads(path)
         self.slots = self._bytes[HEADER_SIZE : HEADER_SIZE + SLOT_SIZE * slots]
         self.entries = self._bytes[entry_at(slots, 0) :]
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tidemark.errors import QueueIllegalError, TopicNotFoundError
+from tidemark.format.topic_name import is_topic_name
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.watermark import AttachedWatermarkReader, Watermark, WatermarkReader
 from tidemark.store.log_folders import LogFolders
-from tidemark.store.paths import StorePaths, is_topic_name
+from tidemark.store.paths import StorePaths
 from tidemark.store.topics import TopicConfig, TopicsFile
 
 

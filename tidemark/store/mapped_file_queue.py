@@ -8,6 +8,7 @@ is an error and not a signal.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 from pathlib import Path
@@ -155,6 +156,22 @@ class MappedFileQueue:
         length = min(len(buffer), start + self.file_size - offset)
         file = self._opened_if_there(start) if length > 0 else None
         return 0 if file is None else os.preadv(file.descriptor, [buffer[:length]], offset - start)
+
+    def next_data(self, offset: int) -> int | None:
+        """The first place from *offset* on, in its file, where anything was ever written; None: a hole to its end.
+
+        Coarse: a block that was written to is data wholly.
+        """
+        start = self.file_start(offset)
+        file = self._opened_if_there(start)
+        if file is None:
+            return None
+        try:
+            return start + os.lseek(file.descriptor, offset - start, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return None
+            raise
 
     # -- writing --------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,26 @@ def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> N
         truncate_queue(MappedFileQueue(tmp_path / folder, 200, DiskStorage()), 1000, batch=False)
     assert content(tmp_path / "cut") == content(tmp_path / "built")
     assert content(tmp_path / "head") == {}
+
+
+def test_what_was_never_written_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six megabytes of hole stand behind a few units; a unit that lies far behind them goes all the same."""
+    size = 6_000_000
+    simple(tmp_path / "cut", file_size=size).build(requests(*ROWS))
+    files = MappedFileQueue(tmp_path / "cut", size, DiskStorage())
+    files.write(5_000_000, b"x" * 20)
+    looked_at: list[int] = []
+    pread = os.pread
+
+    def told_pread(descriptor: int, length: int, at: int) -> bytes:
+        looked_at.append(length)
+        return pread(descriptor, length, at)
+
+    monkeypatch.setattr(os, "pread", told_pread)
+    truncate_queue(files, 1000, batch=False)
+    assert sum(looked_at) < 1_000_000
+    monkeypatch.undo()
+    whole = (tmp_path / "cut" / f"{0:020d}").read_bytes()
+    assert len(whole) == size
+    assert whole[200:] == bytes(size - 200)
+    assert whole[180:200] != bytes(20)

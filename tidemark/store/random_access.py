@@ -1,0 +1,18 @@
+"""A file mapped for reads here and there: what lies around a place is not read from the disk with it."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+
+from tidemark.format.dispatch_request import U8Array
+
+
+def map_for_random_reads(path: Path) -> U8Array:
+    """The bytes of *path*, read-only. A page that is not in memory costs a read of 4 KiB, and not of 128 KiB."""
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    mapped.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(mapped, np.uint8)
