@@ -11,7 +11,8 @@ from tidemark.format.dispatch_request import U8Array
 
 LEAST_BYTES = 128 << 10  # below it the allocator does as well
 GREATEST_BYTES = 8 << 20
-KEPT = 4
+KEPT = 6
+LITTLE_BYTES, LITTLE_KEPT = 1 << 20, 12
 
 
 class BufferPool:
@@ -45,4 +46,16 @@ class BufferPool:
         return np.frombuffer(lease.data, np.uint8)
 
 
-POOL = BufferPool()
+class BufferPools:
+    """Little ones out of little buffers, so that an answer's rows do not keep what its records would need."""
+
+    def __init__(self) -> None:
+        self._little = BufferPool(kept=LITTLE_KEPT, greatest_bytes=LITTLE_BYTES)
+        self._large = BufferPool()
+
+    def lend(self, size: int) -> U8Array:
+        """*size* bytes of anything."""
+        return (self._little if size <= LITTLE_BYTES else self._large).lend(size)
+
+
+POOL = BufferPools()

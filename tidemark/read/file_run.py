@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
+from tidemark.read.cached import pread, pread_into
 from tidemark.store.mapped_file_queue import NAME_LENGTH, file_name
 from tidemark.store.open_file import OpenFile
 
@@ -120,7 +121,7 @@ class FileRun:
             file = self._opened(start)
         except FileNotFoundError:
             return b""
-        return os.pread(file.descriptor, min(length, start + size - offset), offset - start)
+        return pread(file.descriptor, min(length, start + size - offset), offset - start)
 
     def read_into(self, offset: int, buffer: U8Array) -> bool:
         """Fill *buffer* with bytes of one file from *offset*; False when they are not all there."""
@@ -134,7 +135,7 @@ class FileRun:
             return False
         done = 0
         while done < len(buffer):
-            got = os.preadv(file.descriptor, [buffer.data[done:]], offset - start + done)
+            got = pread_into(file.descriptor, buffer[done:], offset - start + done)
             if got == 0:
                 return False
             done += got

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.read.cached import held
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
 
@@ -130,7 +131,7 @@ class UnitRun:
     def visible(self, watermark: Watermark, *, log_min: int) -> VisibleUnits:
         """The units of records that are in the log and below *watermark*. Cheap while neither has moved."""
         seen = (watermark.term, watermark.physical_offset)
-        with self._lock:
+        with held(self._lock):
             if seen != self._seen or log_min != self._log_min:
                 starts = self._files.listing().starts
                 had_live_units = self._first < self._end and seen[0] == self._seen[0]

@@ -58,8 +58,8 @@ def create_app(settings: QuerySettings) -> FastAPI:
 
     app = FastAPI(title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan)
     app.state.facade = facade
-    for routes in _ROUTES:
-        app.include_router(routes.router)
+    # Not `include_router`, which looks for a path in every router one level deeper; and before FastAPI's own pages.
+    app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
     problems.install(app)
     _describe_own(app)
     app.add_middleware(MetricsMiddleware, metrics=facade.metrics)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from tidemark.errors import StoreError, TopicNotFoundError
+from tidemark.read.cached import NotCachedError, cached_only
 from tidemark.read.index_reader import IndexReader
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
@@ -61,6 +62,12 @@ class Facade:
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run what reads files on a thread: a cold disk must not stop the others."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, steady, function, *arguments)
+
+    async def read_in_place(self, function: Callable[[], T]) -> T:
+        """As read, by the event loop itself where all is in memory: a thread's turn takes longer than a small read."""
+        with contextlib.suppress(NotCachedError), cached_only():
+            return steady(function)
+        return await self.read(function)
 
     async def wait(self, request: Request, ready: Callable[[Watermark], bool], deadline: float) -> bool:
         """Until *ready*, or *deadline* (monotonic), or the client is gone. Whether it is worth looking again."""

@@ -96,4 +96,5 @@ def _answer(answer: Any) -> dict[str, Any]:
         "offset_msg_ids": ids,
         "duplicate": answer.duplicate,
         "term": answer.term,
+        "deliver_timestamp_ms": answer.deliver_timestamp_ms or None,
     }

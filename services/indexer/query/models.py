@@ -230,6 +230,10 @@ class AppendAnswer(BaseModel):
     offset_msg_ids: list[str] = Field(description="one a record: an inner batch is one record")
     duplicate: bool
     term: int
+    deliver_timestamp_ms: int | None = Field(
+        description="of a delayed message, when it comes to its topic: until then it lies at these offsets of "
+        "SCHEDULE_TOPIC_XXXX; null: it is there already"
+    )
 
 
 class CorruptionAnswer(BaseModel):

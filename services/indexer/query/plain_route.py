@@ -1,6 +1,6 @@
 """A route whose endpoint reads the request itself; FastAPI describes it and stays out of the way.
 
-Its own reading and checking of arguments takes longer than a small pull.
+Its own reading and checking of arguments, and the stacks it opens for dependencies, take longer than a small pull.
 """
 
 from __future__ import annotations
@@ -13,12 +13,30 @@ from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from .arguments import refusal
 
 
 class PlainRoute(APIRoute):
-    """For endpoints of (request, and what is in the path) that return a Response."""
+    """For endpoints of (request, and what is in the path) that return a Response.
+
+    raises TypeError when it is given dependencies, which it would not ask
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **described: Any) -> None:
+        super().__init__(path, endpoint, **described)
+        if self.dependencies:
+            raise TypeError(f"{path}: a plain route has no dependencies")
+        self._respond = self.get_route_handler()
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As starlette's Route. What the endpoint raises, the application's handlers answer."""
+        if scope["method"] not in (self.methods or ()):
+            await super().handle(scope, receive, send)
+            return
+        response = await self._respond(Request(scope, receive, send))
+        await response(scope, receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """As FastAPI asks for it. The handler raises RequestValidationError for a path that does not fit."""

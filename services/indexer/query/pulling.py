@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,7 +24,9 @@ from tidemark.read.watermark import Watermark
 from .arguments import PullArguments, Semantics
 from .facade import Facade, steady
 
-_LITTLE_MESSAGES, _LITTLE_BYTES = 32, 1 << 20
+_FEW_MESSAGES, _FEW_BYTES = 32, 1 << 20
+_MOST_RECORDS_BYTES = 8 << 20
+T = TypeVar("T")
 _WORTH_WAITING = frozenset(
     {
         PullStatus.NO_MATCHED_MESSAGE,
@@ -86,21 +90,26 @@ class Puller:
         if self._wait_ms > 0 and steady(self._is_at_known_end):
             seen = steady(functools.partial(look, last=False))
         else:
-            self._seen = None
-            seen = await self._facade.read(functools.partial(look, last=self._wait_ms == 0))
+            seen = await self._look_where_it_costs_least(functools.partial(look, last=self._wait_ms == 0))
         while isinstance(seen, Pulled):
             self._cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
             if self._cursor >= seen.result.bounds.max_offset:
                 last = not await self._facade.wait(request, self._has_grown, deadline)
-            if last:
-                self._seen = None
-            if self._is_little_to_read(seen):  # just written, so in memory: not worth a thread's turn
-                seen = steady(functools.partial(look, last=last))
-            else:
-                self._seen = None
-                seen = await self._facade.read(functools.partial(look, last=last))
+            seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen
+
+    async def _look_where_it_costs_least(self, look: Callable[[], T]) -> T:
+        """In place where the answer is soon made, else on a thread."""
+        return await (self._facade.read_in_place if self._is_light() else self._facade.read)(look)
+
+    def _is_light(self) -> bool:
+        """Whether the answer takes so little that the event loop may make it. Records are sent as they are read."""
+        if self._whole_records and self._tags is None:
+            return self._max_bytes <= _MOST_RECORDS_BYTES
+        ahead = math.inf if self._known is None else self._known[1].max_offset - self._cursor
+        looked_at = ahead if self._tags is not None else min(ahead, self._max_messages)
+        return looked_at <= _FEW_MESSAGES and self._max_bytes <= _FEW_BYTES
 
     def _is_at_known_end(self) -> bool:
         """Whether a look finds nothing to read, and where the queue ends is known: then it needs no thread."""
@@ -111,12 +120,6 @@ class Puller:
             return False
         max_offset = self._bounds(queue, self._look_at_watermark()).max_offset
         return self._arguments.offset == "latest" or int(self._arguments.offset) >= max_offset
-
-    def _is_little_to_read(self, seen: Pulled) -> bool:
-        """Whether what has come since was published a moment ago, and is little."""
-        watermark = self._seen or self._look_at_watermark()
-        grown = self._bounds(self._queue, watermark).max_offset - seen.result.bounds.max_offset
-        return self._max_bytes <= _LITTLE_BYTES and grown <= _LITTLE_MESSAGES
 
     def _has_grown(self, watermark: Watermark) -> bool:
         self._seen = watermark

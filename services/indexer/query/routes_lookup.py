@@ -44,7 +44,7 @@ async def _look_up(request: Request, physical_offset: int, message_id: OffsetMes
 
     while True:
         try:
-            return await facade.read(look)
+            return await facade.read_in_place(look)
         except MessageNotYetVisibleError:
             if not await facade.wait(request, lambda seen: seen.physical_offset > physical_offset, deadline):
                 raise

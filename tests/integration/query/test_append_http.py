@@ -78,6 +78,16 @@ def test_what_was_acknowledged_is_pulled_back(writer: RunningWriter, client: htt
     marks.close()
 
 
+def test_a_delayed_message_tells_when_it_comes(client: httpx.Client) -> None:
+    """Level 3 is 10 s."""
+    now, later = (
+        client.post(TOPIC, json={"messages": [{"body": "a", "properties": properties}]}).json()
+        for properties in ({}, {"DELAY": "3"})
+    )
+    assert now["deliver_timestamp_ms"] is None
+    assert later["deliver_timestamp_ms"] == later["store_timestamp_ms"] + 10_000
+
+
 def test_a_repeat_is_answered_with_the_firsts_offsets(client: httpx.Client) -> None:
     """The Idempotency-Key is the request id."""
     headers = {"Idempotency-Key": "order-4711"}

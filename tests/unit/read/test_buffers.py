@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tidemark.format.dispatch_request import U8Array
-from tidemark.read.buffers import GREATEST_BYTES, LEAST_BYTES, BufferPool
+from tidemark.read.buffers import GREATEST_BYTES, LEAST_BYTES, LITTLE_BYTES, BufferPool, BufferPools
 
 
 def address(buffer: U8Array) -> int:
@@ -63,3 +63,14 @@ def test_small_and_huge_ones_are_not_pooled(size: int) -> None:
     pool = BufferPool()
     assert len(pool.lend(size)) == size
     assert pool.free == 0
+
+
+@pytest.mark.parametrize(("size", "other"), [(LITTLE_BYTES, LITTLE_BYTES + 1), (LITTLE_BYTES + 1, LITTLE_BYTES)])
+def test_little_ones_are_not_cut_from_large_ones(size: int, other: int) -> None:
+    """An answer's rows would keep the room of its records."""
+    pools = BufferPools()
+    at = address(pools.lend(size))
+    kept = pools.lend(other)
+    again = pools.lend(size)
+    assert address(kept) != at
+    assert address(again) == at

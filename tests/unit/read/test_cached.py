@@ -1,0 +1,119 @@
+"""Reads that must not wait: refused where the data is not in memory, and as any other read where it is."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.built_store import BuiltStore
+from tidemark.read.cached import NotCachedError, cached_only, held, is_cached_only, pread
+from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
+from tidemark.read.store_reader import StoreReader
+
+BODIES = [b"%d" % number * 500 for number in range(200)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BuiltStore:
+    store = BuiltStore(tmp_path)
+    store.topic("orders")
+    for body in BODIES:
+        store.append("orders", body)
+    store.publish()
+    return store
+
+
+def drop_from_cache(root: Path) -> None:
+    """Skips where the file system keeps its pages, as one in memory does."""
+    for path in (path for path in root.rglob("*") if path.is_file()):
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+    descriptor = os.open(root / "commitlog" / f"{0:020d}", os.O_RDONLY)
+    try:
+        os.preadv(descriptor, [bytearray(4096)], 0, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(descriptor)
+    pytest.skip("pages stay in memory here")
+
+
+def pull_all(reader: StoreReader) -> PullResult:
+    queue = reader.queue("orders", 0)
+    bounds = reader.bounds(queue, reader.watermark())
+    return pull(queue, reader.log, bounds, PullRequest(0, len(BODIES), 1 << 20))
+
+
+def bodies_of(result: PullResult) -> list[bytes]:
+    return [
+        part.records.buffer[at : at + length].tobytes()
+        for part in result.parts
+        for at, length in zip(part.messages["body_at"], part.messages["body_length"], strict=True)
+    ]
+
+
+def test_what_is_in_memory_is_read(store: BuiltStore) -> None:
+    reader = StoreReader(store.root)
+    pull_all(reader)
+    with cached_only():
+        result = pull_all(reader)
+    assert result.status is PullStatus.FOUND
+    assert bodies_of(result) == BODIES
+
+
+def test_what_is_not_is_refused_until_somebody_has_read_it(store: BuiltStore) -> None:
+    """And nothing is half known afterwards."""
+    drop_from_cache(store.root)
+    reader = StoreReader(store.root)
+    with cached_only(), pytest.raises(NotCachedError):
+        pull_all(reader)
+    assert bodies_of(pull_all(reader)) == BODIES
+    with cached_only():
+        assert bodies_of(pull_all(reader)) == BODIES
+
+
+def test_a_read_over_the_end_of_a_file_is_left_to_others(tmp_path: Path) -> None:
+    """Few bytes do not tell why."""
+    path = tmp_path / "short"
+    path.write_bytes(b"abc")
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        assert pread(descriptor, 10, 0) == b"abc"
+        with cached_only(), pytest.raises(NotCachedError):
+            pread(descriptor, 10, 0)
+    finally:
+        os.close(descriptor)
+
+
+def test_it_holds_for_its_thread_only() -> None:
+    seen: list[bool] = []
+    with cached_only():
+        assert is_cached_only()
+        thread = threading.Thread(target=lambda: seen.append(is_cached_only()))
+        thread.start()
+        thread.join()
+    assert seen == [False]
+    assert not is_cached_only()
+
+
+def test_a_lock_that_a_reader_holds_is_not_waited_for() -> None:
+    lock = threading.Lock()
+    with held(lock):
+        assert lock.locked()
+        with cached_only(), pytest.raises(NotCachedError), held(lock):
+            pass
+    assert not lock.locked()
+
+
+def test_a_system_without_such_reads_leaves_all_to_others(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = StoreReader(store.root)
+    pull_all(reader)
+    monkeypatch.setattr("tidemark.read.cached._NO_WAIT", None)
+    with cached_only(), pytest.raises(NotCachedError):
+        pull_all(reader)
+    assert bodies_of(pull_all(reader)) == BODIES
