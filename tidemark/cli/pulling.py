@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
 
 from tidemark.cli.addresses import topic_path
 from tidemark.cli.failures import say
 from tidemark.cli.places import Place, PlaceKind, existing_offset_of, offset_of, queues_of, require_one_queue
+from tidemark.client.fetcher import Fetcher
+from tidemark.client.problems import require_success
+from tidemark.client.received import JSON, TopicQueue
 
 if TYPE_CHECKING:
     from tidemark.client import Query
 
 _WAIT_MS = 10_000  # a long poll that finds nothing is asked again
 MAX_PAGE = 500
-_PAGES_AHEAD = 8  # of all queues that are followed, together
+_TIMEOUT_S = 60.0
 _Messages = list[dict[str, Any]]
 
 
@@ -49,52 +52,51 @@ def _span(service: Query, topic: str, queue: dict[str, Any], first: Place, stop:
 
 
 def pages_of_queue(
-    service: Query, topic: str, span: Span, tags: list[str], *, page_size: int = MAX_PAGE, wait_ms: int | None = None
+    service: Query, topic: str, span: Span, tags: list[str], *, page_size: int = MAX_PAGE
 ) -> Iterator[_Messages]:
-    """Messages of one queue. wait_ms: a long poll at its end; without, it ends there whatever the span says."""
+    """Messages of one queue, until the span's end or the queue's."""
     at, end = span.start, span.end
     path = f"{topic_path(topic)}/queues/{span.queue_id}/messages"
     while end is None or at < end:
         most = page_size if end is None else min(page_size, end - at)
-        page = service.get(path, offset=at, max_messages=most, tag=tags or None, wait_ms=wait_ms, body_encoding="auto")
-        for skipped in page["skipped"]:
-            say(f"warning: the record at {skipped['physical_offset']} is damaged: {skipped['reason']}")
-        found = [{"topic": topic, "queue_id": span.queue_id, **message} for message in page["messages"]]
-        yield [message for message in found if end is None or message["queue_offset"] < end]
-        if page["next_offset"] == at and wait_ms is None:
+        page = service.get(path, offset=at, max_messages=most, tag=tags or None, body_encoding="auto")
+        yield _messages_of(topic, span, page)
+        if page["next_offset"] == at:
             return
         at = page["next_offset"]
+
+
+def _messages_of(topic: str, span: Span, page: dict[str, Any]) -> _Messages:
+    """Those of *page* that the span holds, each with its queue; tells of damaged records."""
+    for skipped in page["skipped"]:
+        say(f"warning: the record at {skipped['physical_offset']} is damaged: {skipped['reason']}")
+    found = [{"topic": topic, "queue_id": span.queue_id, **message} for message in page["messages"]]
+    return [message for message in found if span.end is None or message["queue_offset"] < span.end]
 
 
 def follow_queues(
     service: Query, topic: str, spans: list[Span], tags: list[str], *, page_size: int = MAX_PAGE
 ) -> Iterator[_Messages]:
-    """Messages of several queues as they come: a thread a queue, which waits in a long poll of its own.
-
-    What one of them raises is raised here. Ends when every span has its end.
-    """
-    pages: queue.Queue[_Messages | Exception | None] = queue.Queue(_PAGES_AHEAD)
-
-    def run(span: Span) -> None:
-        try:
-            for page in pages_of_queue(service, topic, span, tags, page_size=page_size, wait_ms=_WAIT_MS):
-                if page:
-                    pages.put(page)
-            pages.put(None)
-        except Exception as error:  # raised again by the thread that prints
-            pages.put(error)
-
-    for span in spans:
-        threading.Thread(target=run, args=(span,), daemon=True, name=f"queue-{span.queue_id}").start()
-    running = len(spans)
-    while running:
-        page = pages.get()
-        if page is None:
-            running -= 1
-        elif isinstance(page, Exception):
-            raise page
-        else:
-            yield page
+    """Messages of several queues as they come, by a long poll a queue. Ends when every span has its end."""
+    limits = {"max_messages": page_size, "tag": tags or None, "wait_ms": _WAIT_MS, "body_encoding": "auto"}
+    left = {TopicQueue(topic, span.queue_id): span for span in spans if span.end is None or span.start < span.end}
+    pulls = Fetcher(service.url, accept=JSON, parameters=limits, timeout_s=_TIMEOUT_S)
+    try:
+        while left:
+            for each, span in left.items():
+                pulls.want(each, span.start)
+            for fetched in pulls.fetched(_TIMEOUT_S):
+                page = orjson.loads(require_success(fetched.answer).body)
+                span = left.pop(fetched.queue)
+                if found := _messages_of(topic, span, page):
+                    yield found
+                span = span._replace(start=page["next_offset"])
+                if span.end is None or span.start < span.end:
+                    left[fetched.queue] = span
+            if pulls.unreachable is not None:
+                raise pulls.unreachable[1]
+    finally:
+        pulls.close()
 
 
 def pages_by_key(

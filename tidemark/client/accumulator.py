@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
-from tidemark.client.group import Group, GroupKey, Member
+from tidemark.client.group import Group, GroupKey, size_of
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.routes import Route
@@ -48,13 +48,6 @@ class Accumulation:
             raise ValueError("total_bytes and total_messages are at least 1")
 
 
-class _Answer(Future[SendResult]):
-    """A future that cannot be cancelled. To tell each one that it runs costs as much as to complete it."""
-
-    def cancel(self) -> bool:
-        return False
-
-
 class Accumulator:
     """Gathers messages and hands their batches to *sender*. One thread, for what nobody else sends in time.
 
@@ -86,19 +79,17 @@ class Accumulator:
         raises InFlightLimitError when no room came within the timeout, StoreClosedError
         """
         key = GroupKey(message.topic, queue, message.tag or None)
-        future = _Answer()
-        member = Member(element, message.properties.get(UNIQ_KEY), future)
-        size = member.size
+        size = size_of(element)
         with self._lock:
             self._wait_for_room(size)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = Group(key, route, time.monotonic() + self._bounds.hold_ms / 1000)
-            group.add(member, size)
+            future = group.add(element, message.properties.get(UNIQ_KEY), size)
             self._messages += 1
             self._bytes += size
             goes = not self._unanswered or group.size >= self._bounds.hold_bytes
-            if not goes and len(group.members) == 1:
+            if not goes and len(group) == 1:
                 self._watch()
         if goes:
             self._send(key)
@@ -170,7 +161,7 @@ class Accumulator:
             self._send(key)
         self._complete(group, done)
         with self._lock:
-            self._messages -= len(group.members)
+            self._messages -= len(group)
             self._bytes -= group.size
             if 2 * self._messages <= self._bounds.total_messages and 2 * self._bytes <= self._bounds.total_bytes:
                 self._room.notify_all()  # not one by one: those who wait fill it again in a long run each
@@ -178,21 +169,19 @@ class Accumulator:
     def _complete(self, group: Group, done: Future[SendResult]) -> None:
         error = done.exception()
         if error is None:
-            for member, result in zip(group.members, group.results(done.result()), strict=True):
-                member.future.set_result(result)
-        elif isinstance(error, RejectedError) and len(group.members) > 1:
+            group.complete(done.result())
+        elif isinstance(error, RejectedError) and len(group) > 1:
             self._send_singles(group)
         else:
-            for member in group.members:
-                member.future.set_exception(error)
+            group.answers.set_exception(error)
 
     def _send_singles(self, group: Group) -> None:
         """One bad message must not fail the others: nothing of the batch was stored."""
-        for member, outgoing in group.singles():
+        for future, outgoing in group.singles():
             try:
-                self._sender.send(outgoing).add_done_callback(partial(_copy, member.future))
+                self._sender.send(outgoing).add_done_callback(partial(_copy, future))
             except StoreError as error:
-                member.future.set_exception(error)
+                future.set_exception(error)
 
     # ── the timer ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,6 +19,8 @@ from tidemark.errors import QueryUnreachableError
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
 _WORTH_A_LEASE = 128 << 10  # bytes of an answer; below it memory costs nothing
+_PIECE = 256 << 10
+_WORTH_WAITING_FOR = 4 * _PIECE
 
 
 class Answer(NamedTuple):
@@ -120,7 +122,7 @@ class Asked:
         """All of it."""
         response = self.response()
         with self._unavailable():
-            body = _read(response)
+            body = _read(response, self._connection.sock)
         if response.will_close:
             self._connection.close()
         else:
@@ -142,19 +144,37 @@ class Asked:
             raise QueryUnreachableError(f"{url} does not answer: {error or type(error).__name__}", url=url) from error
 
 
-def _read(response: HTTPResponse) -> memoryview:
+def _read(response: HTTPResponse, sock: socket.socket | None) -> memoryview:
     """The body; in memory that is used again when nobody refers to it any more, where its length is told."""
     if response.length is None:
         return memoryview(response.read())
     body = _room(response.length)
     at = 0
+    if sock is not None and len(body) >= _WORTH_WAITING_FOR:
+        with _woken_for(_PIECE, sock):
+            while len(body) - at >= 2 * _PIECE:  # so that there is always a piece to come
+                at += _read_into(body, at, _PIECE, response)
     while at < len(body):
-        got = response.readinto(body[at:])
-        if got == 0:
-            raise HTTPException(f"the answer ended after {at} of {len(body)} bytes")
-        at += got
+        at += _read_into(body, at, len(body), response)
     response.close()
     return body
+
+
+def _read_into(body: memoryview, at: int, most: int, response: HTTPResponse) -> int:
+    got = response.readinto(body[at : at + most])
+    if got == 0:
+        raise HTTPException(f"the answer ended after {at} of {len(body)} bytes")
+    return got
+
+
+@contextlib.contextmanager
+def _woken_for(size: int, sock: socket.socket) -> Iterator[None]:
+    """Who waits for *sock* is woken once so many bytes have come; for each packet it would cost more than the copy."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+    try:
+        yield
+    finally:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
 
 def _room(size: int) -> memoryview:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from tidemark.client.assigned import AllQueues, Assigned, NamedQueues
 from tidemark.client.committer import Committer
 from tidemark.client.cursor import Cursors
-from tidemark.client.fetcher import Fetcher
 from tidemark.client.membership import Membership
-from tidemark.client.pulls import Pulls
+from tidemark.client.pull_source import PullSource
 from tidemark.client.query import Query, messages_path
 from tidemark.client.reading import OutOfRange, Reading
 from tidemark.client.received import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 Place = int | Literal["earliest", "latest"] | datetime
 Where = Mapping[str, str] | Callable[[ReceivedMessage], bool]
 Offsets = Mapping[tuple[str, int], int]
-_LONG_POLL_MS = 15_000
-_MAX_BYTES = 1 << 20  # as the service's default
 _GLANCE_S = 0.2  # how soon `consume` notices that it is to stop
 
 
@@ -49,7 +46,8 @@ class Consumer:
                            `poll`: a message is on record only once the next one was asked for
     out_of_range           where to go on when an offset does not exist (any more): earliest, latest; error: raise
     on_assigned            called within `poll` with this consumer and queues that have come: the place to `seek`
-    on_revoked             the same with queues that go to another member: there is still time to commit
+    on_revoked             the same with queues that go to another member: there is still time to commit. Not called for
+                           queues that have gone already, when this member was out
     session_timeout_s      a member that the service did not hear of for so long is out
     max_poll_interval_s    so is one that did not call `poll`
     timeout_s              for each wait on the network
@@ -100,16 +98,7 @@ class Consumer:
                 on_change=self._wake,
             )
 
-        def make_pulls(accept: str) -> Pulls:
-            if store is None:
-                limits = {"max_messages": max_messages, "max_bytes": max_bytes}
-                given = {**limits, "tag": tag, "wait_ms": _LONG_POLL_MS}
-                return Fetcher(self._query.url, accept=accept, parameters=given, timeout_s=timeout_s)
-            from tidemark.client.file_pulls import FilePulls
-
-            tags = [tag] if isinstance(tag, str) else list(tag or ())
-            return FilePulls(Path(store), max_messages=max_messages, max_bytes=max_bytes or _MAX_BYTES, tags=tags)
-
+        source = PullSource(self._query.url, store, tag, max_messages, max_bytes, timeout_s)
         self._assigned = _assigned(self._query, topics, queues, group, membership)
         self._committer = Committer(
             self._assigned,
@@ -118,7 +107,7 @@ class Consumer:
         )
         self._reading = Reading(
             self._assigned,
-            make_pulls=make_pulls,
+            make_pulls=source.open,
             begin=lambda queue: self._resolve(queue, self._start),
             out_of_range=out_of_range,
             on_lost=self._lose,

@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 
 from tidemark.client.bell import Bell
+from tidemark.client.problems import Json
 from tidemark.client.received import PulledPage, ReceivedMessage, TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, UnavailableError
 from tidemark.read.body import BodyEncoding
@@ -57,7 +58,7 @@ class FileFetched(NamedTuple):
             result.next_offset,
             result.bounds.min_offset,
             result.bounds.max_offset,
-            [skip._asdict() for skip in result.skipped],
+            self._skipped(),
         )
 
     def table(self) -> TablePage:
@@ -66,7 +67,11 @@ class FileFetched(NamedTuple):
 
         self._require_range()
         batches = [message_batch(part) for part in self.result.parts]
-        return TablePage(self.queue, pa.Table.from_batches(batches, SCHEMA), self.result.next_offset)
+        table = pa.Table.from_batches(batches, SCHEMA)
+        return TablePage(self.queue, table, self.result.next_offset, self._skipped())
+
+    def _skipped(self) -> list[Json]:
+        return [skip._asdict() for skip in self.result.skipped]
 
     def _require_range(self) -> None:
         facts = {

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from typing import NamedTuple
 
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.routes import Route
 from tidemark.client.send_result import SendResult
 from tidemark.client.sender import Outgoing
+from tidemark.client.shared_future import Completion, SharedFuture
 from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TAGS, UNIQ_KEY
 from tidemark.v1 import commit_log_pb2
 
-_UNIQUE_KEY_SIZE = len(UNIQ_KEY) + 1 + 32 + 1
+_UNIQUE_KEY = UNIQ_KEY.encode() + b"\x01%b\x02"
+_UNIQUE_KEY_SIZE = len(_UNIQUE_KEY % bytes(32))
 
 
 class GroupKey(NamedTuple):
@@ -25,76 +26,63 @@ class GroupKey(NamedTuple):
     tag: str | None
 
 
-class Member(NamedTuple):
-    """One message of a group. unique_key: its own, where it brought one."""
-
-    element: Element
-    unique_key: str | None
-    future: Future[SendResult]
-
-    @property
-    def size(self) -> int:
-        """Bytes in the batch."""
-        return ELEMENT_OVERHEAD + len(self.element.body) + len(self.element.properties) + _UNIQUE_KEY_SIZE
+def size_of(element: Element) -> int:
+    """Bytes of *element* in the batch of a group."""
+    return ELEMENT_OVERHEAD + len(element.body) + len(element.properties) + _UNIQUE_KEY_SIZE
 
 
 class Group:
-    """Members in the order of their sends. due: time.monotonic() at which it goes at the latest."""
+    """Messages in the order of their sends. due: time.monotonic() at which it goes at the latest."""
 
     def __init__(self, key: GroupKey, route: Route, due: float) -> None:
         self.key = key
         self.due = due
         self.size = 0
-        self.members: list[Member] = []
+        self.answers: Completion[SendResult] = Completion()
         self._route = route
+        self._elements: list[Element] = []
+        self._own_ids: list[str | None] = []
         self._ids: list[str] = []
 
-    def add(self, member: Member, size: int) -> None:
-        """Take one more, of *size* bytes."""
-        self.members.append(member)
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def add(self, element: Element, unique_key: str | None, size: int) -> SharedFuture[SendResult]:
+        """Take one more message, of *size* bytes; its own result to come."""
+        self._elements.append(element)
+        self._own_ids.append(unique_key)
         self.size += size
+        return self.answers.new()
 
     def outgoing(self, unique_keys: UniqueKeys) -> Outgoing:
         """The batch. Each message has a UNIQ_KEY; on a batch topic its tag is the whole batch's."""
-        made = unique_keys.make_many(len(self.members))
-        self._ids = [member.unique_key or new for member, new in zip(self.members, made, strict=True)]
-        return self._outgoing(self._elements(), self._ids[0])
+        made = unique_keys.make_many(len(self))
+        self._elements = [
+            element if own else Element(element.body, element.properties + _UNIQUE_KEY % new.encode(), element.flag)
+            for element, own, new in zip(self._elements, self._own_ids, made, strict=True)
+        ]
+        self._ids = [own or new for own, new in zip(self._own_ids, made, strict=True)]
+        return self._outgoing(self._elements, self._ids[0])
 
-    def singles(self) -> list[tuple[Member, Outgoing]]:
+    def singles(self) -> list[tuple[SharedFuture[SendResult], Outgoing]]:
         """The messages of a batch that was refused, each alone."""
-        parts = zip(self.members, self._elements(), self._ids, strict=True)
-        return [(member, self._outgoing([element], name)) for member, element, name in parts]
+        parts = zip(self.answers.futures, self._elements, self._ids, strict=True)
+        return [(future, self._outgoing([element], name)) for future, element, name in parts]
 
-    def results(self, batch: SendResult) -> list[SendResult]:
-        """Of each message, out of the result of all."""
+    def complete(self, batch: SendResult) -> None:
+        """Give each message its own result, out of the result of all."""
         raw = batch.raw_physical_offsets
         step = 8 if len(raw) > 8 else 0  # an inner batch is one record
-        return [
-            SendResult(
-                topic=batch.topic,
-                queue_id=batch.queue_id,
+        self.answers.set_results(
+            batch._replace(
                 queue_offset=batch.queue_offset + number,
                 count=1,
                 physical_offset=int.from_bytes(raw[step * number : step * number + 8], "big"),
-                end_physical_offset=batch.end_physical_offset,
-                store_timestamp_ms=batch.store_timestamp_ms,
-                status=batch.status,
-                duplicate=batch.duplicate,
-                term=batch.term,
                 request_id=name,
-                writer=batch.writer,
-                store_host=batch.store_host,
                 raw_physical_offsets=raw[step * number : step * number + 8],
             )
             for number, name in enumerate(self._ids)
-        ]
-
-    def _elements(self) -> list[Element]:
-        return [
-            Element(body, properties if member.unique_key else properties + b"UNIQ_KEY\x01%b\x02" % name.encode(), flag)
-            for member, name in zip(self.members, self._ids, strict=True)
-            for body, properties, flag in (member.element,)
-        ]
+        )
 
     def _outgoing(self, elements: list[Element], request_id: str) -> Outgoing:
         request = commit_log_pb2.AppendBatchRequest(

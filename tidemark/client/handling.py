@@ -15,7 +15,7 @@ from tidemark.client.send_back import SendBack, as_first_sent
 from tidemark.errors import StoreError
 
 Handler = Callable[[ReceivedMessage], object]
-OnError = Callable[[ReceivedMessage, Exception], None]
+OnError = Callable[[ReceivedMessage, BaseException], None]
 _PAUSE_S = 1.0  # before a failed step is tried again
 _REVOKE_S = 10.0  # handlers may go on for so long with what goes to another member
 
@@ -131,13 +131,19 @@ class Handling:
                 return
         self._in_work.finish(task.queue, task.message.queue_offset)
 
-    def _attempt(self, message: ReceivedMessage) -> Exception | None:
+    def _attempt(self, message: ReceivedMessage) -> BaseException | None:
         try:
             self._handler(message)
-        except Exception as error:
-            self._on_error(message, error)
+        except BaseException as error:  # SystemExit, too: nothing in a worker's thread may keep a message in work
+            self._report(message, error)
             return error
         return None
+
+    def _report(self, message: ReceivedMessage, error: BaseException) -> None:
+        try:
+            self._on_error(message, error)
+        except Exception:
+            _log.exception("on_error failed itself")
 
     def _sent_back(self, message: ReceivedMessage) -> bool:
         """Whether it is stored again; tried until it is, or until it is time to stop."""
@@ -145,13 +151,13 @@ class Handling:
             try:
                 self._send_back.send(message)
             except StoreError as error:
-                self._on_error(message, error)
+                self._report(message, error)
                 if self._stop.wait(_PAUSE_S):
                     return False
             else:
                 return True
 
 
-def _tell(message: ReceivedMessage, error: Exception) -> None:
+def _tell(message: ReceivedMessage, error: BaseException) -> None:
     place = f"{message.topic} queue {message.queue_id} offset {message.queue_offset}"
     _log.warning("message not handled: %s", place, exc_info=error)

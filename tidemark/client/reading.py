@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import Literal, Protocol, TypeVar
@@ -9,15 +10,24 @@ from typing import Literal, Protocol, TypeVar
 from tidemark.client.assigned import Assigned
 from tidemark.client.cursor import Cursor, Cursors
 from tidemark.client.membership import Assignment
+from tidemark.client.problems import Json
 from tidemark.client.pulls import Fetched, Pulls
 from tidemark.client.received import ReceivedMessage, TopicQueue
 from tidemark.errors import OffsetError, UnavailableError
 
-P = TypeVar("P")
+P = TypeVar("P", bound="Page")
 OutOfRange = Literal["error", "earliest", "latest"]
+_log = logging.getLogger(__name__)
 _PAGES_AHEAD = 2
 _OUTAGE_S = 60.0
 _GLANCE_S = 1.0  # after so long a wait looks whether the assignment has changed
+
+
+class Page(Protocol):
+    """What one pull came to, in whichever form."""
+
+    @property
+    def skipped(self) -> list[Json]: ...
 
 
 class OnLost(Protocol):
@@ -170,6 +180,8 @@ class Reading:
             self._pulls.failed(error)
             return None
         self._has_answered = True
+        if page.skipped:
+            _tell_of_skipped(fetched.queue, page.skipped)
         return page
 
     def add(self, fetched: Fetched) -> None:
@@ -195,3 +207,13 @@ class Reading:
             self._pulls = None
         if self._has_started:
             self._assigned.close()
+
+
+def _tell_of_skipped(queue: TopicQueue, skipped: list[Json]) -> None:
+    """Damaged records cannot be handed out, but nobody shall believe that there were none."""
+    _log.warning(
+        "queue %d of %s: damaged records are left out: %s",
+        queue.queue_id,
+        queue.topic,
+        ", ".join(f"{skip['reason']} at offset {skip['queue_offset']}" for skip in skipped),
+    )

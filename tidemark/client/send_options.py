@@ -55,6 +55,8 @@ def message_of(message: Message | str, body: bytes | str | None, options: SendOp
         return message
     if body is None:
         raise ValueError("send takes a Message, or a topic and a body")
+    if not options:
+        return Message(message, body)
     keys, key = options.get("keys", ()), options.get("key")
     if key:
         keys = (key, *([keys] if isinstance(keys, str) else keys))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidemark.client.message_queue import MessageQueue
 from tidemark.format.message_id import encode_offset_message_id
@@ -20,8 +20,10 @@ class SendStatus(enum.Enum):
     to be told once it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class SendResult:
+_RAW = ("store_host", "raw_physical_offsets")  # too long to look at
+
+
+class SendResult(NamedTuple):
     """One acknowledged batch; a single message is a batch of one.
 
     writer               address of the writer that has it
@@ -39,7 +41,7 @@ class SendResult:
     topic: str
     queue_id: int
     queue_offset: int
-    count: int
+    count: int  # type: ignore[assignment]  # not tuple's method: fields are read by name
     physical_offset: int
     end_physical_offset: int
     store_timestamp_ms: int
@@ -48,9 +50,13 @@ class SendResult:
     term: int
     request_id: str
     writer: str
-    store_host: bytes = field(repr=False)
-    raw_physical_offsets: bytes = field(repr=False)
+    store_host: bytes
+    raw_physical_offsets: bytes
     deliver_timestamp_ms: int = 0
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={value!r}" for name, value in self._asdict().items() if name not in _RAW)
+        return f"SendResult({', '.join(shown)})"
 
     @property
     def queue(self) -> MessageQueue:

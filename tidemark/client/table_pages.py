@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import orjson
 import pyarrow as pa
 
 from tidemark.client.connections import Answer
 from tidemark.client.pages import ARROW, table_of
-from tidemark.client.problems import require_success
+from tidemark.client.problems import Json, require_success
 from tidemark.client.received import TopicQueue
 
 __all__ = ["ARROW", "TablePage", "join_pages", "table_page"]
 
 
 class TablePage(NamedTuple):
-    """What one pull came to."""
+    """What one pull came to. skipped: records that failed their check; the first twenty."""
 
     queue: TopicQueue
     table: pa.Table
     next_offset: int
+    skipped: list[Json]
 
 
 def table_page(queue: TopicQueue, answer: Answer) -> TablePage:
     """The page that an Arrow *answer* holds; a StoreError when it is a problem."""
     table = table_of(require_success(answer))
-    return TablePage(queue, table, int(answer.headers["Tidemark-Next-Offset"]))
+    headers = answer.headers
+    return TablePage(queue, table, int(headers["Tidemark-Next-Offset"]), orjson.loads(headers["Tidemark-Skipped"]))
 
 
 def join_pages(pages: Sequence[TablePage]) -> pa.Table | None:

@@ -99,3 +99,25 @@ def test_a_group_reads_from_files(served: Served) -> None:
         consumer.commit()
     with Consumer("orders", group="billing", url=served.url) as consumer:
         assert consumer.poll(0.3) == []
+
+
+@pytest.mark.parametrize("from_files", [False, True])
+@pytest.mark.parametrize("as_table", [False, True])
+def test_a_damaged_record_is_told_of(
+    served: Served, caplog: pytest.LogCaptureFixture, *, from_files: bool, as_table: bool
+) -> None:
+    """The messages around it come, and the log says which one does not."""
+    _, damaged, _ = (served.store.append("events", body) for body in (b"first", b"damaged", b"last"))
+    served.store.write_log(damaged.physical_offset + damaged.size - len(b"d\x06events\0\0"), b"?")
+    served.store.publish()
+    place = {"store": served.store.root} if from_files else {"url": served.url}
+    with Consumer(queues=[TopicQueue("events", 0)], **place) as consumer:
+        if as_table:
+            table = consumer.poll_table(10)
+            assert table is not None
+            bodies = table["body"].to_pylist()
+        else:
+            bodies = [message.body for message in take(consumer, 2)]
+    assert bodies == [b"first", b"last"]
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "tidemark.client.reading"]
+    assert told == "queue 0 of events: damaged records are left out: BODY_CRC at offset 1"

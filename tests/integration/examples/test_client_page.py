@@ -1,4 +1,4 @@
-"""docs/client.md: every ```python block runs, in order, with one set of names, against running services."""
+"""Every ```python block of docs/client.md and of README.md runs, in order, with one set of names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tidemark.cli.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
-PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+ROOT = Path(__file__).parents[3]
+PAGE, README = ROOT / "docs" / "client.md", ROOT / "README.md"
 
 
 def blocks(page: str) -> list[tuple[int, str]]:
@@ -34,3 +35,17 @@ def test_every_block_of_the_client_page_runs(stack: LocalStack, monkeypatch: pyt
     assert names["sent"].count == 1
     assert names["messages"]
     assert len(names["handled"]) >= 100
+
+
+def test_the_readme_runs(
+    stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its addresses are the usual ones; the services of this test have others."""
+    monkeypatch.setenv("TIDEMARK_QUERY_URL", stack.query_url)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for line, text in blocks(README.read_text()):
+        here = text.replace("127.0.0.1:8081", stack.writer_address)
+        exec(compile("\n" * line + here, README, "exec"), names)
+    assert names["sent"].topic == "orders"
+    out = capsys.readouterr().out
+    assert " hello A\n" in out, out[-3000:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 
 import orjson
@@ -72,6 +73,31 @@ def test_an_answer_that_breaks_off_is_unavailable() -> None:
         fake_query(lambda _: Reply(missing_bytes=1)) as fake,
         Query(fake.url) as query,
         pytest.raises(UnavailableError, match="ended after 2 of 3 bytes"),
+    ):
+        query.watermark()
+
+
+@pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (3 << 20) + 17])
+def test_a_large_answer_is_whole(size: int) -> None:
+    """Also around the size from which it is waited for piece by piece; and the connection is as good as before."""
+    body = random.Random(size).randbytes(size)
+    headers = {"Tidemark-Status": "FOUND", "Tidemark-Skipped": "[]"} | {
+        f"Tidemark-{name}": "1"
+        for name in ("Requested-Offset", "Next-Offset", "Min-Offset", "Max-Offset", "Message-Count")
+    }
+    replies = [Reply(200, body, headers=headers), Reply()]
+    with fake_query(lambda _: replies[len(fake.asked) - 1]) as fake, Query(fake.url, timeout_s=10) as query:
+        assert query.pull_records("t", 0, 0).data == body
+        query.watermark()
+        assert len(fake.connections) == 1
+
+
+def test_a_large_answer_that_breaks_off_is_unavailable() -> None:
+    """Who waits for a piece is told when it never comes."""
+    with (
+        fake_query(lambda _: Reply(200, bytes(2 << 20), missing_bytes=1)) as fake,
+        Query(fake.url, timeout_s=10) as query,
+        pytest.raises(UnavailableError, match=f"ended after {2 << 20} of {(2 << 20) + 1} bytes"),
     ):
         query.watermark()
 

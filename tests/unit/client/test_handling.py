@@ -1,0 +1,58 @@
+"""What a handler or an `on_error` may do without keeping a message in work for ever."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from unittest.mock import Mock
+
+import pytest
+
+from tidemark.client.handling import Handling
+from tidemark.client.received import ReceivedMessage
+from tidemark.client.send_back import SendBack
+
+MESSAGE = ReceivedMessage(
+    "orders", 0, 7, b"body", None, (), {}, "id", "place", 0, 0, 0, 0, 0, 0, "127.0.0.1:1", "127.0.0.1:2"
+)
+
+
+def handle(handler: Callable[[ReceivedMessage], object], **how: object) -> tuple[Handling, Mock]:
+    """One message; done when everything has been done with it."""
+    send_back = Mock(spec=SendBack)
+    settings = {"workers": 1, "ordered": False, "max_attempts": 2, "on_error": None, "stop": threading.Event(), **how}
+    handling = Handling(handler, send_back, **settings)  # type: ignore[arg-type]
+    handling.begin([MESSAGE])
+    handling.drain(frozenset({MESSAGE.queue}))
+    handling.close()
+    return handling, send_back
+
+
+def fail(_: ReceivedMessage) -> None:
+    raise RuntimeError("bad")
+
+
+def test_what_fails_is_sent_back() -> None:
+    handling, send_back = handle(fail)
+    send_back.send.assert_called_once_with(MESSAGE)
+    assert handling.first_unfinished() == {}
+
+
+def test_an_on_error_that_fails_is_logged_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def also_fail(*_: object) -> None:
+        raise ValueError("worse")
+
+    handling, send_back = handle(fail, on_error=also_fail)
+    send_back.send.assert_called_once_with(MESSAGE)
+    assert handling.first_unfinished() == {}
+    assert "on_error failed itself" in caplog.text
+
+
+def test_a_handler_that_exits_has_failed() -> None:
+    """In a thread that ends nothing else."""
+    failures: list[BaseException] = []
+    handling, send_back = handle(lambda _: sys.exit(1), on_error=lambda _, error: failures.append(error))
+    send_back.send.assert_called_once_with(MESSAGE)
+    assert handling.first_unfinished() == {}
+    assert [type(failure) for failure in failures] == [SystemExit]

@@ -1,0 +1,40 @@
+"""PullSource: where a consumer's messages come from, the query service or a store's files, and how many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemark.client.fetcher import Fetcher
+from tidemark.client.pulls import Pulls
+
+_LONG_POLL_MS = 15_000
+_MAX_BYTES = 1 << 20  # as the service's default
+
+
+@dataclass(frozen=True)
+class PullSource:
+    """store: a directory on this host, instead of the service at *url*. tag: one or several; None for all messages."""
+
+    url: str
+    store: str | Path | None
+    tag: str | Sequence[str] | None
+    max_messages: int
+    max_bytes: int | None
+    timeout_s: float
+
+    def open(self, accept: str) -> Pulls:
+        """Pulls whose answers have the form *accept*."""
+        if self.store is None:
+            limits = {"max_messages": self.max_messages, "max_bytes": self.max_bytes}
+            given = {**limits, "tag": self.tag, "wait_ms": _LONG_POLL_MS}
+            return Fetcher(self.url, accept=accept, parameters=given, timeout_s=self.timeout_s)
+        from tidemark.client.file_pulls import FilePulls  # numpy and pyarrow
+
+        return FilePulls(
+            Path(self.store),
+            max_messages=self.max_messages,
+            max_bytes=self.max_bytes or _MAX_BYTES,
+            tags=[self.tag] if isinstance(self.tag, str) else list(self.tag or ()),
+        )
