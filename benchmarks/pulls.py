@@ -26,16 +26,20 @@ class Form(enum.Enum):
     """What a consumer asks for."""
 
     RECORDS = enum.auto()
+    CHECKED_RECORDS = enum.auto()  # and each record is looked at again, as a consumer of Kafka does
     ARROW = enum.auto()
     JSON = enum.auto()
 
 
 class Pulls(NamedTuple):
-    """What one consumer got, page by page: when (s of the monotonic clock), how many messages, bytes of bodies."""
+    """What one consumer got, page by page: when (s of the monotonic clock), how many messages, bytes.
+
+    Bytes of bodies; where records come as they are stored, of records.
+    """
 
     times: NDArray[np.float64]
     messages: NDArray[np.float64]
-    body_bytes: NDArray[np.float64]
+    bytes: NDArray[np.float64]
     seconds: float
 
 
@@ -51,7 +55,7 @@ class Place(NamedTuple):
 
 class _Taken(NamedTuple):
     messages: int
-    body_bytes: int
+    bytes: int
 
 
 def pull(place: Place, *, warm_up_s: float, seconds: float) -> Pulls:
@@ -83,30 +87,33 @@ class Puller:
         self._query = query
         self._limits: dict[str, Any] = {"max_messages": place.max_messages, "max_bytes": ANSWER_BYTES}
         self._topic = place.topic
-        self._pages: Callable[[str, int], Iterator[_Taken]] = {
-            Form.RECORDS: self._records,
+        forms: dict[Form, Callable[[str, int], Iterator[_Taken]]] = {
+            Form.RECORDS: partial(self._records, _count_records),
+            Form.CHECKED_RECORDS: partial(self._records, _check_records),
             Form.ARROW: self._tables,
             Form.JSON: self._rows,
-        }[place.form]
+        }
+        self._pages = forms[place.form]
 
     def pull_until(self, queue_id: int, end: float) -> list[tuple[float, int, int]]:
-        """(when, messages, bytes of bodies) of each page until the clock says *end*."""
+        """(when, messages, bytes) of each page until the clock says *end*."""
         taken: list[tuple[float, int, int]] = []
         while True:
             for page in self._pages(self._topic, queue_id):
                 now = time.perf_counter()
                 if now > end:
                     return taken
-                taken.append((now, page.messages, page.body_bytes))
+                taken.append((now, page.messages, page.bytes))
             _require(bool(taken), "the queue is empty")
 
     def pull_all(self, topic: str, queue_id: int) -> int:
         """Messages of a whole queue."""
         return sum(page.messages for page in self._pages(topic, queue_id))
 
-    def _records(self, topic: str, queue_id: int) -> Iterator[_Taken]:
+    def _records(self, take: Callable[[RecordsPage], _Taken], topic: str, queue_id: int) -> Iterator[_Taken]:
         for page in self._query.record_pages(topic, queue_id, 0, **self._limits):
-            yield _take_records(page)
+            _require(not page.skipped, "a record is wrong")
+            yield take(page)
 
     def _tables(self, topic: str, queue_id: int) -> Iterator[_Taken]:
         for table in self._query.tables(topic, queue_id, 0, **self._limits):
@@ -122,16 +129,19 @@ class Puller:
             offset, end = page["next_offset"], page["max_offset"]
 
 
-def _take_records(page: RecordsPage) -> _Taken:
-    """Find each record and check it, its CRC too, as a consumer of Kafka does."""
-    _require(not page.skipped, "a record is wrong")
+def _count_records(page: RecordsPage) -> _Taken:
+    """The service has checked them."""
+    return _Taken(page.message_count, len(page.data))
+
+
+def _check_records(page: RecordsPage) -> _Taken:
+    """Find each record and check it, its CRC too."""
     buffer = np.frombuffer(page.data, np.uint8)
     places = message.record_places(buffer)
     sizes = np.diff(places, append=buffer.size)
     rows = message.check_records(buffer, places=places, physical_offsets=_physical_offsets(buffer, places), sizes=sizes)
     _require(not rows["fault"].any(), "a record is wrong")
-    messages = message.unwrap_records(buffer, places, rows)
-    return _Taken(len(messages), int(messages["body_length"].sum(dtype=np.int64)))
+    return _Taken(len(message.unwrap_records(buffer, places, rows)), buffer.size)
 
 
 def _physical_offsets(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:

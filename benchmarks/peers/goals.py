@@ -58,6 +58,7 @@ GOALS = (
     _at_most(1, ROCKETMQ, "visible_async_p99"),
     _at_most(1, ROCKETMQ, "visible_async_p999"),
     _at_least(4, KAFKA, "pull_raw_1024", "pull_1024"),
+    _at_least(None, KAFKA, "pull_raw_checked_1024", "pull_1024"),
     _at_least(2, KAFKA, "pull_arrow_1024", "pull_1024"),
     _at_least(1, ROCKETMQ, "pull_json_1024", "pull_1024"),
     _at_least(None, ROCKETMQ, "pull_json_1024", "pull_1024_large"),

@@ -25,9 +25,16 @@ WARM_UP_S, DURATION_S = 3.0, 8.0
 _TOPIC = "bench"
 _TARGETS = {
     "pull_raw_1024": "≥ 4 × Kafka",
+    "pull_raw_checked_1024": "",
     "pull_arrow_1024": "≥ 2 × Kafka",
     "pull_json_1024": "≥ RocketMQ",
     "pull_arrow_inner_100": "≥ 2 × RocketMQ",
+}
+_FORMS = {
+    Form.RECORDS: "records as stored",
+    Form.CHECKED_RECORDS: "records as stored, each checked again",
+    Form.ARROW: "Arrow",
+    Form.JSON: "JSON, bodies as text",
 }
 
 
@@ -45,9 +52,10 @@ def _measure(
 
 
 def _result(key: str, form: Form, body_bytes: int, pulls: Pulls) -> Result:
-    what = {Form.RECORDS: "records as stored", Form.ARROW: "Arrow", Form.JSON: "JSON, bodies as text"}[form]
+    what = _FORMS[form]
+    of = "bodies" if form in (Form.ARROW, Form.JSON) else "records"
     name = f"pull {body_bytes:,} B{' of inner batches' if 'inner' in key else ''}, {what}"
-    note = f"{pulls.body_bytes.sum() / pulls.seconds / 1e6:,.0f} MB/s of bodies; one consumer, a thread for each of "
+    note = f"{pulls.bytes.sum() / pulls.seconds / 1e6:,.0f} MB/s of {of}; one consumer, a thread for each of "
     note += f"{PRODUCERS} queues, answers of {ANSWER_BYTES >> 20} MiB"
     rate = float(pulls.messages.sum() / pulls.seconds)
     plot = Plot(
@@ -102,6 +110,7 @@ def _take_answers(url: str, warm_up_s: float, seconds: float, start: Start) -> i
 
 BENCHMARKS = (
     _benchmark("pull_raw_1024", Form.RECORDS, 1024),
+    _benchmark("pull_raw_checked_1024", Form.CHECKED_RECORDS, 1024),
     _benchmark("pull_arrow_1024", Form.ARROW, 1024),
     _benchmark("pull_json_1024", Form.JSON, 1024),
     _benchmark("pull_arrow_inner_100", Form.ARROW, 100, BATCH_QUEUE),
