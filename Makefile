@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SYNCED := .venv/.synced
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-CODE := tidemark services tests benchmarks demo examples scripts
+CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 

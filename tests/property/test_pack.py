@@ -67,3 +67,30 @@ def test_packed_batches_equal_the_plain_encoding(
         for number in in_queue:
             key = rows[number][2]
             assert queue_id == (abs(java_hash(key)) if key else number) % queues
+
+
+_KEYS = st.lists(_TEXT.filter(bool), max_size=3)
+_PROPERTIES = st.dictionaries(_TEXT.filter(bool), _TEXT, max_size=3)
+
+
+@settings(deadline=None)
+@given(rows=st.lists(st.tuples(_KEYS, _PROPERTIES), min_size=1, max_size=30), queues=st.integers(1, 5))
+def test_other_properties_stand_behind_and_the_first_of_several_keys_chooses(
+    rows: list[tuple[list[str], dict[str, str]]], queues: int
+) -> None:
+    """As the plain encoding of all properties in that order."""
+    keys = [" ".join(row[0]) for row in rows]
+    others = [encode_properties(row[1]) for row in rows]
+    table = pa.table({"body": [b"x"] * len(rows), "key": keys, "properties": pa.array(others, pa.binary())})
+    names = ColumnNames("body", key="key", properties="properties")
+    ((_, columns),) = column_slices(table, names)
+    for queue_id, numbers, packed in pack_batches(
+        columns, queues=queues, max_count=7, max_bytes=1 << 20, several_keys=True
+    ):
+        elements = []
+        for number in numbers.tolist():
+            listed, properties = rows[number]
+            assert queue_id == (abs(java_hash(listed[0])) if listed else number) % queues
+            keyed = encode_properties({"KEYS": " ".join(listed)}) if listed else b""
+            elements.append(Element(b"x", keyed + encode_properties(properties)))
+        assert packed == encode_elements(elements)

@@ -73,14 +73,23 @@ class Query:
         While one page is read and used, the service makes the next one.
         """
         for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, parameters):
-            yield records_page(answer)
+            if has_messages(answer.headers):
+                yield records_page(answer)
 
     def tables(
-        self, topic: str, queue_id: int, offset: int | str, *, wait_ms: int | None = None, **parameters: Any
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int | str,
+        *,
+        wait_ms: int | None = None,
+        with_empty: bool = False,
+        **parameters: Any,
     ) -> Iterator[pa.Table]:
-        """As `record_pages`, of `pull_table`."""
+        """As `record_pages`, of `pull_table`. with_empty: also pages without messages, which may tell of damage."""
         for answer in self._answers(topic, queue_id, offset, ARROW, wait_ms, parameters):
-            yield table_of(answer)
+            if with_empty or has_messages(answer.headers):
+                yield table_of(answer)
 
     def offset_at(self, topic: str, queue_id: int, time: int | str, *, boundary: str = "lower") -> Json:
         """The queue offset at a store time: epoch milliseconds or RFC 3339."""
@@ -121,7 +130,7 @@ class Query:
     def _answers(
         self, topic: str, queue_id: int, offset: int | str, accept: str, wait_ms: int | None, parameters: Json
     ) -> Iterator[Answer]:
-        """Pages that hold messages. The next one is asked for as soon as it is known where this one ends."""
+        """Pages, empty ones too. The next one is asked for as soon as it is known where this one ends."""
         path = messages_path(topic, queue_id)
 
         def ask(offset: int | str) -> Asked:
@@ -135,9 +144,7 @@ class Query:
                 following = following_offset(headers, at_end=bool(wait_ms))
                 if following is not None:
                     under_way.append(ask(following))
-                answer = require_success(under_way.popleft().answer())
-                if has_messages(headers):
-                    yield answer
+                yield require_success(under_way.popleft().answer())
         finally:
             for asked in under_way:
                 asked.close()

@@ -36,12 +36,13 @@ _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_b
 
 
 class ColumnNames(NamedTuple):
-    """Which columns of a table are what; body None: the row as JSON."""
+    """Which columns of a table are what; body None: the row as JSON. properties: as they are written."""
 
     body: str | None = None
     tag: str | None = None
     key: str | None = None
     unique_key: str | None = None
+    properties: str | None = None
 
 
 def to_arrow(table: TableLike) -> pa.Table:

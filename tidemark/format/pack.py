@@ -30,12 +30,16 @@ ABSENT = Column(np.empty(0, np.uint8), np.empty(0, np.int64))
 
 
 class MessageColumns(NamedTuple):
-    """Messages as columns of UTF-8 or bytes. A value without bytes is no value; every row needs a body."""
+    """Messages as columns of UTF-8 or bytes. A value without bytes is no value; every row needs a body.
+
+    properties  all others, as they are written: name U+0001 value U+0002, …
+    """
 
     body: Column
     tag: Column = ABSENT
     key: Column = ABSENT
     unique_key: Column = ABSENT
+    properties: Column = ABSENT
 
     @property
     def n_rows(self) -> int:
@@ -59,19 +63,28 @@ _FAULTS: dict[int, tuple[type[StoreError], str]] = {
 
 
 def pack_batches(
-    columns: MessageColumns, *, queues: int, max_count: int, max_bytes: int, first_row: int = 0
+    columns: MessageColumns,
+    *,
+    queues: int,
+    max_count: int,
+    max_bytes: int,
+    first_row: int = 0,
+    several_keys: bool = False,
 ) -> Iterator[PackedBatch]:
     """Wire batches of at most *max_count* rows and *max_bytes*, in the order of their first rows.
 
     The queue of a row is |hashCode(key)| mod *queues*, as the writer chooses; rows without a key go round, by
     *first_row* plus their number. Rows of one queue keep their order. A single larger row is a batch of its own.
+    several_keys: a space stands between a row's keys, and the first one chooses.
     raises BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError (fact: row, counted from *first_row*)
     before the first batch
     """
     queue_of = np.empty(columns.n_rows, np.int64)
     size_of = np.empty(columns.n_rows, np.int64)
-    body, tag, key, unique_key = (_read_only(column) for column in columns)
-    fault, row = kernel.plan_rows(body.offsets, *tag, *key, *unique_key, queues, first_row, queue_of, size_of)
+    body, tag, key, unique_key, others = (_read_only(column) for column in columns)
+    fault, row = kernel.plan_rows(
+        body.offsets, *tag, *key, *unique_key, others.offsets, several_keys, queues, first_row, queue_of, size_of
+    )
     if fault != kernel.NO_FAULT:
         leaf, text = _FAULTS[fault]
         raise leaf(text, row=first_row + int(row))
@@ -79,7 +92,7 @@ def pack_batches(
     for start, end in _cut(order, queue_of, size_of, max_count=max_count, max_bytes=max_bytes):
         rows = order[start:end]
         out = np.empty(int(size_of[rows].sum()), np.uint8)
-        kernel.pack_elements(rows, *body, *tag, *key, *unique_key, out)
+        kernel.pack_elements(rows, *body, *tag, *key, *unique_key, *others, out)
         yield PackedBatch(int(queue_of[rows[0]]), rows, out.tobytes())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.integration.consumer.conftest import Served
+from tests.integration.conftest import Served
 from tidemark.client import AsyncConsumer, TopicQueue
 
 Q0 = TopicQueue("orders", 0)

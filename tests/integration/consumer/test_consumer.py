@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.integration.consumer.conftest import QUEUES, Served
+from tests.integration.conftest import QUEUES, Served
 from tidemark.client import Consumer, ReceivedMessage, TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
 

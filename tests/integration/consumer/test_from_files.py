@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from tests.integration.consumer.conftest import Served
+from tests.integration.conftest import Served
 from tests.integration.consumer.test_consumer import take
 from tidemark.client import Consumer, ReceivedMessage, TopicQueue
 from tidemark.errors import OffsetOutOfRangeError

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.integration.consumer.conftest import QUEUES, Served
+from tests.integration.conftest import QUEUES, Served
 from tests.integration.consumer.test_consumer import take
 from tidemark.client import Consumer, TopicQueue
 from tidemark.errors import GenerationStaleError

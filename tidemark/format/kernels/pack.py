@@ -15,7 +15,7 @@ from tidemark.format.kernels.text import text_hash
 
 (  # why a row cannot be packed
     NO_FAULT,
-    SEPARATOR_FAULT,  # a tag, key or unique key holds U+0001 or U+0002, or a key a space
+    SEPARATOR_FAULT,  # a tag, key or unique key holds U+0001 or U+0002, or a key a space where it may not
     PROPERTIES_FAULT,  # properties longer than an i16 can tell
     BODY_FAULT,  # no body
 ) = range(4)
@@ -37,41 +37,53 @@ def _property_size(name, offsets, row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is_clean(data, offsets, row, least):  # type: ignore[no-untyped-def]
-    """Whether a value holds neither separator, nor, where *least* says so, a space."""
+def _is_clean(data, offsets, row, greatest):  # type: ignore[no-untyped-def]
+    """Whether a value holds no byte of 1, 2, 32 up to *greatest*: the separators, and a space."""
     if offsets.size == 0:
         return True
     for at in range(offsets[row], offsets[row + 1]):
         byte = data[at]
-        if byte <= least and byte in (1, 2, 32):
+        if byte <= greatest and byte in (1, 2, 32):
             return False
     return True
 
 
 @compiled
+def _first_length(key, start, length):  # type: ignore[no-untyped-def]
+    """Bytes before the first space."""
+    for at in range(start, start + length):
+        if key[at] == 32:
+            return at - start
+    return length
+
+
+@compiled
 def plan_rows(  # type: ignore[no-untyped-def]
-    body_at, tag, tag_at, key, key_at, unique, unique_at, queues, first_row, queue_of, size_of
+    body_at, tag, tag_at, key, key_at, unique, unique_at, others_at, several_keys, queues, first_row, queue_of, size_of
 ):
     """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; (fault, row) of the first bad one.
 
     The queue is |hashCode(key)| mod *queues*; rows without a key go round by their number, which is *first_row* + row.
+    With *several_keys* spaces stand between a row's keys, and the first one counts.
     """
+    greatest = 2 if several_keys else 32
     for row in range(size_of.size):
         if not _is_clean(tag, tag_at, row, 2) or not _is_clean(unique, unique_at, row, 2):
             return SEPARATOR_FAULT, row
-        if not _is_clean(key, key_at, row, 32):
+        if not _is_clean(key, key_at, row, greatest):
             return SEPARATOR_FAULT, row
         body_length = _length(body_at, row)
         if body_length == 0:
             return BODY_FAULT, row
         properties = _property_size(_TAGS, tag_at, row) + _property_size(_KEYS, key_at, row)
-        properties += _property_size(_UNIQ_KEY, unique_at, row)
+        properties += _property_size(_UNIQ_KEY, unique_at, row) + _length(others_at, row)
         if properties > _MAX_PROPERTIES:
             return PROPERTIES_FAULT, row
         size_of[row] = ELEMENT_OVERHEAD + body_length + properties
         key_length = _length(key_at, row)
         if key_length > 0:
-            value = np.int64(np.int32(text_hash(key, key_at[row], key_length, np.uint32(0))))
+            first_length = _first_length(key, key_at[row], key_length) if several_keys else key_length
+            value = np.int64(np.int32(text_hash(key, key_at[row], first_length, np.uint32(0))))
             queue_of[row] = abs(value) % queues
         else:
             queue_of[row] = (first_row + row) % queues
@@ -122,9 +134,12 @@ def _put_property(out, to, name, data, offsets, row):  # type: ignore[no-untyped
 
 @compiled
 def pack_elements(  # type: ignore[no-untyped-def]
-    rows, body, body_at, tag, tag_at, key, key_at, unique, unique_at, out
+    rows, body, body_at, tag, tag_at, key, key_at, unique, unique_at, others, others_at, out
 ):
-    """Write *rows* (row numbers) as elements into *out*; returns bytes written. Properties: TAGS, KEYS, UNIQ_KEY."""
+    """Write *rows* (row numbers) as elements into *out*; returns bytes written.
+
+    Properties: TAGS, KEYS, UNIQ_KEY, and the others as they are written already.
+    """
     to = 0
     for i in range(rows.size):
         row = rows[i]
@@ -138,6 +153,9 @@ def pack_elements(  # type: ignore[no-untyped-def]
         to = _put_property(out, to, _TAGS, tag, tag_at, row)
         to = _put_property(out, to, _KEYS, key, key_at, row)
         to = _put_property(out, to, _UNIQ_KEY, unique, unique_at, row)
+        length = _length(others_at, row)
+        if length > 0:
+            to = _put_bytes(out, to, others, others_at[row], length)
         put_i2(out, properties_at - 2, to - properties_at)
         put_i4(out, start, to - start)
     return to

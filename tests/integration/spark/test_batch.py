@@ -1,0 +1,209 @@
+"""Batch reads through Spark, from files and from the query service."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from tests.integration.conftest import QUEUES, Served
+from tests.query_server import serve_query
+from tidemark.client import Consumer, TopicQueue
+
+PUSH = "spark.sql.python.filterPushdown.enabled"
+
+
+def read(spark: SparkSession, served: Served, *, from_files: bool = True, **options: Any) -> DataFrame:
+    place = {"path": str(served.store.root)} if from_files else {"url": served.url}
+    return spark.read.format("tidemark").options(**place, **options).load()
+
+
+def bodies(frame: DataFrame) -> list[bytes]:
+    return sorted(bytes(row.body) for row in frame.select("body").collect())
+
+
+@pytest.fixture
+def mixed(served: Served) -> Served:
+    """Singles with and without tag and keys, compressed ones, and inner batches."""
+    served.store.topic("batches", batch=True)
+    for number in range(40):
+        entries = {"TAGS": "AB"[number % 2], "KEYS": f"k{number} all", "UNIQ_KEY": f"u{number}", "x": "y"}
+        served.store.append("orders", b"%d" % number, entries, queue_id=number % QUEUES)
+    served.store.append("events", zlib.compress(b"long" * 100), {"TAGS": "ü"}, sys_flag=0x1)
+    served.store.append("events", b"plain")
+    served.store.append_batch("batches", [(b"b%d" % i, {"TAGS": "AB"[i % 2]}, i) for i in range(7)])
+    served.store.append_batch("batches", [(b"c%d" % i, {}, i) for i in range(5)])
+    served.store.publish()
+    return served
+
+
+@pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
+def test_a_batch_has_what_a_consumer_gets(spark: SparkSession, mixed: Served, from_files: bool) -> None:
+    """Every column of every message of every topic."""
+    rows = read(spark, mixed, from_files=from_files, subscribePattern=".*").collect()
+    found = {(row.topic, row.queue_id, row.queue_offset): row.asDict() for row in rows}
+    queues = [TopicQueue("orders", n) for n in range(QUEUES)] + [TopicQueue("events", 0), TopicQueue("batches", 0)]
+    with Consumer(queues=queues, store=mixed.store.root) as consumer:
+        expected = []
+        while messages := consumer.poll(timeout_s=0.3):
+            expected += messages
+    assert len(rows) == len(found) == len(expected) == 40 + 2 + 12
+    for message in expected:
+        row = found[message.topic, message.queue_id, message.queue_offset]
+        assert bytes(row["body"]) == message.body
+        assert (row["tag"], tuple(row["keys"]), row["properties"]) == (message.tag, message.keys, message.properties)
+        assert (row["message_id"], row["offset_msg_id"]) == (message.message_id, message.offset_msg_id)
+        assert row["physical_offset"] == message.physical_offset
+        for name, wanted in (("store", message.store_timestamp_ms), ("born", message.born_timestamp_ms)):
+            at = row[f"{name}_timestamp"].astimezone(UTC)
+            assert at == datetime.fromtimestamp(wanted / 1000, UTC)
+
+
+@pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"subscribe": "batches", "startingOffsets": '{"batches": {"0": 3}}'}, 9),
+        ({"subscribe": "batches", "endingOffsets": '{"batches": {"0": 9}}'}, 9),
+        ({"subscribe": "orders", "tag": "A"}, 20),
+        ({"subscribe": "orders, events"}, 42),
+        ({"subscribePattern": "order.?|event"}, 40),
+        ({"assign": '{"orders": [1, 3]}'}, 20),
+        ({"subscribe": "orders", "key": "k7"}, 1),
+        ({"subscribe": "orders", "key": "all", "tag": "B || A", "minPartitions": "7"}, 40),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else str(value),
+)
+def test_options_choose(
+    spark: SparkSession, mixed: Served, options: dict[str, str], expected: int, from_files: bool
+) -> None:
+    """Topics, queues, offsets, tags and keys."""
+    assert read(spark, mixed, from_files=from_files, **options).count() == expected
+
+
+def test_min_partitions_cut_queues(spark: SparkSession, mixed: Served) -> None:
+    """A task a queue else."""
+    assert read(spark, mixed, subscribe="orders").rdd.getNumPartitions() == QUEUES
+    assert read(spark, mixed, subscribe="orders", minPartitions="9").rdd.getNumPartitions() >= 9
+
+
+def test_times_choose(spark: SparkSession, mixed: Served) -> None:
+    """From the first message at a time to the first one at another, exclusive."""
+    first = mixed.store.clock - (40 + 2 + 2) + 1
+    frame = read(spark, mixed, subscribe="orders", startingTimestamp=str(first + 4), endingTimestamp=str(first + 8))
+    assert bodies(frame) == [b"4", b"5", b"6", b"7"]
+
+
+@pytest.mark.parametrize("push", ["true", "false"])
+@pytest.mark.parametrize(
+    ("where", "left", "tasks"),
+    [
+        ("topic = 'events'", 2, 1),
+        ("topic in ('events', 'batches') and queue_id = 0", 14, 2),
+        ("topic = 'orders' and queue_id > 1", 20, 2),
+        ("queue_offset >= 9 and topic = 'orders'", 4, QUEUES),
+        ("tag = 'A' and topic = 'orders'", 20, QUEUES),
+        ("topic = 'nobody'", 0, 1),
+        ("topic like 'ev%'", 2, QUEUES + 2),
+    ],
+)
+def test_filters_leave_out_what_need_not_be_read(
+    spark: SparkSession, mixed: Served, where: str, left: int, tasks: int, push: str
+) -> None:
+    """Fewer tasks are planned where filters are pushed down; the rows are the same in any case."""
+    spark.conf.set(PUSH, push)
+    try:
+        frame = read(spark, mixed, subscribePattern="orders|events|batches").where(where)
+        assert frame.count() == left
+        assert frame.rdd.getNumPartitions() == (tasks if push == "true" else QUEUES + 2)
+    finally:
+        spark.conf.unset(PUSH)
+
+
+def test_filters_on_time_shorten_ranges(spark: SparkSession, mixed: Served) -> None:
+    """By the queue's store times, less the slack for clocks that were set back."""
+    spark.conf.set(PUSH, "true")
+    try:
+        at = datetime.fromtimestamp((mixed.store.clock + 600_000) / 1000, UTC)
+        frame = read(spark, mixed, subscribe="orders", clockSlack="1m").where(f.col("store_timestamp") >= f.lit(at))
+        assert frame.count() == 0
+        assert frame.rdd.getNumPartitions() == 1
+    finally:
+        spark.conf.unset(PUSH)
+
+
+def test_a_schema_chooses_columns(spark: SparkSession, mixed: Served) -> None:
+    """Only what is named is read; what messages have not is refused."""
+    reader = spark.read.format("tidemark").options(path=str(mixed.store.root), subscribe="events")
+    assert [row.asDict() for row in reader.schema("queue_offset long, tag string").load().collect()] == [
+        {"queue_offset": 0, "tag": "ü"},
+        {"queue_offset": 1, "tag": None},
+    ]
+    with pytest.raises(AnalysisException, match="messages have no column price"):
+        reader.schema("price double").load().collect()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "give one of subscribe, subscribePattern and assign"),
+        ({"subscribe": "nobody"}, "there is no topic nobody"),
+        ({"assign": '{"orders": [99]}'}, "no queue 99"),
+        ({"subscribe": "orders", "startingOffsets": '{"orders": {"0":'}, "option startingOffsets: is no JSON"),
+        ({"subscribe": "orders", "startingOffset": "earliest"}, "did you mean startingOffsets?"),
+        ({"subscribe": "events", "startingOffsets": '{"events": {"0": 3}}'}, "ends at 2"),
+    ],
+)
+def test_what_is_wrong_is_told(spark: SparkSession, mixed: Served, options: dict[str, Any], told: str) -> None:
+    """In one sentence, with the option's name."""
+    with pytest.raises(PySparkException) as caught:
+        read(spark, mixed, **options).count()
+    assert told in str(caught.value)
+
+
+def test_a_store_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """Also that an executor may not see it."""
+    frame = spark.read.format("tidemark").options(path=str(tmp_path / "gone"), subscribe="t")
+    with pytest.raises(PySparkException, match="does this machine see its file system"):
+        frame.load().count()
+
+
+@pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
+def test_a_damaged_record_ends_the_job_or_is_left_out(spark: SparkSession, mixed: Served, from_files: bool) -> None:
+    """As failOnCorruption says."""
+    written = mixed.store.append("events", b"to be damaged", {})
+    mixed.store.append("events", b"behind it")
+    mixed.store.publish()
+    mixed.store.write_log(written.physical_offset + written.size - 5, b"\xff\xff")
+    with pytest.raises(PySparkException, match="at queue offset 2"):
+        read(spark, mixed, from_files=from_files, subscribe="events").collect()
+    left = read(spark, mixed, from_files=from_files, subscribe="events", failOnCorruption="false")
+    assert [row.queue_offset for row in left.collect()] == [0, 1, 3]
+
+
+def test_messages_that_are_gone_end_the_job_or_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    """As failOnDataLoss says."""
+    from tests.built_store import BuiltStore
+
+    store = BuiltStore(tmp_path, log_file_size=512)
+    store.topic("t")
+    for number in range(20):
+        store.append("t", b"%d" % number)
+    store.publish()
+    (tmp_path / "commitlog" / f"{0:020d}").unlink()
+    with serve_query(tmp_path) as client:
+        served = Served(store, str(client.base_url))
+        for from_files in (True, False):
+            options = {"subscribe": "t", "startingOffsets": '{"t": {"0": 0}}'}
+            with pytest.raises(PySparkException, match="are gone"):
+                read(spark, served, from_files=from_files, **options).collect()
+            left = read(spark, served, from_files=from_files, failOnDataLoss="false", **options).collect()
+            first = int(client.get("/v1/topics/t/queues/0").json()["min_offset"])
+            assert first > 0
+            assert [row.queue_offset for row in left] == list(range(first, 20))

@@ -1,0 +1,70 @@
+"""BatchReader: all that a batch query reads, cut into ranges; filters of the query leave ranges out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from tidemark.spark.log import open_log
+from tidemark.spark.options import SourceOptions
+from tidemark.spark.pruning import Wanted
+from tidemark.spark.ranges import QueueRange, split
+from tidemark.spark.reading import read_range
+from tidemark.spark.resolve import Resolver
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+
+class BatchReader(DataSourceReader):
+    """Planned on the driver; `read` runs in a task."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options.require_batch()
+        self._schema = schema
+        self._wanted = Wanted(tags=options.tags)
+
+    @property
+    def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:  # noqa: N802
+        """Takes filters, and leaves all of them to Spark, too.
+
+        Spark refuses a reader whose class has this method unless filter push-down is switched on, which it is not by
+        default; it looks at `__func__`.
+        """
+        return _Pushing(self._narrow)
+
+    def _narrow(self, filters: list[Filter]) -> list[Filter]:
+        self._wanted = self._wanted.and_filters(filters)
+        return filters
+
+    def partitions(self) -> list[InputPartition]:
+        """A range a queue, or more with minPartitions; at most one empty one."""
+        log = open_log(self._options)
+        try:
+            slack_ms = int(self._options.clock_slack * 1000)
+            whole = Resolver(log, self._options).batch()
+            kept = [part for one in whole if (part := self._wanted.of_range(one, log, slack_ms=slack_ms)) is not None]
+        finally:
+            log.close()
+        ranges = split(kept, self._options.min_partitions)
+        return cast(list[InputPartition], ranges or [replace(whole[0], end=whole[0].start)] if whole else [])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Batches of the messages of a QueueRange; fails as `read_range` does."""
+        if not isinstance(partition, QueueRange):
+            return
+        yield from read_range(partition, self._options, self._schema, self._wanted.tags)
+
+
+class _Pushing:
+    def __init__(self, narrow: Callable[[list[Filter]], list[Filter]]) -> None:
+        self._narrow = narrow
+        self.__func__ = getattr(DataSourceReader, "pushFilters", None)  # since 4.1
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        return self._narrow(filters)

@@ -1,0 +1,55 @@
+"""TidemarkDataSource: what Spark calls for format("tidemark")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+from pyspark.sql.datasource import DataSource
+
+from tidemark.errors import ArgumentIllegalError
+from tidemark.spark.options import SourceOptions, read_options
+from tidemark.spark.rows import SCHEMA, require_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+_STREAMS_SINCE = (4, 2)
+
+
+class TidemarkDataSource(DataSource):
+    """A source of messages, batch and stream. docs/spark.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidemark"
+
+    def schema(self) -> StructType:
+        """All columns; `.schema("queue_offset long, body binary")` reads only some of them."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Of a batch query."""
+        from tidemark.spark.batch_reader import BatchReader
+
+        require_schema(schema)
+        return BatchReader(self._options(), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Of a streaming query."""
+        _require_version("streams")
+        from tidemark.spark.stream_reader import StreamReader
+
+        require_schema(schema)
+        return StreamReader(self._options(), schema)
+
+    def _options(self) -> SourceOptions:
+        given: dict[str, Any] = dict(self.options)
+        return read_options(SourceOptions, given)
+
+
+def _require_version(what: str) -> None:
+    found = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    if found < _STREAMS_SINCE:
+        raise ArgumentIllegalError(f"{what} need Spark 4.2 or later; this is {pyspark.__version__}. Batch reads work")

@@ -1,0 +1,130 @@
+"""FileLog: a store's files on this machine, or on a file system that driver and executors share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tidemark.client.received import TopicQueue
+from tidemark.errors import CorruptStoreError
+from tidemark.read.message_columns import SCHEMA, message_batch
+from tidemark.read.offset_by_time import offset_by_time
+from tidemark.read.pull import PullRequest, PullResult, pull
+from tidemark.read.queue_reader import QueueBounds, QueueReader
+from tidemark.read.store_reader import StoreReader
+from tidemark.read.tag_filter import TagFilter
+from tidemark.read.unit_run import UnitsGoneError
+from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone
+
+_BATCH_MESSAGES = 65_536
+_UNITS_AT_ONCE = 65_536
+_SETTLE_S, _SETTLE_LOOK_S = 10.0, 0.05
+_LOOKS = 5
+
+
+class FileLog:
+    """state: of an attached broker's directory, where Tidemark keeps its own files about it."""
+
+    def __init__(self, path: Path, *, state: Path | None = None) -> None:
+        if not path.is_dir():
+            raise CorruptStoreError(
+                f"there is no store at {path}; does this machine see its file system?", path=str(path)
+            )
+        self._store = StoreReader(path, state=state, refresh_s=0)
+
+    def topics(self) -> list[str]:
+        return sorted(self._store.topics())
+
+    def queue_ids(self, topic: str) -> list[int]:
+        return self._store.queue_ids(self._store.topic(topic))
+
+    def bounds(self, queue: TopicQueue) -> Bounds:
+        bounds = self._bounds(self._store.queue(*queue))
+        return Bounds(bounds.min_offset, bounds.max_offset)
+
+    def offset_at(self, queue: TopicQueue, timestamp_ms: int) -> int | None:
+        reader = self._store.queue(*queue)
+        answer = offset_by_time(reader, self._store.log, self._bounds(reader), timestamp_ms)
+        return None if answer.store_timestamp is None else answer.offset
+
+    def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
+        reader = self._store.queue(*queue)
+        units = self._bounds(reader).units
+        number, reached, left = reader.locate(start, units), start, max_bytes
+        while number < units.end and reached < end:
+            run = reader.run.read(number, min(units.end - number, _UNITS_AT_ONCE))
+            if not len(run):  # a gap: nothing is stored there
+                number = min(reader.run.at_or_after(number + 1, units.end)[0], units.end)
+                continue
+            sizes = np.cumsum(run["message_size"].astype(np.int64))
+            fitting = int(np.searchsorted(sizes, left, side="right"))
+            if fitting:
+                ends = reader.first_offsets(number, run) + reader.message_counts(run)
+                reached, left = int(ends[fitting - 1]), left - int(sizes[fitting - 1])
+            if fitting < len(run):
+                return min(reached, end)
+            number += len(run)
+        return end
+
+    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+        reader = self._store.queue(*queue)
+        wanted = None if tags is None else TagFilter(tags)
+        while start < end:
+            result = self._pull(reader, start, end, wanted)
+            for part in result.parts[:-1]:
+                yield Page(_below(message_batch(part), end), start, [])
+            last = message_batch(result.parts[-1]) if result.parts else _NOTHING
+            damage = [f"{skip.reason} at queue offset {skip.queue_offset}" for skip in result.skipped]
+            start = max(result.next_offset, start + 1)
+            yield Page(_below(last, end), start, damage)
+
+    def _pull(self, reader: QueueReader, start: int, end: int, tags: TagFilter | None) -> PullResult:
+        asked = PullRequest(start, min(end - start, _BATCH_MESSAGES), BATCH_BYTES, tags=tags)
+        for look in range(_LOOKS):
+            bounds = self._bounds(reader)
+            if start < bounds.min_offset:
+                raise gone(TopicQueue(reader.topic, reader.queue_id), start, bounds.min_offset)
+            try:
+                return pull(reader, self._store.log, _clipped(reader, bounds, end), asked)
+            except UnitsGoneError:  # files have expired meanwhile: it finds other bounds then
+                if look == _LOOKS - 1:
+                    raise
+        raise AssertionError("the last look returns or raises")
+
+    def _bounds(self, reader: QueueReader) -> QueueBounds:
+        for _ in range(_LOOKS - 1):
+            try:
+                return self._store.bounds(reader, self._store.watermark())
+            except UnitsGoneError:
+                continue
+        return self._store.bounds(reader, self._store.watermark())
+
+    def settle(self) -> None:
+        wanted = self._store.watermark().committed_offset
+        deadline = time.monotonic() + _SETTLE_S
+        while self._store.watermark().physical_offset < wanted and time.monotonic() < deadline:
+            time.sleep(_SETTLE_LOOK_S)
+
+    def close(self) -> None:
+        self._store.watermarks.close()
+
+
+def _clipped(reader: QueueReader, bounds: QueueBounds, end: int) -> QueueBounds:
+    """*bounds* without what lies at *end* or behind it, but for a batch that goes beyond."""
+    if end >= bounds.max_offset:
+        return bounds
+    units = bounds.units
+    return QueueBounds(bounds.min_offset, end, units._replace(end=reader.locate(end - 1, units) + 1))
+
+
+def _below(batch: pa.RecordBatch, end: int) -> pa.RecordBatch:
+    """Without messages from queue offset *end* on: an inner batch may go beyond."""
+    offsets = batch.column(0).to_numpy()
+    return batch if not len(offsets) or offsets[-1] < end else batch.slice(0, int(np.searchsorted(offsets, end)))
+
+
+_NOTHING = pa.RecordBatch.from_pylist([], schema=SCHEMA)

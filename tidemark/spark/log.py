@@ -1,0 +1,84 @@
+"""Log: what the source reads from, be it a store's files or the query service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from tidemark.client.received import TopicQueue
+from tidemark.errors import OffsetTooSmallError
+from tidemark.spark.options import Connection
+
+BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
+
+
+class Bounds(NamedTuple):
+    """What of a queue may be read: min_offset ≤ n < max_offset."""
+
+    min_offset: int
+    max_offset: int
+
+
+class Page(NamedTuple):
+    """Messages of one queue, in order. damage: what was left out, a line each."""
+
+    messages: pa.RecordBatch  # tidemark.read.message_columns.SCHEMA
+    next_offset: int
+    damage: list[str]
+
+
+class Log(Protocol):
+    """One store, for reading. Errors are StoreErrors: TopicNotFoundError, QueueIllegalError, UnavailableError."""
+
+    def topics(self) -> list[str]:
+        """All topics' names."""
+        ...
+
+    def queue_ids(self, topic: str) -> list[int]:
+        """Queues of *topic*."""
+        ...
+
+    def bounds(self, queue: TopicQueue) -> Bounds:
+        """What may be read of it now."""
+        ...
+
+    def offset_at(self, queue: TopicQueue, timestamp_ms: int) -> int | None:
+        """Offset of the first message stored at this time or later; None where there is none."""
+        ...
+
+    def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
+        """How far from *start*, at most to *end*, not more than max_bytes are stored; *start* where no message is."""
+        ...
+
+    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+        """Messages with start ≤ queue offset < end, all or with one of *tags*. OffsetTooSmallError: they are gone."""
+        ...
+
+    def settle(self) -> None:
+        """Wait, for a few seconds, until what is committed now may be read."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+def gone(queue: TopicQueue, offset: int, min_offset: int) -> OffsetTooSmallError:
+    """What is raised where messages below the queue's minimum are wanted."""
+    place = f"queue {queue.queue_id} of {queue.topic}"
+    return OffsetTooSmallError(
+        f"{place} begins at {min_offset}: messages from {offset} on are gone", min_offset=min_offset
+    )
+
+
+def open_log(options: Connection) -> Log:
+    """Of the store that *options* name; CorruptStoreError or TopicNotFoundError tell later what is not there."""
+    if options.path is not None:
+        from tidemark.spark.file_log import FileLog
+
+        return FileLog(options.path, state=options.state_path)
+    from tidemark.spark.service_log import ServiceLog
+
+    return ServiceLog(options.url, timeout_s=options.timeout_s)

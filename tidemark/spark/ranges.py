@@ -1,0 +1,47 @@
+"""QueueRange: what one task reads; and queues cut into as many of them as are wanted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from tidemark.client.received import TopicQueue
+
+
+@dataclass(frozen=True)
+class QueueRange(InputPartition):
+    """Messages of a queue with start ≤ queue offset < end."""
+
+    topic: str
+    queue_id: int
+    start: int
+    end: int
+
+    @property
+    def queue(self) -> TopicQueue:
+        """Which queue."""
+        return TopicQueue(self.topic, self.queue_id)
+
+    @property
+    def count(self) -> int:
+        """Offsets in it."""
+        return self.end - self.start
+
+
+def split(ranges: Iterable[QueueRange], least: int | None) -> list[QueueRange]:
+    """*ranges* without empty ones, cut into at least *least*, of about equal lengths, where there is so much."""
+    filled = [one for one in ranges if one.count > 0]
+    total = sum(one.count for one in filled)
+    if least is None or len(filled) >= least or not total:
+        return filled
+    return [part for one in filled for part in _cut(one, max(1, -(-one.count * least // total)))]
+
+
+def _cut(whole: QueueRange, parts: int) -> list[QueueRange]:
+    """Into *parts* of lengths that differ by one at most; fewer where there are fewer messages."""
+    parts = min(parts, whole.count)
+    cuts = [whole.start + whole.count * part // parts for part in range(parts + 1)]
+    return [QueueRange(whole.topic, whole.queue_id, *pair) for pair in itertools.pairwise(cuts)]

@@ -1,0 +1,72 @@
+"""What a task does: pages of its range → batches of Spark's columns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidemark.errors import (
+    CorruptMessageError,
+    OffsetOutOfRangeError,
+    OffsetTooSmallError,
+    QueueIllegalError,
+    TopicNotFoundError,
+)
+from tidemark.spark.log import Log, Page, open_log
+from tidemark.spark.options import SourceOptions
+from tidemark.spark.rows import Rows, carrying
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from tidemark.spark.ranges import QueueRange
+
+_log = logging.getLogger(__name__)
+_GONE = (OffsetTooSmallError, OffsetOutOfRangeError, TopicNotFoundError, QueueIllegalError)
+
+
+def read_range(
+    wanted: QueueRange, options: SourceOptions, schema: StructType, tags: frozenset[str] | None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of *schema* with the messages of *wanted*.
+
+    tags    only messages with one of them
+    raises  with failOnDataLoss an OffsetError where messages are gone; with failOnCorruption a CorruptMessageError
+    """
+    log, rows = open_log(options), Rows(schema)
+    try:
+        for page in _pages(log, wanted, options, tags):
+            if page.damage:
+                _tell_of_damage(wanted, page.damage, options)
+            messages = page.messages if options.key is None else carrying(page.messages, options.key)
+            if messages.num_rows:
+                yield rows.batch(wanted.queue, messages)
+    finally:
+        log.close()
+
+
+def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset[str] | None) -> Iterator[Page]:
+    start = wanted.start
+    while start < wanted.end:
+        try:
+            for page in log.pages(wanted.queue, start, wanted.end, tags=tags):
+                yield page
+                start = page.next_offset
+            return
+        except _GONE as error:
+            if options.fail_on_data_loss:
+                raise
+            _log.warning("%s; going on, for failOnDataLoss is false", error.message)
+            if not isinstance(error, OffsetTooSmallError):
+                return
+            start = max(start + 1, log.bounds(wanted.queue).min_offset)
+
+
+def _tell_of_damage(wanted: QueueRange, damage: list[str], options: SourceOptions) -> None:
+    told = f"queue {wanted.queue_id} of {wanted.topic}: {', '.join(damage)}"
+    if options.fail_on_corruption:
+        raise CorruptMessageError(f"damaged records, {told}; failOnCorruption=false leaves them out")
+    _log.warning("damaged records are left out: %s", told)

@@ -1,0 +1,91 @@
+"""ServiceLog: a store through its query service."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from tidemark.client.query import Query
+from tidemark.client.received import TopicQueue
+from tidemark.read.message_columns import SCHEMA
+from tidemark.spark.log import BATCH_BYTES, Bounds, Page
+
+_SAMPLE_MESSAGES = 64
+_SETTLE_S, _SETTLE_LOOK_S = 10.0, 0.05
+
+
+class ServiceLog:
+    """Of the query service at *url*."""
+
+    def __init__(self, url: str | None, *, timeout_s: float) -> None:
+        self._query = Query(url, timeout_s=timeout_s)
+
+    def topics(self) -> list[str]:
+        return sorted(topic["topic"] for topic in self._query.get("/v1/topics")["topics"])
+
+    def queue_ids(self, topic: str) -> list[int]:
+        path = f"/v1/topics/{quote(topic, safe='')}"
+        return list(self._query.get(path)["queue_ids"])
+
+    def bounds(self, queue: TopicQueue) -> Bounds:
+        answer = self._query.queue(*queue)
+        return Bounds(answer["min_offset"], answer["max_offset"])
+
+    def offset_at(self, queue: TopicQueue, timestamp_ms: int) -> int | None:
+        answer = self._query.offset_at(*queue, timestamp_ms)
+        return None if answer["store_timestamp_ms"] is None else int(answer["offset"])
+
+    def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
+        """Estimated: by the mean size of the first messages."""
+        sample = self._query.pull_records(*queue, start, max_messages=_SAMPLE_MESSAGES)
+        if not sample.message_count:
+            return end
+        mean = max(1, len(sample.data) // sample.message_count)
+        return min(end, start + max_bytes // mean)
+
+    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+        tag = None if tags is None else sorted(tags)
+        for table in self._query.tables(*queue, start, with_empty=True, max_bytes=BATCH_BYTES, tag=tag):
+            facts = table.schema.metadata
+            next_offset = int(facts[b"tidemark.next_offset"])
+            damage = [
+                f"{skip['reason']} at queue offset {skip['queue_offset']}"
+                for skip in orjson.loads(facts[b"tidemark.skipped"])
+            ]
+            offsets = table.column("queue_offset").to_numpy()
+            wanted = table.slice(0, int(np.searchsorted(offsets, end)))
+            yield from _pages(wanted, next_offset, damage)
+            if next_offset >= end:
+                return
+
+    def settle(self) -> None:
+        first = self._query.watermark()
+        deadline = time.monotonic() + _SETTLE_S
+        seen = first
+        while _visible(seen) < first["committed_offset"] and time.monotonic() < deadline:
+            time.sleep(_SETTLE_LOOK_S)
+            seen = self._query.watermark()
+
+    def close(self) -> None:
+        self._query.close()
+
+
+def _visible(answer: dict[str, object]) -> int:
+    watermark = answer["watermark"]
+    assert isinstance(watermark, dict)
+    return int(watermark["physical_offset"])
+
+
+def _pages(table: pa.Table, next_offset: int, damage: list[str]) -> Iterator[Page]:
+    """Damage is told with the first of them."""
+    for batch in table.to_batches() or [_NOTHING]:
+        yield Page(batch, next_offset, damage)
+        damage = []
+
+
+_NOTHING = pa.RecordBatch.from_pylist([], schema=SCHEMA)
