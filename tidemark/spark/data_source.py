@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyspark
 from pyspark.sql.datasource import DataSource
@@ -10,16 +10,22 @@ from pyspark.sql.datasource import DataSource
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.options import SourceOptions, read_options
 from tidemark.spark.rows import SCHEMA, require_schema
+from tidemark.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 _STREAMS_SINCE = (4, 2)
 
 
 class TidemarkDataSource(DataSource):
-    """A source of messages, batch and stream. docs/spark.md."""
+    """A source and a sink of messages, batch and stream. docs/spark.md."""
 
     @classmethod
     def name(cls) -> str:
@@ -44,9 +50,28 @@ class TidemarkDataSource(DataSource):
         require_schema(schema)
         return StreamReader(self._options(), schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Of a batch query."""
+        from tidemark.spark.sink import BatchSink
+
+        _require_append(overwrite)
+        return BatchSink(read_options(SinkOptions, dict(self.options)), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Of a streaming query."""
+        _require_version("streams")
+        from tidemark.spark.sink import StreamSink
+
+        _require_append(overwrite)
+        return StreamSink(read_options(SinkOptions, dict(self.options)), schema)
+
     def _options(self) -> SourceOptions:
-        given: dict[str, Any] = dict(self.options)
-        return read_options(SourceOptions, given)
+        return read_options(SourceOptions, dict(self.options))
+
+
+def _require_append(overwrite: bool) -> None:
+    if overwrite:
+        raise ArgumentIllegalError('a log is appended to: mode("append"), or outputMode("append") or ("update")')
 
 
 def _require_version(what: str) -> None:

@@ -26,6 +26,7 @@ M = TypeVar("M", bound="Options")
 _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
 _ByQueue = Annotated[Any, BeforeValidator(parse_by_queue)]
 _Seconds = Annotated[float, BeforeValidator(parse_seconds)]
+_SPARKS = frozenset({"checkpointlocation"})  # Spark's own, which it hands to a sink, too
 _Milliseconds = Annotated[int, Field(ge=0)]
 
 
@@ -164,7 +165,7 @@ class SourceOptions(Connection):
 def read_options(model: type[M], given: Mapping[str, str]) -> M:
     """The options that are *given*; ArgumentIllegalError (fact: argument) for one that is wrong or unknown."""
     try:
-        return model.model_validate({name.lower(): text for name, text in given.items()})
+        return model.model_validate({name.lower(): text for name, text in given.items() if name.lower() not in _SPARKS})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise _refusal(model, first["loc"], first["type"], first["msg"]) from None

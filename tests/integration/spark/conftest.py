@@ -16,7 +16,7 @@ def spark() -> Iterator[SparkSession]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         session = (
-            SparkSession.builder.master("local[2]")
+            SparkSession.builder.master("local[2,2]")  # a task that fails is tried once more
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.session.timeZone", "UTC")

@@ -1,0 +1,186 @@
+"""Writing through Spark: what arrives, and that it arrives once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemark.cli.local_stack import LocalStack
+from tidemark.client import Producer, Query, Topics
+
+_DEADLINE_S = 120
+
+
+def write(frame: DataFrame, stack: LocalStack, **options: Any) -> None:
+    place = {"writers": stack.writer_address, "url": stack.query_url}
+    frame.write.format("tidemark").mode("append").options(**(place | options)).save()
+
+
+def read(spark: SparkSession, stack: LocalStack, topic: str) -> DataFrame:
+    with Query(stack.query_url) as query:
+        position = query.watermark()
+        deadline = time.monotonic() + _DEADLINE_S
+        while query.watermark()["watermark"]["physical_offset"] < position["committed_offset"]:
+            assert time.monotonic() < deadline
+    return spark.read.format("tidemark").options(url=stack.query_url, subscribe=topic).load()
+
+
+def numbers(spark: SparkSession, stack: LocalStack, topic: str) -> Counter[int]:
+    return Counter(int(row.body) for row in read(spark, stack, topic).select("body").collect())
+
+
+@pytest.fixture
+def topic() -> str:
+    """One that nobody else uses."""
+    return f"sink-{uuid4().hex[:8]}"
+
+
+def test_what_is_written_is_read_again(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+    """Bodies, tags, several keys, properties; rows choose their topic; what is null is none."""
+    rows = [
+        (f"{topic}-a", "one", "A", ["k1", "k2"], {"colour": "red", "none": None}),
+        (f"{topic}-b", "zwei ü", None, None, None),
+        (f"{topic}-a", "three", "B", [], {}),
+    ]
+    schema = "topic string, body string, tag string, keys array<string>, properties map<string,string>"
+    write(spark.createDataFrame(rows, schema), stack)
+    found = read(spark, stack, f"{topic}-a,{topic}-b").orderBy("body").collect()
+    told = [(row.topic, bytes(row.body).decode(), row.tag, list(row["keys"]), row.properties) for row in found]
+    assert told == [
+        (f"{topic}-a", "one", "A", ["k1", "k2"], {"colour": "red"}),
+        (f"{topic}-a", "three", "B", [], {}),
+        (f"{topic}-b", "zwei ü", None, [], {}),
+    ]
+
+
+def test_a_key_keeps_its_order(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+    """Rows of one partition with one key lie in one queue, in their order."""
+    frame = spark.range(3000).selectExpr("string(id) AS body", "concat('k', id % 7) AS key").coalesce(1)
+    write(frame, stack, topic=topic, batchSize="100")
+    found = read(spark, stack, topic).collect()
+    assert len(found) == 3000
+    for key in {row["keys"][0] for row in found}:
+        lying = sorted((row.queue_id, row.queue_offset, int(row.body)) for row in found if row["keys"] == [key])
+        assert len({queue for queue, _, _ in lying}) == 1
+        assert [number for _, _, number in lying] == sorted(number for _, _, number in lying)
+
+
+@pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
+def test_a_task_that_is_tried_again_sends_what_is_missing(
+    spark: SparkSession, stack: LocalStack, topic: str, tmp_path: Path, queue_type: str
+) -> None:
+    """It fails once, with a part of its rows sent."""
+    with Topics(stack.writer_address) as topics:
+        topics.create(topic, queues=2, attributes={"queue.type": queue_type})
+
+    def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None
+        yield from batches
+        if task.attemptNumber() == 0 and task.partitionId() == 1:
+            time.sleep(1)  # what came so far is sent
+            raise RuntimeError("the first attempt")
+
+    frame = spark.range(0, 80_000, numPartitions=2).selectExpr("string(id) AS body")
+    write(frame.mapInArrow(fail_once, "body string"), stack, topic=topic)
+    assert numbers(spark, stack, topic) == Counter(range(80_000))
+
+
+def test_a_job_that_is_run_again_sends_what_is_missing(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+    """With the same runId; with another one, or none, everything."""
+    frame = spark.range(0, 5000, numPartitions=2).selectExpr("string(id) AS body")
+    for _ in range(2):
+        write(frame, stack, topic=topic, runId=f"{topic}-monday")
+    assert numbers(spark, stack, topic) == Counter(range(5000))
+    write(frame.limit(10), stack, topic=topic)
+    assert sum(numbers(spark, stack, topic).values()) == 5010
+
+
+def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+    """A replay that does not give the same rows cannot be told from messages that are missing."""
+    for start in (0, 10):
+        frame = spark.range(start, start + 5, numPartitions=1).selectExpr("string(id) AS body")
+        if not start:
+            write(frame, stack, topic=topic, runId=topic)
+    with pytest.raises(PySparkException, match="does not give the same rows"):
+        write(frame, stack, topic=topic, runId=topic)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "told"),
+    [
+        ("'x' AS body", {}, "give the option topic, or a column topic"),
+        ("1 AS price", {"topic": "t"}, "messages have no column price"),
+        ("1 AS body", {"topic": "t"}, "column body is binary or string, not int"),
+        ("'x' AS body, 'a b' AS key", {"topic": "t"}, "or a key a space"),
+        ("string(null) AS body", {"topic": "t"}, "a row has no body"),
+        ("'x' AS body, map('TAGS', 'A') AS properties", {"topic": "t"}, "TAGS has a column of its own"),
+        ("'x' AS body", {"topic": "t", "writers": ""}, "writers names no writer"),
+        ("'x' AS body", {"topic": "t", "writers": "127.0.0.1:1", "timeoutS": "1"}, "no writer has told"),
+        ("'x' AS body", {"topic": "bad topic"}, "a topic's name has letters"),
+    ],
+)
+def test_what_is_wrong_is_told(
+    spark: SparkSession, stack: LocalStack, columns: str, options: dict[str, str], told: str
+) -> None:
+    """Before or while it is written, with the reason."""
+    with pytest.raises(PySparkException) as caught:
+        write(_select(spark, columns), stack, **options)
+    assert told in str(caught.value)
+
+
+def _select(spark: SparkSession, columns: str) -> DataFrame:
+    return spark.sql(f"SELECT {columns} FROM range(3)")
+
+
+def test_an_overwrite_is_refused(spark: SparkSession, stack: LocalStack) -> None:
+    """Nothing is deleted from a log by writing."""
+    frame = _select(spark, "'x' AS body")
+    writer = frame.write.format("tidemark").mode("overwrite")
+    with pytest.raises(PySparkException, match="a log is appended to"):
+        writer.options(writers=stack.writer_address, topic="t").save()
+
+
+_DRIVER = Path(__file__).with_name("sink_driver.py")
+
+
+def test_a_driver_that_is_killed_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path, topic: str) -> None:
+    """With a window of one batch in the writer, others' messages between, and kills in several batches."""
+    with LocalStack(tmp_path / "data", environment={"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1"}) as stack:
+        rows = pa.table({"body": [b"%d" % number for number in range(60_000)]})
+        with Producer(stack.writer_address) as producer:
+            producer.send_table(rows, f"{topic}-in", body="body")
+        given = {
+            "writers": stack.writer_address,
+            "url": stack.query_url,
+            "source": f"{topic}-in",
+            "topic": topic,
+            "folder": str(tmp_path),
+        }
+        killed = 0
+        for run in range(6):
+            command = [sys.executable, str(_DRIVER), json.dumps(given | {"run": run})]
+            status = subprocess.run(command, timeout=_DEADLINE_S, check=False)
+            if status.returncode == 0:
+                break
+            assert status.returncode == -signal.SIGKILL
+            killed += 1
+            with Producer(stack.writer_address) as producer:
+                producer.send(f"{topic}-other", os.urandom(8))
+        assert killed == 3
+        assert numbers(spark, stack, topic) == Counter(range(60_000))

@@ -1,0 +1,92 @@
+"""SentBefore: how much of a chunk of rows an earlier attempt has sent, however long ago: the key index knows.
+
+What the writer remembers by itself, its duplicate window, is bounded. So before an attempt sends anything it waits
+until all that is committed now can be looked up, and looks its first chunk up. An attempt sends its first chunk alone:
+where the index has not got that one, it has none of the others.
+
+An attempt may have sent the beginning of a chunk only: where a task fails, its input ends early.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import time
+from base64 import b64decode
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from tidemark.client.query import Query
+from tidemark.errors import DeadlineExceededError, RequestConflictError, TopicNotFoundError
+
+_LOOK_S = 0.02
+_FRESH_S = 10.0  # who has slept longer looks again: another attempt may have sent meanwhile
+
+
+class SentBefore:
+    """Of one attempt. urls: the query services of all stores that it sends to; none: nothing is looked up."""
+
+    def __init__(self, urls: Sequence[str], *, timeout_s: float) -> None:
+        self._queries = [Query(url, timeout_s=timeout_s) for url in urls]
+        self._timeout_s = timeout_s
+        self._looked_s: float | None = None
+        self._has_some = False
+
+    def count(self, topic: str, unique_keys: Sequence[str], body: bytes) -> int:
+        """How many messages of a chunk are stored: the first ones. body: of the very first one.
+
+        raises RequestConflictError where another body is stored under the key: rows of a replay must be the same;
+        DeadlineExceededError when what is committed cannot be looked up in time
+        """
+        if not self._queries:
+            return 0
+        now = time.monotonic()
+        is_fresh = self._looked_s is not None and now - self._looked_s < _FRESH_S
+        self._looked_s = now
+        if is_fresh and not self._has_some:
+            return 0
+        if not is_fresh:
+            for query in self._queries:
+                self._settle(query)
+        found = max(_count(query, topic, unique_keys, body) for query in self._queries)
+        self._has_some |= found > 0
+        return found
+
+    def _settle(self, query: Query) -> None:
+        """Wait until the watermark covers what is committed now."""
+        wanted = query.watermark()["committed_offset"]
+        deadline = time.monotonic() + self._timeout_s
+        while query.watermark()["watermark"]["physical_offset"] < wanted:
+            if time.monotonic() >= deadline:
+                raise DeadlineExceededError("what is committed does not become visible; is the pipeline running?")
+            time.sleep(_LOOK_S)
+
+    def close(self) -> None:
+        """End the connections."""
+        for query in self._queries:
+            query.close()
+
+
+def _count(query: Query, topic: str, unique_keys: Sequence[str], body: bytes) -> int:
+    found = _messages(query, topic, unique_keys[0])
+    if not found:
+        return 0
+    if b64decode(found[0]["body"]) != body:
+        raise RequestConflictError(
+            f"{unique_keys[0]} was sent with another body: the query does not give the same rows when it is run again"
+        )
+    if len(found) > 1:  # an inner batch: the index has its first key, and whoever has that has all of it
+        return len(found)
+    if _messages(query, topic, unique_keys[-1]):
+        return len(unique_keys)
+    return bisect.bisect_left(range(len(unique_keys)), 1, key=lambda n: not _messages(query, topic, unique_keys[n]))
+
+
+def _messages(query: Query, topic: str, unique_key: str) -> list[Any]:
+    """Of the record with this key."""
+    with contextlib.suppress(TopicNotFoundError):
+        path = f"/v1/topics/{quote(topic, safe='')}/messages"
+        found = query.get(path, unique_key=unique_key, limit=1, body_encoding="base64")["messages"]
+        return list(found)
+    return []

@@ -1,0 +1,170 @@
+"""The sink's tasks: rows → wire batches with ids that a replay makes again, each stored once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.producer import Producer
+from tidemark.client.send_result import SendResult
+from tidemark.client.send_table import BATCH_BYTES
+from tidemark.client.table_columns import column_slices
+from tidemark.errors import ArgumentIllegalError, TopicForbiddenError
+from tidemark.format.elements import decode_elements, encode_elements
+from tidemark.format.pack import pack_batches
+from tidemark.spark.sent_before import SentBefore
+from tidemark.spark.sink_options import SinkOptions
+from tidemark.spark.sink_rows import NAMES, by_topic, message_table, require_sink_schema, slices
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Sent(WriterCommitMessage):
+    """What one task did. rows: of which so many were stored by an earlier attempt."""
+
+    rows: int
+    stored_before: int
+
+
+class BatchSink(DataSourceArrowWriter):
+    """Of one job: its tasks may be tried again."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        require_sink_schema(schema, options.topic)
+        self._options = options
+        self._run = options.run_id or uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+        """Send all rows; fails as `Producer.send_table` does, and where a replay's rows are others."""
+        return _send(iterator, self._options, self._run)
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """Of one streaming query, over all its restarts."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        require_sink_schema(schema, options.topic)
+        if not options.url:
+            raise ArgumentIllegalError("option url: a stream needs it, to look up what was sent before a restart")
+        if options.run_id is not None:
+            raise ArgumentIllegalError("option runId: a stream is known by its checkpoint")
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+        """As `BatchSink.write`."""
+        task = _task()
+        query_id = task.getLocalProperty("sql.streaming.queryId")
+        batch_id = task.getLocalProperty("streaming.sql.batchId")
+        assert query_id is not None
+        assert batch_id is not None
+        return _send(iterator, self._options, f"{sha256(query_id.encode()).hexdigest()[:16]}-{batch_id}")
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "runs in a task"
+    return task
+
+
+def _send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> Sent:
+    sending = _Sending(options, f"{run}-{_task().partitionId()}-")
+    try:
+        for table in slices(batches):
+            sending.add(table)
+        return sending.finish()
+    finally:
+        sending.close()
+
+
+class _Sending:
+    """One attempt of one task. prefix: of its messages' ids; the number of the row follows."""
+
+    def __init__(self, options: SinkOptions, prefix: str) -> None:
+        self._options = options
+        self._prefix = prefix
+        self._producer = Producer(list(options.writers), timeout_s=options.timeout_s)
+        self._before = SentBefore(options.url, timeout_s=options.timeout_s)
+        self._under_way: list[Future[SendResult]] = []
+        self._has_sent = False
+        self._rows = self._stored_before = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Send the rows that are not stored yet."""
+        for future in [future for future in self._under_way if future.done()]:
+            future.result()
+            self._under_way.remove(future)
+        numbers = pa.array(range(self._rows, self._rows + table.num_rows))
+        self._rows += table.num_rows
+        numbered = table.append_column("row", numbers)
+        for topic, rows in by_topic(numbered, self._options.topic):
+            self._add_topic(topic, rows)
+
+    def _add_topic(self, topic: str, rows: pa.Table) -> None:
+        numbers = rows.column("row").combine_chunks()
+        unique_keys = pc.binary_join_element_wise(self._prefix, numbers.cast(pa.string()), "")
+        messages, several_keys = message_table(rows, unique_keys)
+        queues = self._producer.queues(topic)
+        if not queues:
+            raise TopicForbiddenError("the topic has no queue that takes messages", topic=topic)
+        for first_row, columns in column_slices(messages, NAMES):
+            chunks = pack_batches(
+                columns,
+                queues=len(queues),
+                max_count=self._options.batch_size,
+                max_bytes=BATCH_BYTES,
+                first_row=first_row,
+                several_keys=several_keys,
+            )
+            for queue, numbers, packed in chunks:
+                chunk = rows.column("body").take(first_row + numbers), unique_keys.take(first_row + numbers)
+                self._send_missing(topic, queues[queue], *chunk, packed)
+
+    def _send_missing(
+        self, topic: str, queue: MessageQueue, bodies: pa.ChunkedArray, unique_keys: pa.Array, packed: bytes
+    ) -> None:
+        """The part of a chunk that is not stored; the very first one alone."""
+        left = unique_keys.to_pylist()
+        while left and (stored := self._before.count(topic, left, _bytes(bodies[-len(left)]))):
+            left, packed = left[stored:], _without_first(packed, stored)
+            self._stored_before += stored
+        if not left:
+            return
+        future = self._producer.send_packed_async(topic, packed, queue_id=queue, count=len(left), request_id=left[0])
+        self._under_way.append(future)
+        if not self._has_sent:
+            future.result()
+            self._has_sent = True
+
+    def finish(self) -> Sent:
+        """Wait for all answers."""
+        for future in self._under_way:
+            future.result()
+        return Sent(self._rows, self._stored_before)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._producer.close()
+        self._before.close()
+
+
+def _without_first(packed: bytes, count: int) -> bytes:
+    """A wire batch without its first *count* messages."""
+    return encode_elements(itertools.islice(decode_elements(packed), count, None))
+
+
+def _bytes(value: pa.Scalar) -> bytes:
+    body = value.as_py()
+    return body.encode() if isinstance(body, str) else bytes(body)

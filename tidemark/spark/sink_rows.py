@@ -1,0 +1,128 @@
+"""Rows of a DataFrame → messages as columns: which column is what, and slices that a replay cuts at the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
+
+from tidemark.client.table_columns import ColumnNames
+from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, TopicIllegalError
+from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, require_writable
+
+SLICE_ROWS = 16_384
+SLICE_BYTES = 16 << 20  # of bodies
+_NO_VALUE = "^$|[\x01\x02]"
+_OWN_COLUMN = frozenset({TAGS, KEYS, UNIQ_KEY})
+_TEXT, _TEXTS = StringType(), ArrayType(StringType())
+_COLUMNS: dict[str, tuple[DataType, ...]] = {
+    "body": (BinaryType(), StringType()),
+    "topic": (_TEXT,),
+    "tag": (_TEXT,),
+    "key": (_TEXT,),
+    "keys": (_TEXTS,),
+    "properties": (MapType(StringType(), StringType()),),
+}
+NAMES = ColumnNames("body", "tag", "key", "unique_key", "properties")
+
+
+def require_sink_schema(schema: StructType, topic: str | None) -> None:
+    """ArgumentIllegalError for columns that are no message's, or a missing one."""
+    types = {field.name: field.dataType for field in schema}
+    for name, kind in types.items():
+        if name not in _COLUMNS:
+            raise ArgumentIllegalError(
+                f"messages have no column {name}; they take {', '.join(_COLUMNS)}. A row as JSON: "
+                "select(to_json(struct('*')).alias('body'))"
+            )
+        if not any(_is_kind(kind, wanted) for wanted in _COLUMNS[name]):
+            wanted_names = " or ".join(wanted.simpleString() for wanted in _COLUMNS[name])
+            raise ArgumentIllegalError(f"column {name} is {wanted_names}, not {kind.simpleString()}")
+    if "body" not in types:
+        raise ArgumentIllegalError("there is no column body")
+    if topic is None and "topic" not in types:
+        raise ArgumentIllegalError("give the option topic, or a column topic", argument="topic")
+    if {"key", "keys"} <= types.keys():
+        raise ArgumentIllegalError("give one of the columns key and keys")
+
+
+def _is_kind(kind: DataType, wanted: DataType) -> bool:
+    return kind.simpleString() == wanted.simpleString()
+
+
+def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows in order, cut by their number and size alone: at the same rows however they came in batches."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for whole in batches:
+        batch = whole
+        while batch.num_rows:
+            sizes = np.cumsum(pc.fill_null(pc.binary_length(batch.column("body")), 0).to_numpy().astype(np.int64))
+            fitting = min(int(np.searchsorted(sizes, SLICE_BYTES - size)) + 1, SLICE_ROWS - rows, batch.num_rows)
+            held.append(batch.slice(0, fitting))
+            rows, size = rows + fitting, size + int(sizes[fitting - 1])
+            batch = batch.slice(fitting)
+            if rows == SLICE_ROWS or size >= SLICE_BYTES:
+                yield pa.Table.from_batches(held)
+                held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def by_topic(table: pa.Table, topic: str | None) -> Iterator[tuple[str, pa.Table]]:
+    """Rows of each topic, in the order of their first ones. The option goes before the column."""
+    if topic is not None or not table.num_rows:
+        yield topic or "", table
+        return
+    topics = table.column("topic")
+    for name in pc.unique(topics).to_pylist():
+        if name is None:
+            raise TopicIllegalError("a row has no topic")
+        yield name, table.filter(pc.equal(topics, name))
+
+
+def message_table(table: pa.Table, unique_keys: pa.Array) -> tuple[pa.Table, bool]:
+    """Columns of NAMES, ready to be packed; whether rows may have several keys.
+
+    raises PropertiesIllegalError for names and values that cannot be written
+    """
+    rows = table.num_rows
+    columns = {
+        "body": table.column("body"),
+        "tag": _column(table, "tag"),
+        "key": _keys(table),
+        "unique_key": unique_keys,
+        "properties": _properties(table.column("properties").combine_chunks())
+        if "properties" in table.column_names
+        else pa.nulls(rows, pa.string()),
+    }
+    return pa.table(columns), "keys" in table.column_names
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray | pa.Array:
+    return table.column(name) if name in table.column_names else pa.nulls(table.num_rows, pa.string())
+
+
+def _keys(table: pa.Table) -> pa.ChunkedArray | pa.Array:
+    if "keys" not in table.column_names:
+        return _column(table, "key")
+    keys = table.column("keys").combine_chunks()
+    if pc.any(pc.match_substring(pc.list_flatten(keys), " ")).as_py():
+        raise PropertiesIllegalError("a key holds a space, which stands between keys")
+    return pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
+
+
+def _properties(maps: pa.Array) -> pa.Array:
+    """Each row's as they are written: name U+0001 value U+0002, …; an entry that is null is none."""
+    names, values = maps.keys, maps.items
+    for name in pc.unique(names).to_pylist():
+        require_writable({name: "any"})
+        if name in _OWN_COLUMN:
+            raise PropertiesIllegalError(f"property {name} has a column of its own", name=name)
+    if pc.any(pc.match_substring_regex(values, _NO_VALUE)).as_py():
+        raise PropertiesIllegalError("a property's value is empty, or holds U+0001 or U+0002")
+    entries = pc.binary_join_element_wise(pc.binary_join_element_wise(names, values, "\x01"), "", "\x02")
+    return pc.binary_join(pa.ListArray.from_arrays(maps.offsets, pc.fill_null(entries, "")), "")
