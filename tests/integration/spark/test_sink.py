@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemark.cli.local_stack import LocalStack
-from tidemark.client import Producer, Query, Topics
+from tidemark.client import Query, Topics
 
 _DEADLINE_S = 120
 
@@ -154,33 +149,3 @@ def test_an_overwrite_is_refused(spark: SparkSession, stack: LocalStack) -> None
     writer = frame.write.format("tidemark").mode("overwrite")
     with pytest.raises(PySparkException, match="a log is appended to"):
         writer.options(writers=stack.writer_address, topic="t").save()
-
-
-_DRIVER = Path(__file__).with_name("sink_driver.py")
-
-
-def test_a_driver_that_is_killed_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path, topic: str) -> None:
-    """With a window of one batch in the writer, others' messages between, and kills in several batches."""
-    with LocalStack(tmp_path / "data", environment={"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1"}) as stack:
-        rows = pa.table({"body": [b"%d" % number for number in range(60_000)]})
-        with Producer(stack.writer_address) as producer:
-            producer.send_table(rows, f"{topic}-in", body="body")
-        given = {
-            "writers": stack.writer_address,
-            "url": stack.query_url,
-            "source": f"{topic}-in",
-            "topic": topic,
-            "folder": str(tmp_path),
-        }
-        killed = 0
-        for run in range(6):
-            command = [sys.executable, str(_DRIVER), json.dumps(given | {"run": run})]
-            status = subprocess.run(command, timeout=_DEADLINE_S, check=False)
-            if status.returncode == 0:
-                break
-            assert status.returncode == -signal.SIGKILL
-            killed += 1
-            with Producer(stack.writer_address) as producer:
-                producer.send(f"{topic}-other", os.urandom(8))
-        assert killed == 3
-        assert numbers(spark, stack, topic) == Counter(range(60_000))

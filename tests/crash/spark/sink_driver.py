@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-KILLS, ROWS = 3, 1000
+ROWS = 1000
 
 
 def main() -> None:
@@ -28,16 +28,16 @@ def main() -> None:
         for batch in batches:
             for start in range(0, batch.num_rows, ROWS):
                 yield batch.slice(start, ROWS)
-                if given["run"] < KILLS and start >= ROWS * given["run"]:
+                if given["run"] < given["kills"] and start >= ROWS * given["run"]:
                     time.sleep(0.3)  # what came so far is sent, or is being sent
                     os.kill(java, signal.SIGKILL)
                     os.kill(driver, signal.SIGKILL)
 
     source = spark.readStream.format("tidemark").options(
-        url=given["url"], subscribe=given["source"], startingOffsets="earliest", maxOffsetsPerTrigger="25000"
+        url=given["url"], subscribe="in", startingOffsets="earliest", maxOffsetsPerTrigger="25000"
     )
     rows = source.load().select("body").mapInArrow(kill_now_and_then, "body binary")
-    sink = rows.writeStream.format("tidemark").options(writers=given["writers"], url=given["url"], topic=given["topic"])
+    sink = rows.writeStream.format("tidemark").options(writers=given["writers"], url=given["url"], topic="out")
     query = sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
 
