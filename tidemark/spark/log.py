@@ -81,4 +81,4 @@ def open_log(options: Connection) -> Log:
         return FileLog(options.path, state=options.state_path)
     from tidemark.spark.service_log import ServiceLog
 
-    return ServiceLog(options.url, timeout_s=options.timeout_s)
+    return ServiceLog(options.url, timeout_s=options.timeout)

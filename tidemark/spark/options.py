@@ -25,7 +25,7 @@ from tidemark.spark.option_values import (
 M = TypeVar("M", bound="Options")
 _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
 _ByQueue = Annotated[Any, BeforeValidator(parse_by_queue)]
-_Seconds = Annotated[float, BeforeValidator(parse_seconds)]
+Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 _SPARKS = frozenset({"checkpointlocation"})  # Spark's own, which it hands to a sink, too
 _Milliseconds = Annotated[int, Field(ge=0)]
 
@@ -49,7 +49,7 @@ class Connection(Options):
         None, description="of an attached broker's directory: where Tidemark keeps its own files about it"
     )
     url: str | None = Field(None, description="the query service, `http://host:8080`; needed by `commitGroup`")
-    timeout_s: float = Field(60.0, gt=0, description="seconds that one request to the query service may take")
+    timeout: Seconds = Field("60s", validate_default=True, description="of one request to the query service")
 
 
 class SourceOptions(Connection):
@@ -87,7 +87,7 @@ class SourceOptions(Connection):
     )
     tag: str | None = Field(None, description="only messages with this tag, or one of `A || B`")
     key: str | None = Field(None, description="only messages that carry this key")
-    clock_slack: _Seconds = Field(
+    clock_slack: Seconds = Field(
         "10m",
         validate_default=True,
         description="filters on store_timestamp read so much more: a writer's clock may have been set back by as much",
@@ -101,7 +101,7 @@ class SourceOptions(Connection):
     min_offsets_per_trigger: int | None = Field(
         None, ge=1, description="stream: wait for so many, at most maxTriggerDelay"
     )
-    max_trigger_delay: _Seconds = Field(
+    max_trigger_delay: Seconds = Field(
         "15m", validate_default=True, description="stream: how long minOffsetsPerTrigger may wait"
     )
     max_bytes_per_trigger: ByteSize | None = Field(

@@ -438,6 +438,16 @@ def test_a_hole_has_no_bytes(store: BuiltStore) -> None:
     assert log.end_within(_ORDERS, 3, 10, total) == 10
 
 
+@pytest.mark.xfail(raises=AssertionError, reason="reading does not get on over a gap before something behind it fits")
+@pytest.mark.parametrize(("end", "expected"), [(70, 70), (100, 100), (110, 100)])
+def test_what_lies_in_a_missing_file_costs_nothing(store: BuiltStore, end: int, expected: int) -> None:
+    """However few bytes are left, the range reaches to the file behind it."""
+    append_singles(store, range(160))
+    store.publish()
+    (store.root / "consumequeue" / "orders" / "0" / f"{50 * 20:020d}").unlink()
+    assert FileLog(store.root).end_within(_ORDERS, 60, end, 1) == expected
+
+
 # ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

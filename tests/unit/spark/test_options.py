@@ -136,6 +136,12 @@ def test_a_connections_options_are_fewer() -> None:
         read_options(Connection, {"path": "/store", "subscribe": "orders"})
 
 
+@pytest.mark.parametrize("name", ["checkpointLocation", "checkpointlocation"])
+def test_an_option_of_sparks_own_is_passed_over(name: str) -> None:
+    """Spark hands it over among ours."""
+    assert options(**{name: "/checkpoints"}) == options()
+
+
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -1,0 +1,44 @@
+"""Writes the tables of options into docs/spark.md from the options' classes: `make docs`; a test compares them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tidemark.spark.options import Options, SourceOptions
+from tidemark.spark.sink_options import SinkOptions
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "spark.md"
+_CLASSES: dict[str, type[Options]] = {
+    "### Options of the source": SourceOptions,
+    "### Options of the sink": SinkOptions,
+}
+_END = "\n## "
+
+
+def table(options: type[Options]) -> str:
+    """Name, default, meaning of every option. Markdown."""
+    lines = ["| option | default | |", "|---|---|---|"]
+    names = options.option_names()
+    for field, info in options.model_fields.items():
+        default = "required" if info.is_required() else _default(info.default)
+        lines.append(f"| `{names[field]}` | {default} | {str(info.description).replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: object) -> str:
+    return "–" if value in (None, ()) else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def with_tables(page: str) -> str:
+    """The page with what stands between each heading and the next section replaced."""
+    for heading, options in _CLASSES.items():
+        head, found, rest = page.partition(heading)
+        assert found, heading
+        _, end, tail = rest.partition(_END)
+        page = f"{head}{heading}\n\n{table(options)}{end}{tail}"
+    return page
+
+
+if __name__ == "__main__":
+    sys.exit(0 if PAGE.write_text(with_tables(PAGE.read_text())) else 1)

@@ -1,0 +1,40 @@
+"""Every ```python block of docs/spark.md runs, in order, with one set of names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.integration.examples.test_client_page import blocks
+from tidemark.cli.local_stack import LocalStack
+from tidemark.client import Producer, Query
+
+PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
+
+
+def test_every_block_of_the_page_runs(
+    spark: SparkSession, stack: LocalStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a session that is there already; with the addresses of this test's services."""
+    with Producer(stack.writer_address) as producer:
+        for number in range(20):
+            sent = producer.send("orders", f'{{"price": {number}}}', tag="books", key=f"k{number}")
+    with Query(stack.query_url) as query:
+        query.message(sent.offset_message_ids[0], wait_ms=10_000)
+    names: dict[str, Any] = {
+        "query_url": stack.query_url,
+        "writer_address": stack.writer_address,
+        "store": str(stack.data),
+        "folder": str(tmp_path),
+    }
+    try:
+        for line, text in blocks(PAGE.read_text()):
+            exec(compile("\n" * line + text, PAGE, "exec"), names)
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert "in 1 task" in capsys.readouterr().out
+    copies = spark.read.format("tidemark").options(url=stack.query_url, subscribe="copies").load()
+    assert copies.count() == 1000
