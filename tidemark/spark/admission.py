@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 from tidemark.client.received import TopicQueue
@@ -13,25 +12,26 @@ EndWithin = Callable[[TopicQueue, int, int, int], int]  # queue, start, end, max
 
 def within_messages(starts: Offsets, ends: Offsets, most: int) -> dict[TopicQueue, int]:
     """*ends*, or nearer ones where there are more than *most* messages; a queue that has some gives one at least."""
-    total = sum(ends[queue] - starts[queue] for queue in ends)
+    counts = _counts(starts, ends)
+    total = sum(counts.values())
     if total <= most:
         return dict(ends)
-    return {queue: starts[queue] + _share(ends[queue] - starts[queue], most, total) for queue in ends}
+    return dict(ends) | {queue: starts[queue] + max(1, most * count // total) for queue, count in counts.items()}
 
 
-def _share(count: int, most: int, total: int) -> int:
-    share = most * count / total
-    return min(count, math.ceil(share) if share < 1 else math.floor(share))
+def _counts(starts: Offsets, ends: Offsets) -> dict[TopicQueue, int]:
+    """Messages of queues that have some."""
+    return {queue: ends[queue] - starts[queue] for queue in ends if ends[queue] > starts[queue]}
 
 
 def within_bytes(starts: Offsets, ends: Offsets, most: int, end_within: EndWithin) -> dict[TopicQueue, int]:
     """*ends*, or nearer ones: each queue may give its share of *most* bytes, all together one message at least."""
-    counts = {queue: ends[queue] - starts[queue] for queue in ends if ends[queue] > starts[queue]}
+    counts = _counts(starts, ends)
     total = sum(counts.values())
-    near = dict(starts) | {
+    near = dict(ends) | {
         queue: end_within(queue, starts[queue], ends[queue], most * count // total) for queue, count in counts.items()
     }
-    if counts and near == dict(starts):
+    if counts and all(near[queue] == starts[queue] for queue in counts):
         longest = max(counts, key=lambda queue: counts[queue])
         near[longest] += 1
     return near

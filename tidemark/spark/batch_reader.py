@@ -31,15 +31,17 @@ class BatchReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:  # noqa: N802
-        """Takes filters, and leaves all of them to Spark, too.
+        """Takes filters where it is told to, and leaves all of them to Spark, too.
 
+        Spark 4.3 keeps one plan for all queries of a DataFrame, that of the last filters: only who asks for it gets it.
         Spark refuses a reader whose class has this method unless filter push-down is switched on, which it is not by
         default; it looks at `__func__`.
         """
         return _Pushing(self._narrow)
 
     def _narrow(self, filters: list[Filter]) -> list[Filter]:
-        self._wanted = self._wanted.and_filters(filters)
+        if self._options.push_filters:
+            self._wanted = self._wanted.and_filters(filters)
         return filters
 
     def partitions(self) -> list[InputPartition]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,15 @@ from tidemark.read.message_columns import SCHEMA, message_batch
 from tidemark.read.offset_by_time import offset_by_time
 from tidemark.read.pull import PullRequest, PullResult, pull
 from tidemark.read.queue_reader import QueueBounds, QueueReader
+from tidemark.read.records import REMOVED
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitsGoneError
-from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone
+from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone, short
 
 _BATCH_MESSAGES = 65_536
 _UNITS_AT_ONCE = 65_536
-_SETTLE_S, _SETTLE_LOOK_S = 10.0, 0.05
+SETTLE_S, _SETTLE_LOOK_S = 10.0, 0.05
 _LOOKS = 5
 
 
@@ -59,8 +61,9 @@ class FileLog:
             run = reader.run.read(number, min(units.end - number, _UNITS_AT_ONCE))
             if not len(run):  # a gap: nothing is stored there
                 number = min(reader.run.at_or_after(number + 1, units.end)[0], units.end)
+                reached = reader.offsets_of(number)[0] if number < units.end else end
                 continue
-            sizes = np.cumsum(run["message_size"].astype(np.int64))
+            sizes = np.cumsum(np.where(reader.run.is_live(run), run["message_size"].astype(np.int64), 0))
             fitting = int(np.searchsorted(sizes, left, side="right"))
             if fitting:
                 ends = reader.first_offsets(number, run) + reader.message_counts(run)
@@ -73,6 +76,7 @@ class FileLog:
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
         reader = self._store.queue(*queue)
         wanted = None if tags is None else TagFilter(tags)
+        self._wait_for(reader, end)
         while start < end:
             result = self._pull(reader, start, end, wanted)
             for part in result.parts[:-1]:
@@ -84,16 +88,17 @@ class FileLog:
 
     def _pull(self, reader: QueueReader, start: int, end: int, tags: TagFilter | None) -> PullResult:
         asked = PullRequest(start, min(end - start, _BATCH_MESSAGES), BATCH_BYTES, tags=tags)
-        for look in range(_LOOKS):
+        for _ in range(_LOOKS):
             bounds = self._bounds(reader)
             if start < bounds.min_offset:
                 raise gone(TopicQueue(reader.topic, reader.queue_id), start, bounds.min_offset)
-            try:
-                return pull(reader, self._store.log, _clipped(reader, bounds, end), asked)
-            except UnitsGoneError:  # files have expired meanwhile: it finds other bounds then
-                if look == _LOOKS - 1:
-                    raise
-        raise AssertionError("the last look returns or raises")
+            if start >= bounds.max_offset:
+                raise short(TopicQueue(reader.topic, reader.queue_id), start, bounds.max_offset)
+            with contextlib.suppress(UnitsGoneError):  # files have expired meanwhile: it finds other bounds then
+                result = pull(reader, self._store.log, _clipped(reader, bounds, end), asked)
+                if not any(skip.reason == REMOVED for skip in result.skipped):
+                    return result
+        raise UnitsGoneError("files expire faster than they are read")
 
     def _bounds(self, reader: QueueReader) -> QueueBounds:
         for _ in range(_LOOKS - 1):
@@ -103,14 +108,23 @@ class FileLog:
                 continue
         return self._store.bounds(reader, self._store.watermark())
 
+    def _wait_for(self, reader: QueueReader, end: int) -> None:
+        """Until the queue is as long as it was where this was planned, on another machine maybe."""
+        _wait(lambda: self._bounds(reader).max_offset >= end)
+
     def settle(self) -> None:
         wanted = self._store.watermark().committed_offset
-        deadline = time.monotonic() + _SETTLE_S
-        while self._store.watermark().physical_offset < wanted and time.monotonic() < deadline:
-            time.sleep(_SETTLE_LOOK_S)
+        _wait(lambda: self._store.watermark().physical_offset >= wanted)
 
     def close(self) -> None:
         self._store.watermarks.close()
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    """A few seconds at most."""
+    deadline = time.monotonic() + SETTLE_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(_SETTLE_LOOK_S)
 
 
 def _clipped(reader: QueueReader, bounds: QueueBounds, end: int) -> QueueBounds:

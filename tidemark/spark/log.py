@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from tidemark.client.received import TopicQueue
-from tidemark.errors import OffsetTooSmallError
+from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
 from tidemark.spark.options import Connection
 
 BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
@@ -49,11 +49,14 @@ class Log(Protocol):
         ...
 
     def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
-        """How far from *start*, at most to *end*, not more than max_bytes are stored; *start* where no message is."""
+        """How far from *start*, at most to *end*, not more than max_bytes are stored. *start*: not even one message."""
         ...
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
-        """Messages with start ≤ queue offset < end, all or with one of *tags*. OffsetTooSmallError: they are gone."""
+        """Messages with start ≤ queue offset < end, all of them or those with one of *tags*.
+
+        raises OffsetTooSmallError once they are gone; OffsetOutOfRangeError where the queue does not go so far
+        """
         ...
 
     def settle(self) -> None:
@@ -71,6 +74,12 @@ def gone(queue: TopicQueue, offset: int, min_offset: int) -> OffsetTooSmallError
     return OffsetTooSmallError(
         f"{place} begins at {min_offset}: messages from {offset} on are gone", min_offset=min_offset
     )
+
+
+def short(queue: TopicQueue, offset: int, max_offset: int) -> OffsetOutOfRangeError:
+    """What is raised where messages above the queue's maximum are wanted."""
+    place = f"queue {queue.queue_id} of {queue.topic}"
+    return OffsetOutOfRangeError(f"{place} ends at {max_offset}: there is no offset {offset}", max_offset=max_offset)
 
 
 def open_log(options: Connection) -> Log:

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 EARLIEST, LATEST = -2, -1  # in JSON offsets
-_TIME = re.compile(r"\s*(\d+)\s*(ms|s|m|min|h|d|)\s*")
+_TIME = re.compile(r"\s*(\d{1,12})\s*(ms|s|m|min|h|d|)\s*")
 _SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 ByQueue = Mapping[str, Mapping[int, int]]  # topic, queue id
 
@@ -39,6 +39,14 @@ def parse_by_queue(text: str) -> ByQueue:
         if not isinstance(queues, dict) or not all(_is_whole(value) for value in queues.values()):
             raise ValueError(f'{topic}: must be as {{"0": 23}}, a whole number for each queue')
     return {topic: {_queue_id(topic, name): value for name, value in queues.items()} for topic, queues in found.items()}
+
+
+def parse_times(text: str) -> ByQueue:
+    """{"topic": {"0": 1767225600000}}: epoch milliseconds for each queue."""
+    times = parse_by_queue(text)
+    if any(time < 0 for queues in times.values() for time in queues.values()):
+        raise ValueError("a time is epoch milliseconds, 0 or more")
+    return times
 
 
 def parse_assignment(text: str) -> Mapping[str, list[int]]:

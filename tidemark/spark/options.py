@@ -14,17 +14,19 @@ from pydantic.alias_generators import to_camel
 from tidemark.errors import ArgumentIllegalError
 from tidemark.format.tags import parse_tag_expression
 from tidemark.spark.option_values import (
+    EARLIEST,
+    LATEST,
     ByQueue,
     End,
     parse_assignment,
-    parse_by_queue,
     parse_offsets,
     parse_seconds,
+    parse_times,
 )
 
 M = TypeVar("M", bound="Options")
 _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
-_ByQueue = Annotated[Any, BeforeValidator(parse_by_queue)]
+_ByQueue = Annotated[Any, BeforeValidator(parse_times)]
 Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 _SPARKS = frozenset({"checkpointlocation"})  # Spark's own, which it hands to a sink, too
 _Milliseconds = Annotated[int, Field(ge=0)]
@@ -49,7 +51,7 @@ class Connection(Options):
         None, description="of an attached broker's directory: where Tidemark keeps its own files about it"
     )
     url: str | None = Field(None, description="the query service, `http://host:8080`; needed by `commitGroup`")
-    timeout: Seconds = Field("60s", validate_default=True, description="of one request to the query service")
+    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="of one request to the query service")
 
 
 class SourceOptions(Connection):
@@ -87,6 +89,11 @@ class SourceOptions(Connection):
     )
     tag: str | None = Field(None, description="only messages with this tag, or one of `A || B`")
     key: str | None = Field(None, description="only messages that carry this key")
+    push_filters: bool = Field(
+        False,
+        description="batch only: let filters leave out what need not be read; needs "
+        "`spark.sql.python.filterPushdown.enabled`. Every query then needs a `load()` of its own",
+    )
     clock_slack: Seconds = Field(
         "10m",
         validate_default=True,
@@ -106,6 +113,7 @@ class SourceOptions(Connection):
     )
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
+        ge=1,
         description="stream: at most so many bytes as stored (`512MiB`), at least one message; with `url` estimated "
         "from a sample",
     )
@@ -148,9 +156,9 @@ class SourceOptions(Connection):
 
     def require_batch(self) -> SourceOptions:
         """ArgumentIllegalError for a start at the end, or an end at the start."""
-        if self.starting_offsets is End.LATEST:
+        if _names(self.starting_offsets, End.LATEST, LATEST):
             raise _illegal("startingOffsets", "a batch cannot begin at latest: there is nothing behind it")
-        if self.ending_offsets is End.EARLIEST:
+        if _names(self.ending_offsets, End.EARLIEST, EARLIEST):
             raise _illegal("endingOffsets", "a batch cannot end at earliest")
         return self
 
@@ -169,6 +177,13 @@ def read_options(model: type[M], given: Mapping[str, str]) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise _refusal(model, first["loc"], first["type"], first["msg"]) from None
+
+
+def _names(offsets: End | ByQueue | None, end: End, number: int) -> bool:
+    """Whether *offsets* name that end, of any queue."""
+    if offsets is None or isinstance(offsets, End):
+        return offsets is end
+    return any(offset == number for queues in offsets.values() for offset in queues.values())
 
 
 def _refusal(model: type[Options], place: tuple[int | str, ...], kind: str, message: str) -> ArgumentIllegalError:

@@ -57,6 +57,8 @@ class Wanted:
         wanted = self
         for one in filters:
             column, value = ".".join(getattr(one, "attribute", ())), getattr(one, "value", None)
+            if isinstance(value, tuple | list):  # IN; a null in it matches nothing
+                value = [item for item in value if item is not None]
             if column in _NARROW and value is not None:
                 wanted = _NARROW[column](wanted, type(one).__name__, value)
         return wanted
@@ -137,6 +139,8 @@ def _among(before: frozenset[Any] | None, kind: str, value: Any) -> frozenset[An
 
 def _around(before: Span, values: list[int]) -> Span:
     """From the least of *values* to the greatest."""
+    if not values:
+        return before
     least, greatest = min(values), max(values)
     return before.narrowed("GreaterThanOrEqual", least).narrowed("LessThanOrEqual", greatest)
 

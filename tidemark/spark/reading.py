@@ -62,7 +62,10 @@ def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset
             _log.warning("%s; going on, for failOnDataLoss is false", error.message)
             if not isinstance(error, OffsetTooSmallError):
                 return
+        try:
             start = max(start + 1, log.bounds(wanted.queue).min_offset)
+        except _GONE:
+            return
 
 
 def _tell_of_damage(wanted: QueueRange, damage: list[str], options: SourceOptions) -> None:

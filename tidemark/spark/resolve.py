@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from tidemark.client.received import TopicQueue
-from tidemark.errors import ArgumentIllegalError, OffsetOutOfRangeError, StoreError
-from tidemark.spark.log import Bounds, Log, gone
+from tidemark.errors import ArgumentIllegalError, StoreError
+from tidemark.spark.log import Bounds, Log, gone, short
 from tidemark.spark.option_values import EARLIEST, LATEST, ByQueue, End
 from tidemark.spark.options import SourceOptions
 from tidemark.spark.ranges import QueueRange
@@ -26,7 +26,7 @@ class Resolver:
     def queues(self) -> list[TopicQueue]:
         """Those of subscribe, subscribePattern or assign, as they are now; sorted.
 
-        raises TopicNotFoundError, QueueIllegalError for one that is named and does not exist
+        raises TopicNotFoundError for a topic that is named and does not exist
         """
         if self._options.assign is not None:
             return sorted(TopicQueue(topic, queue) for topic, ids in self._options.assign.items() for queue in set(ids))
@@ -46,10 +46,13 @@ class Resolver:
         """
         options = self._options
         if options.starting_timestamp is not None:
-            return {queue: self._at(queue, options.starting_timestamp, one) for queue, one in bounds.items()}
+            at = options.starting_timestamp
+            return {queue: self._at(queue, at, one, "startingTimestamp") for queue, one in bounds.items()}
         if options.starting_offsets_by_timestamp is not None:
             times = _of_all(bounds, options.starting_offsets_by_timestamp, "startingOffsetsByTimestamp")
-            return {queue: self._at(queue, times[queue], one) for queue, one in bounds.items()}
+            return {
+                queue: self._at(queue, times[queue], one, "startingOffsetsByTimestamp") for queue, one in bounds.items()
+            }
         return self._at_named(bounds, options.starting_offsets or default, "startingOffsets")
 
     def ends(self, bounds: Mapping[TopicQueue, Bounds]) -> dict[TopicQueue, int]:
@@ -71,13 +74,13 @@ class Resolver:
         starts, ends = self.starts(bounds, End.EARLIEST), self.ends(bounds)
         return [QueueRange(*queue, starts[queue], max(starts[queue], ends[queue])) for queue in queues]
 
-    def _at(self, queue: TopicQueue, timestamp_ms: int, bounds: Bounds) -> int:
+    def _at(self, queue: TopicQueue, timestamp_ms: int, bounds: Bounds, option: str) -> int:
         found = self._log.offset_at(queue, timestamp_ms)
         if found is None and self._options.starting_offsets_by_timestamp_strategy == "error":
             raise ArgumentIllegalError(
-                f"queue {queue.queue_id} of {queue.topic} has no message stored at {timestamp_ms} or later; "
-                "startingOffsetsByTimestampStrategy=latest reads what comes",
-                argument="startingTimestamp",
+                f"option {option}: queue {queue.queue_id} of {queue.topic} has no message stored at {timestamp_ms} "
+                "or later; startingOffsetsByTimestampStrategy=latest reads what comes",
+                argument=option,
             )
         return bounds.max_offset if found is None else found
 
@@ -107,10 +110,7 @@ class Resolver:
             self.lost(gone(queue, offset, bounds.min_offset))
             return bounds.min_offset
         if offset > bounds.max_offset:
-            message = (
-                f"queue {queue.queue_id} of {queue.topic} ends at {bounds.max_offset}: there is no offset {offset}"
-            )
-            self.lost(OffsetOutOfRangeError(message, max_offset=bounds.max_offset))
+            self.lost(short(queue, offset, bounds.max_offset))
             return bounds.max_offset
         return offset
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
 from tidemark.read.message_columns import SCHEMA
-from tidemark.spark.log import BATCH_BYTES, Bounds, Page
+from tidemark.spark.log import BATCH_BYTES, Bounds, Page, short
 
 _SAMPLE_MESSAGES = 64
 _SETTLE_S, _SETTLE_LOOK_S = 10.0, 0.05
@@ -50,6 +50,7 @@ class ServiceLog:
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
         tag = None if tags is None else sorted(tags)
+        next_offset = start
         for table in self._query.tables(*queue, start, with_empty=True, max_bytes=BATCH_BYTES, tag=tag):
             facts = table.schema.metadata
             next_offset = int(facts[b"tidemark.next_offset"])
@@ -62,6 +63,7 @@ class ServiceLog:
             yield from _pages(wanted, next_offset, damage)
             if next_offset >= end:
                 return
+        raise short(queue, next_offset, next_offset)
 
     def settle(self) -> None:
         first = self._query.watermark()

@@ -28,7 +28,7 @@ class SinkOptions(Options):
     )
     topic: str | None = Field(None, description="of all messages; absent: the column `topic`")
     batch_size: int = Field(1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="messages a request to the writer holds")
-    timeout: Seconds = Field("60s", validate_default=True, description="of a message, over all attempts")
+    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="of a message, over all attempts")
     run_id: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,64}$")] | None = Field(
         None, description="batch only: a job that is run again with the same id and rows sends only what is missing"
     )

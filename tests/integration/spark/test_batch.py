@@ -118,10 +118,22 @@ def test_filters_leave_out_what_need_not_be_read(
 ) -> None:
     """Fewer tasks are planned where filters are pushed down; the rows are the same in any case."""
     spark.conf.set(PUSH, push)
+    options: dict[str, Any] = {"subscribePattern": "orders|events|batches", "pushFilters": "true"}
     try:
-        frame = read(spark, mixed, subscribePattern="orders|events|batches").where(where)
-        assert frame.count() == left
+        assert read(spark, mixed, **options).where(where).count() == left
+        frame = read(spark, mixed, **options).where(where)
         assert frame.rdd.getNumPartitions() == (tasks if push == "true" else QUEUES + 2)
+    finally:
+        spark.conf.unset(PUSH)
+
+
+def test_queries_of_one_frame_do_not_get_each_others_rows(spark: SparkSession, mixed: Served) -> None:
+    """Spark keeps one plan for all of them, so that filters narrow it only where a frame is good for one query."""
+    spark.conf.set(PUSH, "true")
+    try:
+        frame = read(spark, mixed, subscribe="orders")
+        first, second = frame.where("queue_id = 0"), frame.where("tag = 'B'")
+        assert [first.count(), frame.count(), second.count(), first.union(second).count()] == [10, 40, 20, 30]
     finally:
         spark.conf.unset(PUSH)
 
@@ -131,7 +143,8 @@ def test_filters_on_time_shorten_ranges(spark: SparkSession, mixed: Served) -> N
     spark.conf.set(PUSH, "true")
     try:
         at = datetime.fromtimestamp((mixed.store.clock + 600_000) / 1000, UTC)
-        frame = read(spark, mixed, subscribe="orders", clockSlack="1m").where(f.col("store_timestamp") >= f.lit(at))
+        options: dict[str, Any] = {"subscribe": "orders", "clockSlack": "1m", "pushFilters": "true"}
+        frame = read(spark, mixed, **options).where(f.col("store_timestamp") >= f.lit(at))
         assert frame.count() == 0
         assert frame.rdd.getNumPartitions() == 1
     finally:

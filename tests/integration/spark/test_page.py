@@ -35,6 +35,6 @@ def test_every_block_of_the_page_runs(
             exec(compile("\n" * line + text, PAGE, "exec"), names)
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
-    assert "in 1 task" in capsys.readouterr().out
+    assert "1 task" in capsys.readouterr().out
     copies = spark.read.format("tidemark").options(url=stack.query_url, subscribe="copies").load()
     assert copies.count() == 1000

@@ -18,7 +18,7 @@ _EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, 
     "path": ("path", "/data/store", Path("/data/store")),
     "statePath": ("state_path", "/data/state", Path("/data/state")),
     "url": ("url", "http://query:8080", "http://query:8080"),
-    "timeoutS": ("timeout_s", "2.5", 2.5),
+    "timeout": ("timeout", "2500ms", 2.5),
     "subscribe": ("subscribe", "a,b", "a,b"),
     "subscribePattern": ("subscribe_pattern", "ord.*", re.compile("ord.*")),
     "assign": ("assign", '{"a": [0]}', {"a": [0]}),
@@ -33,6 +33,7 @@ _EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, 
     "failOnCorruption": ("fail_on_corruption", "FALSE", False),
     "tag": ("tag", "A || B", "A || B"),
     "key": ("key", "order-1", "order-1"),
+    "pushFilters": ("push_filters", "true", True),
     "clockSlack": ("clock_slack", "10s", 10),
     "minPartitions": ("min_partitions", "8", 8),
     "maxOffsetsPerTrigger": ("max_offsets_per_trigger", "1000", 1000),
@@ -111,7 +112,7 @@ def test_the_defaults_are_kafkas() -> None:
     given = options()
     assert (given.fail_on_data_loss, given.fail_on_corruption) == (True, True)
     assert given.starting_offsets_by_timestamp_strategy == "error"
-    assert (given.clock_slack, given.max_trigger_delay) == (600, 900)
+    assert (given.timeout, given.clock_slack, given.max_trigger_delay) == (60, 600, 900)
     assert (given.starting_offsets, given.ending_offsets, given.tags, given.min_partitions) == (None,) * 4
 
 
@@ -185,8 +186,8 @@ def test_nothing_is_suggested_for_what_is_like_no_option() -> None:
         ("failOnCorruption", ""),
         ("clockSlack", "-1s"),
         ("maxTriggerDelay", "soon"),
-        ("timeoutS", "0"),
-        ("timeoutS", "-1"),
+        ("timeout", "-1s"),
+        ("timeout", "2.5"),
         ("minPartitions", "0"),
         ("maxOffsetsPerTrigger", "0"),
         ("minOffsetsPerTrigger", "-1"),

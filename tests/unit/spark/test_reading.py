@@ -16,7 +16,6 @@ from tidemark.errors import (
     CorruptMessageError,
     OffsetOutOfRangeError,
     OffsetTooSmallError,
-    StoreError,
     TopicNotFoundError,
     UnavailableError,
 )
@@ -220,7 +219,6 @@ def test_a_log_that_does_not_answer_is_an_error_always(log: FakeLog) -> None:
     assert log.closed == 1
 
 
-@pytest.mark.xfail(raises=StoreError, reason="the second look at the queue is not guarded yet")
 def test_a_topic_that_goes_away_after_its_first_messages_ends_the_range(log: FakeLog) -> None:
     """Where messages were gone is looked up, and then the queue is, too."""
 
