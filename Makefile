@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance soak peer check up down demo examples bench bench-peers bench-check profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance soak peer check up down demo examples bench bench-peers bench-spark bench-check profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -87,6 +87,8 @@ bench: $(SYNCED)  ## the figures, as a table, JSON and a page with plots; BENCH=
 	$(BIN)/python -m benchmarks run
 bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, in turn: ratios and goals (BENCH picks rows)
 	$(BIN)/python -m benchmarks.peers
+bench-spark: $(SYNCED) peer  ## format("tidemark") beside Spark's own Kafka source, in turn on the same cores: ratios
+	BENCH=spark $(BIN)/python -m benchmarks.peers
 bench-check: $(SYNCED)  ## the quick ones against the committed figures, the machine's own speed taken out
 	$(BIN)/python -m benchmarks check
 profile: $(SYNCED)  ## flame graphs of one benchmark: ROW=name; PROCESS=writer,worker,query,client picks

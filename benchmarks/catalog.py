@@ -18,6 +18,7 @@ from benchmarks.rows import (
     rebuild,
     resident,
     send_single,
+    spark,
     start,
     visible,
 )
@@ -32,6 +33,7 @@ _MODULES = (
     lookup,
     start,
     queues,
+    spark,
     drain,
     resident,
     memory,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ class Product(NamedTuple):
 
 ROCKETMQ = Product("rocketmq", "RocketMQ", "5.3.3")
 KAFKA = Product("kafka", "Kafka", "4.1.0")
+SPARK_KAFKA = Product("spark", "Spark's Kafka source", "4.2.0")  # jars alone, of the newest there is, for 4.3.0, too
 
 
 class Toolchain(NamedTuple):
@@ -60,16 +62,28 @@ def make_toolchain(product: Product, sources: Sequence[Path]) -> Toolchain:
         raise ToolchainMissingError(
             f"no {', '.join(missing)}: a real {product.title} needs Debian's openjdk-17-jdk-headless and maven"
         )
+    with _locked_cache(product) as cache:
+        jars = _jars(cache, product)
+        return Toolchain(jars, _compile(cache, jars, sources))
+
+
+def fetch_jars(product: Product) -> Path:
+    """The folder of its jars, fetched when they are missing; or ToolchainMissingError."""
+    with _locked_cache(product) as cache:
+        return _jars(cache, product)
+
+
+@contextlib.contextmanager
+def _locked_cache(product: Product) -> Iterator[Path]:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     cache = home / "tidemark" / f"{product.name}-{product.version}"
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        jars = _fetch_jars(cache, product)
-        return Toolchain(jars, _compile(cache, jars, sources))
+        yield cache
 
 
-def _fetch_jars(cache: Path, product: Product) -> Path:
+def _jars(cache: Path, product: Product) -> Path:
     pom = product.sources / "pom.xml"
     jars = cache / f"jars-{_digest([pom])}"
     if jars.is_dir():

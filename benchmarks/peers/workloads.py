@@ -12,7 +12,7 @@ from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.rocketmq import RocketMQ
 from benchmarks.peers.toolchain import KAFKA, ROCKETMQ, Product
-from benchmarks.peers.work import lookup, queues, start
+from benchmarks.peers.work import lookup, queues, spark, start
 from benchmarks.peers.work.append import append_kafka, append_rocketmq, send
 from benchmarks.peers.work.pull import pull_kafka, pull_rocketmq
 from benchmarks.peers.work.rebuild import rebuild
@@ -69,4 +69,6 @@ WORKLOADS = (
     Workload(ROCKETMQ, start.KEYS, start.start_rocketmq),
     Workload(KAFKA, start.KEYS, start.start_kafka),
     Workload(ROCKETMQ, queues.KEYS, queues.queues),
+    _one(KAFKA, "spark_read", spark.spark_read),
+    _one(KAFKA, "spark_trigger_p50", spark.spark_trigger),
 )
