@@ -9,9 +9,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from tidemark.client import handling as handling_module
 from tidemark.client.handling import Handling
 from tidemark.client.received import ReceivedMessage
 from tidemark.client.send_back import SendBack
+from tidemark.errors import DiskFullError
 
 MESSAGE = ReceivedMessage(
     "orders", 0, 7, b"body", None, (), {}, "id", "place", 0, 0, 0, 0, 0, 0, "127.0.0.1:1", "127.0.0.1:2"
@@ -56,3 +58,33 @@ def test_a_handler_that_exits_has_failed() -> None:
     send_back.send.assert_called_once_with(MESSAGE)
     assert handling.first_unfinished() == {}
     assert [type(failure) for failure in failures] == [SystemExit]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
+    """A full disk: it is told of, tried again, and not committed before it is stored."""
+    monkeypatch.setattr(handling_module, "_PAUSE_S", 0.01)
+    refused, told = threading.Event(), []
+    stop = threading.Event()
+    send_back = Mock(spec=SendBack)
+
+    def refuse(_: ReceivedMessage) -> None:
+        if send_back.send.call_count == 3:
+            refused.set()
+        raise DiskFullError("the disk is full")
+
+    send_back.send.side_effect = refuse
+    handling = Handling(
+        fail,
+        send_back,
+        workers=1,
+        ordered=ordered,
+        max_attempts=1,
+        on_error=lambda _, error: told.append(type(error)),
+        stop=stop,
+    )
+    handling.begin([MESSAGE])
+    assert refused.wait(10)
+    handling.close()
+    assert handling.first_unfinished() == {MESSAGE.queue: MESSAGE.queue_offset}
+    assert told[:3] == [RuntimeError, DiskFullError, DiskFullError]
