@@ -13,13 +13,14 @@ import bisect
 import contextlib
 import time
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from tidemark.client.query import Query
 from tidemark.errors import DeadlineExceededError, RequestConflictError, TopicNotFoundError
 
+KeyOf = Callable[[int], str]
 _LOOK_S = 0.02
 _FRESH_S = 10.0  # who has slept longer looks again: another attempt may have sent meanwhile
 
@@ -33,9 +34,10 @@ class SentBefore:
         self._looked_s: float | None = None
         self._has_some = False
 
-    def count(self, topic: str, unique_keys: Sequence[str], body: bytes) -> int:
-        """How many messages of a chunk are stored: the first ones. body: of the very first one.
+    def count(self, topic: str, unique_key: KeyOf, messages: int, body: bytes) -> int:
+        """How many of a chunk's *messages* are stored: the first ones.
 
+        unique_key  of a message by its number in the chunk; body: of the first one
         raises RequestConflictError where another body is stored under the key: rows of a replay must be the same;
         DeadlineExceededError when what is committed cannot be looked up in time
         """
@@ -49,7 +51,7 @@ class SentBefore:
         if not is_fresh:
             for query in self._queries:
                 self._settle(query)
-        found = max(_count(query, topic, unique_keys, body) for query in self._queries)
+        found = max(_count(query, topic, unique_key, messages, body) for query in self._queries)
         self._has_some |= found > 0
         return found
 
@@ -68,19 +70,19 @@ class SentBefore:
             query.close()
 
 
-def _count(query: Query, topic: str, unique_keys: Sequence[str], body: bytes) -> int:
-    found = _messages(query, topic, unique_keys[0])
+def _count(query: Query, topic: str, unique_key: KeyOf, messages: int, body: bytes) -> int:
+    found = _messages(query, topic, unique_key(0))
     if not found:
         return 0
     if b64decode(found[0]["body"]) != body:
         raise RequestConflictError(
-            f"{unique_keys[0]} was sent with another body: the query does not give the same rows when it is run again"
+            f"{unique_key(0)} was sent with another body: the query does not give the same rows when it is run again"
         )
     if len(found) > 1:  # an inner batch: the index has its first key, and whoever has that has all of it
         return len(found)
-    if _messages(query, topic, unique_keys[-1]):
-        return len(unique_keys)
-    return bisect.bisect_left(range(len(unique_keys)), 1, key=lambda n: not _messages(query, topic, unique_keys[n]))
+    if _messages(query, topic, unique_key(messages - 1)):
+        return messages
+    return bisect.bisect_left(range(messages), 1, key=lambda number: not _messages(query, topic, unique_key(number)))
 
 
 def _messages(query: Query, topic: str, unique_key: str) -> list[Any]:

@@ -22,7 +22,7 @@ from tidemark.client.send_table import BATCH_BYTES
 from tidemark.client.table_columns import column_slices
 from tidemark.errors import ArgumentIllegalError, TopicForbiddenError
 from tidemark.format.elements import decode_elements, encode_elements
-from tidemark.format.pack import pack_batches
+from tidemark.format.pack import I64Array, pack_batches
 from tidemark.spark.sent_before import SentBefore
 from tidemark.spark.sink_options import SinkOptions
 from tidemark.spark.sink_rows import NAMES, by_topic, message_table, require_sink_schema, slices
@@ -128,21 +128,23 @@ class _Sending:
                 first_row=first_row,
                 several_keys=several_keys,
             )
-            for queue, numbers, packed in chunks:
-                chunk = rows.column("body").take(first_row + numbers), unique_keys.take(first_row + numbers)
-                self._send_missing(topic, queues[queue], *chunk, packed)
+            for queue, chunk, packed in chunks:
+                self._send_missing(topic, queues[queue], messages, first_row + chunk, packed)
 
-    def _send_missing(
-        self, topic: str, queue: MessageQueue, bodies: pa.ChunkedArray, unique_keys: pa.Array, packed: bytes
-    ) -> None:
-        """The part of a chunk that is not stored; the very first one alone."""
-        left = unique_keys.to_pylist()
-        while left and (stored := self._before.count(topic, left, _bytes(bodies[-len(left)]))):
-            left, packed = left[stored:], _without_first(packed, stored)
+    def _send_missing(self, topic: str, queue: MessageQueue, messages: pa.Table, rows: I64Array, packed: bytes) -> None:
+        """The part of a chunk, *rows* of *messages*, that is not stored; the very first one alone."""
+        bodies, unique_keys = messages.column("body"), messages.column("unique_key")
+
+        def key(number: int) -> str:
+            unique_key: str = unique_keys[int(rows[number])].as_py()
+            return unique_key
+
+        while len(rows) and (stored := self._before.count(topic, key, len(rows), _bytes(bodies[int(rows[0])]))):
+            rows, packed = rows[stored:], _without_first(packed, stored)
             self._stored_before += stored
-        if not left:
+        if not len(rows):
             return
-        future = self._producer.send_packed_async(topic, packed, queue_id=queue, count=len(left), request_id=left[0])
+        future = self._producer.send_packed_async(topic, packed, queue_id=queue, count=len(rows), request_id=key(0))
         self._under_way.append(future)
         if not self._has_sent:
             future.result()
