@@ -26,6 +26,7 @@ from pathlib import Path
 
 from tidemark.errors import CorruptStoreError
 from tidemark.store.file_watch import tell_watchers
+from tidemark.store.open_file import OpenFile
 from tidemark.store.storage import MappedWords, Storage, Words
 from tidemark.store.terms import machine_boot_id
 
@@ -50,9 +51,9 @@ def _word(shard: int, which: int) -> int:
 class Marks:
     """The mapped marks file."""
 
-    def __init__(self, words: Words, *, descriptor: int | None = None) -> None:
+    def __init__(self, words: Words, *, file: OpenFile | None = None) -> None:
         self._words = words
-        self._descriptor = descriptor  # of the file, where its watchers are to be told
+        self._file = file  # of the file, where its watchers are to be told
         self._fence = threading.Lock()
         self.machine_was_restarted = False  # between the last publication and open_to_write
 
@@ -82,7 +83,7 @@ class Marks:
             raise ValueError(f"{shards} shards")
         storage.make_folder(path.parent)
         words = storage.words(path, MARKS_SIZE)
-        marks = cls(words, descriptor=os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        marks = cls(words, file=OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC)))
         if marks._words.load(_MAGIC_WORD) == 0:
             marks._words.store(_SHARDS_WORD, shards)
             for shard in range(shards):
@@ -236,8 +237,8 @@ class Marks:
         if any(self.visible(other) <= before for other in range(self.shards) if other != shard):
             return
         self._words.store(_TIME_WORD, time.time_ns() // 1_000_000)
-        if self._descriptor is not None:
-            tell_watchers(self._descriptor)
+        if self._file is not None:
+            tell_watchers(self._file.descriptor)
 
     def publish_durable(self, shard: int, physical_offset: int) -> None:
         """Move a shard's durable mark, durably. The caller has synced what it says."""
@@ -257,5 +258,4 @@ class Marks:
     def close(self) -> None:
         """Unmap."""
         self._words.close()
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        self._file = None

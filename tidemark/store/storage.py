@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from tidemark.errors import DiskFullError, FlushFailedError
+from tidemark.store.open_file import OpenFile
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -84,14 +85,9 @@ class MappedWords:
     """Words over a mapping; `writable` ones are for the file's owner alone."""
 
     def __init__(self, path: Path, size: int, *, writable: bool) -> None:
-        descriptor = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
-        try:
-            access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-            self._mapping = mmap.mmap(descriptor, size, access=access)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._descriptor = descriptor
+        self._file = OpenFile(os.open(path, os.O_RDWR if writable else os.O_RDONLY))
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self._mapping = mmap.mmap(self._file.descriptor, size, access=access)
         self._view = memoryview(self._mapping)
         self._words = self._view.cast("Q")
         self._address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data)
@@ -104,7 +100,7 @@ class MappedWords:
 
     def flush(self) -> None:
         try:  # what msync(MS_SYNC) does; but mmap.flush holds the GIL for as long as the disk takes
-            os.fdatasync(self._descriptor)
+            os.fdatasync(self._file.descriptor)
         except OSError as error:
             raise FlushFailedError(f"fdatasync of mapped words failed: {error}", errno=error.errno) from error
 
@@ -115,7 +111,7 @@ class MappedWords:
         self._words.release()
         self._view.release()
         self._mapping.close()
-        os.close(self._descriptor)
+        del self._file
 
 
 class DiskStorage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 
@@ -11,7 +12,13 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two cores; nothing is registered: Spark finds the source by its name."""
+    """Two cores; nothing is registered: Spark finds the source by its name.
+
+    What earlier tests left open, and query services of this process have frozen, goes first: Spark's callbacks come
+    through `select`, which knows descriptors below 1,024 only.
+    """
+    gc.unfreeze()
+    gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
