@@ -71,7 +71,8 @@ def test_the_wheel_brings_no_top_level_name_but_ours(wheel: Path) -> None:
     """A package named services would be in everybody's way."""
     with ZipFile(wheel) as archive:
         names = {name.partition("/")[0] for name in archive.namelist()}
-    assert {name for name in names if not name.endswith(".dist-info")} == {"tidemark", "tidemark_services", "pyspark_tidemark"}
+    ours = {"tidemark", "tidemark_services", "pyspark_tidemark"}
+    assert {name for name in names if not name.endswith(".dist-info")} == ours
 
 
 def test_the_client_brings_few_distributions(client: Installed) -> None:
