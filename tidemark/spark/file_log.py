@@ -88,7 +88,7 @@ class FileLog:
 
     def _pull(self, reader: QueueReader, start: int, end: int, tags: TagFilter | None) -> PullResult:
         asked = PullRequest(start, min(end - start, _BATCH_MESSAGES), BATCH_BYTES, tags=tags)
-        for _ in range(_LOOKS):
+        for look in range(_LOOKS):
             bounds = self._bounds(reader)
             if start < bounds.min_offset:
                 raise gone(TopicQueue(reader.topic, reader.queue_id), start, bounds.min_offset)
@@ -96,7 +96,7 @@ class FileLog:
                 raise short(TopicQueue(reader.topic, reader.queue_id), start, bounds.max_offset)
             with contextlib.suppress(UnitsGoneError):  # files have expired meanwhile: it finds other bounds then
                 result = pull(reader, self._store.log, _clipped(reader, bounds, end), asked)
-                if not any(skip.reason == REMOVED for skip in result.skipped):
+                if look == _LOOKS - 1 or not any(skip.reason == REMOVED for skip in result.skipped):
                     return result
         raise UnitsGoneError("files expire faster than they are read")
 

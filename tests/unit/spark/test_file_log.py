@@ -331,6 +331,20 @@ def test_messages_that_go_away_between_pages_are_an_error(store: BuiltStore, mon
         list(pages)
 
 
+def test_a_file_that_is_missing_in_the_middle_of_the_log_is_damage(tmp_path: Path) -> None:
+    """Nothing has expired: the queue begins where it did, so its messages are not merely old."""
+    store = BuiltStore(tmp_path, log_file_size=512)
+    store.topic("orders")
+    written = [store.append("orders", b"%d" % number) for number in range(12)]
+    store.publish()
+    (tmp_path / "commitlog" / f"{512:020d}").unlink()
+    there = [one.queue_offset for one in written if one.physical_offset // 512 != 1]
+    pages = list(FileLog(tmp_path).pages(_ORDERS, 0, 12, tags=None))
+    found = [offset for page in pages for offset in page.messages.column("queue_offset").to_pylist()]
+    assert found == there
+    assert sum(len(page.damage) for page in pages) == 12 - len(there)
+
+
 @pytest.mark.parametrize("times", [1, 4])
 def test_files_that_expire_during_a_look_are_looked_for_again(
     built: Built, monkeypatch: pytest.MonkeyPatch, times: int
