@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -43,7 +46,10 @@ class Rows:
     """Makes batches of a *schema*: all of SCHEMA's columns, or some of them, in any order."""
 
     def __init__(self, schema: StructType) -> None:
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        given: dict[str, Any] = (
+            {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+        )
+        self._schema = to_arrow_schema(schema, **given)  # older ones know UTC alone
 
     def batch(self, queue: TopicQueue, messages: pa.RecordBatch) -> pa.RecordBatch:
         """*messages* (tidemark.read.message_columns.SCHEMA) of *queue*; nothing is copied that need not be."""
