@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -45,7 +44,7 @@ class BatchReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """A range a queue, or more with minPartitions; at most one empty one."""
+        """A range a queue, or more with minPartitions; of none Spark makes an empty partition."""
         log = open_log(self._options)
         try:
             slack_ms = int(self._options.clock_slack * 1000)
@@ -53,14 +52,12 @@ class BatchReader(DataSourceReader):
             kept = [part for one in whole if (part := self._wanted.of_range(one, log, slack_ms=slack_ms)) is not None]
         finally:
             log.close()
-        ranges = split(kept, self._options.min_partitions)
-        return cast(list[InputPartition], ranges or [replace(whole[0], end=whole[0].start)] if whole else [])
+        return cast(list[InputPartition], split(kept, self._options.min_partitions))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Batches of the messages of a QueueRange; fails as `read_range` does."""
-        if not isinstance(partition, QueueRange):
-            return
-        yield from read_range(partition, self._options, self._schema, self._wanted.tags)
+        if isinstance(partition, QueueRange):
+            yield from read_range(partition, self._options, self._schema, self._wanted.tags)
 
 
 class _Pushing:

@@ -44,7 +44,7 @@ class TidemarkDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Of a streaming query."""
-        _require_version("streams")
+        _require_streams()
         from tidemark.spark.stream_reader import StreamReader
 
         require_schema(schema)
@@ -59,7 +59,7 @@ class TidemarkDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Of a streaming query."""
-        _require_version("streams")
+        _require_streams()
         from tidemark.spark.sink import StreamSink
 
         _require_append(overwrite)
@@ -74,7 +74,7 @@ def _require_append(overwrite: bool) -> None:
         raise ArgumentIllegalError('a log is appended to: mode("append"), or outputMode("append") or ("update")')
 
 
-def _require_version(what: str) -> None:
+def _require_streams() -> None:
     found = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if found < _STREAMS_SINCE:
-        raise ArgumentIllegalError(f"{what} need Spark 4.2 or later; this is {pyspark.__version__}. Batch reads work")
+        raise ArgumentIllegalError(f"streams need Spark 4.2 or later; this is {pyspark.__version__}. Batch reads work")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +20,10 @@ from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone, short
+from tidemark.spark.visible import SETTLE_S, wait_until
 
 _BATCH_MESSAGES = 65_536
 _UNITS_AT_ONCE = 65_536
-SETTLE_S, _SETTLE_LOOK_S = 10.0, 0.05
 _LOOKS = 5
 
 
@@ -110,21 +109,14 @@ class FileLog:
 
     def _wait_for(self, reader: QueueReader, end: int) -> None:
         """Until the queue is as long as it was where this was planned, on another machine maybe."""
-        _wait(lambda: self._bounds(reader).max_offset >= end)
+        wait_until(lambda: self._bounds(reader).max_offset >= end, SETTLE_S)
 
     def settle(self) -> None:
         wanted = self._store.watermark().committed_offset
-        _wait(lambda: self._store.watermark().physical_offset >= wanted)
+        wait_until(lambda: self._store.watermark().physical_offset >= wanted, SETTLE_S)
 
     def close(self) -> None:
         self._store.watermarks.close()
-
-
-def _wait(condition: Callable[[], bool]) -> None:
-    """A few seconds at most."""
-    deadline = time.monotonic() + SETTLE_S
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(_SETTLE_LOOK_S)
 
 
 def _clipped(reader: QueueReader, bounds: QueueBounds, end: int) -> QueueBounds:

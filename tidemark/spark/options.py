@@ -123,10 +123,9 @@ class SourceOptions(Connection):
 
     @model_validator(mode="after")
     def _check(self) -> SourceOptions:
-        if (self.path is None) == (self.url is None) and self.commit_group is None:
+        both = self.path is not None and self.url is not None  # good for commitGroup alone
+        if (self.path is None and self.url is None) or (both and self.commit_group is None):
             raise ValueError("give `path` (files) or `url` (query service), one of them")
-        if self.path is None and self.url is None:
-            raise ValueError("give `path` (files) or `url` (query service)")
         if self.commit_group is not None and self.url is None:
             raise ValueError("commitGroup needs `url`: the query service keeps groups")
         if [self.subscribe, self.subscribe_pattern, self.assign].count(None) != 2:
@@ -203,6 +202,3 @@ def _guess(name: str, known: Mapping[str, str]) -> str:
 
 def _illegal(argument: str, message: str) -> ArgumentIllegalError:
     return ArgumentIllegalError(f"option {argument}: {message}", argument=argument)
-
-
-__all__ = ["ByQueue", "Connection", "Options", "SourceOptions", "read_options"]

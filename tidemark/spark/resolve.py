@@ -13,7 +13,6 @@ from tidemark.spark.options import SourceOptions
 from tidemark.spark.ranges import QueueRange
 
 _log = logging.getLogger(__name__)
-Offsets = Mapping[TopicQueue, int]
 
 
 class Resolver:

@@ -19,9 +19,9 @@ from urllib.parse import quote
 
 from tidemark.client.query import Query
 from tidemark.errors import DeadlineExceededError, RequestConflictError, TopicNotFoundError
+from tidemark.spark.visible import wait_until_visible
 
 KeyOf = Callable[[int], str]
-_LOOK_S = 0.02
 _FRESH_S = 10.0  # who has slept longer looks again: another attempt may have sent meanwhile
 
 
@@ -49,20 +49,14 @@ class SentBefore:
         if is_fresh and not self._has_some:
             return 0
         if not is_fresh:
-            for query in self._queries:
-                self._settle(query)
+            self._settle()
         found = max(_count(query, topic, unique_key, messages, body) for query in self._queries)
         self._has_some |= found > 0
         return found
 
-    def _settle(self, query: Query) -> None:
-        """Wait until the watermark covers what is committed now."""
-        wanted = query.watermark()["committed_offset"]
-        deadline = time.monotonic() + self._timeout_s
-        while query.watermark()["watermark"]["physical_offset"] < wanted:
-            if time.monotonic() >= deadline:
-                raise DeadlineExceededError("what is committed does not become visible; is the pipeline running?")
-            time.sleep(_LOOK_S)
+    def _settle(self) -> None:
+        if not all(wait_until_visible(query, self._timeout_s) for query in self._queries):
+            raise DeadlineExceededError("what is committed does not become visible; is the pipeline running?")
 
     def close(self) -> None:
         """End the connections."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -14,9 +13,9 @@ from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
 from tidemark.read.message_columns import SCHEMA
 from tidemark.spark.log import BATCH_BYTES, Bounds, Page, short
+from tidemark.spark.visible import SETTLE_S, wait_until_visible
 
 _SAMPLE_MESSAGES = 64
-_SETTLE_S, _SETTLE_LOOK_S = 10.0, 0.05
 
 
 class ServiceLog:
@@ -66,21 +65,10 @@ class ServiceLog:
         raise short(queue, next_offset, next_offset)
 
     def settle(self) -> None:
-        first = self._query.watermark()
-        deadline = time.monotonic() + _SETTLE_S
-        seen = first
-        while _visible(seen) < first["committed_offset"] and time.monotonic() < deadline:
-            time.sleep(_SETTLE_LOOK_S)
-            seen = self._query.watermark()
+        wait_until_visible(self._query, SETTLE_S)
 
     def close(self) -> None:
         self._query.close()
-
-
-def _visible(answer: dict[str, object]) -> int:
-    watermark = answer["watermark"]
-    assert isinstance(watermark, dict)
-    return int(watermark["physical_offset"])
 
 
 def _pages(table: pa.Table, next_offset: int, damage: list[str]) -> Iterator[Page]:

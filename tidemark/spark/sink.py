@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-@dataclass(frozen=True)
-class Sent(WriterCommitMessage):
-    """What one task did. rows: of which so many were stored by an earlier attempt."""
-
-    rows: int
-    stored_before: int
-
-
 class BatchSink(DataSourceArrowWriter):
     """Of one job: its tasks may be tried again."""
 
@@ -47,7 +39,7 @@ class BatchSink(DataSourceArrowWriter):
         self._options = options
         self._run = options.run_id or uuid4().hex
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send all rows; fails as `Producer.send_table` does, and where a replay's rows are others."""
         return _send(iterator, self._options, self._run)
 
@@ -63,7 +55,7 @@ class StreamSink(DataSourceStreamArrowWriter):
             raise ArgumentIllegalError("option runId: a stream is known by its checkpoint")
         self._options = options
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """As `BatchSink.write`."""
         task = _task()
         query_id = task.getLocalProperty("sql.streaming.queryId")
@@ -79,14 +71,15 @@ def _task() -> TaskContext:
     return task
 
 
-def _send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> Sent:
+def _send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> WriterCommitMessage:
     sending = _Sending(options, f"{run}-{_task().partitionId()}-")
     try:
         for table in slices(batches):
             sending.add(table)
-        return sending.finish()
+        sending.finish()
     finally:
         sending.close()
+    return WriterCommitMessage()  # there is nothing left to commit
 
 
 class _Sending:
@@ -99,14 +92,12 @@ class _Sending:
         self._before = SentBefore(options.url, timeout_s=options.timeout)
         self._under_way: list[Future[SendResult]] = []
         self._has_sent = False
-        self._rows = self._stored_before = 0
+        self._rows = 0
 
     def add(self, table: pa.Table) -> None:
         """Send the rows that are not stored yet."""
-        for future in [future for future in self._under_way if future.done()]:
-            future.result()
-            self._under_way.remove(future)
-        numbers = pa.array(range(self._rows, self._rows + table.num_rows))
+        self._take_answers()
+        numbers = pa.array(np.arange(self._rows, self._rows + table.num_rows))
         self._rows += table.num_rows
         numbered = table.append_column("row", numbers)
         for topic, rows in by_topic(numbered, self._options.topic):
@@ -141,7 +132,6 @@ class _Sending:
 
         while len(rows) and (stored := self._before.count(topic, key, len(rows), _bytes(bodies[int(rows[0])]))):
             rows, packed = rows[stored:], _without_first(packed, stored)
-            self._stored_before += stored
         if not len(rows):
             return
         future = self._producer.send_packed_async(topic, packed, queue_id=queue, count=len(rows), request_id=key(0))
@@ -150,11 +140,20 @@ class _Sending:
             future.result()
             self._has_sent = True
 
-    def finish(self) -> Sent:
+    def _take_answers(self) -> None:
+        """Of what is answered by now; the first failure is raised."""
+        left = []
+        for future in self._under_way:
+            if future.done():
+                future.result()
+            else:
+                left.append(future)
+        self._under_way = left
+
+    def finish(self) -> None:
         """Wait for all answers."""
         for future in self._under_way:
             future.result()
-        return Sent(self._rows, self._stored_before)
 
     def close(self) -> None:
         """End the connections."""

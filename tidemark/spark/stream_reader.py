@@ -89,7 +89,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins = {queue: self._begin(queue, starts, bounds) for queue in ends}
         if isinstance(limit, ReadAllAvailable):
             return to_json(ends)
-        if self._target is None and self._must_wait(sum(ends[queue] - begins[queue] for queue in ends)):
+        if self._target is None and self._must_wait(sum(max(0, ends[queue] - begins[queue]) for queue in ends)):
             return start
         if self._options.max_offsets_per_trigger is not None:
             ends = within_messages(begins, ends, self._options.max_offsets_per_trigger)

@@ -24,7 +24,7 @@ from tidemark.read.pull import PullResult, pull
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
-from tidemark.spark import file_log
+from tidemark.spark import file_log, visible
 from tidemark.spark.file_log import FileLog
 from tidemark.spark.log import Bounds, Page
 from tidemark.spark.ranges import QueueRange, split
@@ -473,12 +473,12 @@ def watermarks(monkeypatch: pytest.MonkeyPatch, *seen: tuple[int, int]) -> list[
     answered: list[Watermark] = []
 
     def look(reader: StoreReader) -> Watermark:
-        visible, committed = seen[min(len(answered), len(seen) - 1)]
-        answered.append(Watermark(1, visible, 0, committed))
+        reached, committed = seen[min(len(answered), len(seen) - 1)]
+        answered.append(Watermark(1, reached, 0, committed))
         return answered[-1]
 
     monkeypatch.setattr(StoreReader, "watermark", look)
-    monkeypatch.setattr(file_log, "_SETTLE_LOOK_S", 0.0)
+    monkeypatch.setattr(visible, "_LOOK_S", 0.0)
     return answered
 
 
@@ -501,7 +501,7 @@ def test_settling_ends_after_a_while(store: BuiltStore, monkeypatch: pytest.Monk
 
 def test_nothing_waits_where_all_may_be_read(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in a store that nobody writes to."""
-    monkeypatch.setattr(file_log, "_SETTLE_LOOK_S", 1000.0)
+    monkeypatch.setattr(visible, "_LOOK_S", 1000.0)
     append_singles(store, range(3))
     store.publish()
     FileLog(store.root).settle()
