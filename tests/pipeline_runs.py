@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
+from services.indexer.pipeline.scan import ranges_to_build, scan_planned
 from services.indexer.pipeline.shard_builder import Progress
 from tidemark.index.end_of_log import find_end_of_log
+from tidemark.index.scan.log_range import ScannedRanges
 from tidemark.store.storage import DiskStorage, Storage
 
 GOLDEN_SETTINGS: dict[str, dict[str, Any]] = {  # sizes the broker of each golden store was set to
@@ -57,14 +60,29 @@ def end_of(root: Path, **settings: Any) -> int:
     return end
 
 
-def build(plan: EpochPlan, storage: Storage | None = None) -> list[Progress]:
-    """Prepare, and drain every shard, as `--once` does."""
+def build(
+    plan: EpochPlan, storage: Storage | None = None, *, scan_range_size_bytes: int | None = None
+) -> list[Progress]:
+    """Prepare, and drain every shard, as `--once` does; out of a scan in ranges of that size, if it is said."""
     storage = storage or DiskStorage()
     storage.make_folder(plan.paths.indexer)
     prepare(plan, storage)
     if plan.limit is not None:
         drop_what_is_behind(plan, plan.limit, storage)
+    if scan_range_size_bytes is not None:
+        plan = scanned(plan, scan_range_size_bytes)
     return [run_epoch(plan, shard=shard, follower=0, storage=storage) for shard in range(plan.all_shards)]
+
+
+def scanned(plan: EpochPlan, range_size_bytes: int) -> EpochPlan:
+    """The plan with all of its log scanned; more than one range."""
+    ranges = ranges_to_build(plan, size_bytes=range_size_bytes)
+    assert len(ranges) > 1
+    plan = replace(plan, scanned=ScannedRanges(plan.scan_folder, ranges))
+    plan.scan_folder.mkdir()
+    for number in range(len(ranges)):
+        scan_planned(plan, number)
+    return plan
 
 
 def without_derived(store: Path, target: Path) -> Path:

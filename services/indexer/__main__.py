@@ -1,10 +1,10 @@
-"""`python -m services.indexer pipeline [--once] | query | attach`: imports only the part it starts."""
+"""`python -m services.indexer pipeline [--once] | scan | query | attach`: imports only the part it starts."""
 
 from __future__ import annotations
 
 import sys
 
-_USAGE = "usage: python -m services.indexer (pipeline [--once] | query | attach) [--setting value …] [--help]"
+_USAGE = "usage: python -m services.indexer (pipeline [--once] | scan | query | attach) [--setting value …] [--help]"
 
 
 def main(arguments: list[str]) -> int:
@@ -14,6 +14,10 @@ def main(arguments: list[str]) -> int:
             from .pipeline.__main__ import main as pipeline
 
             return pipeline(rest)
+        case ["scan", *rest]:
+            from .pipeline.scan_door import main as scan
+
+            return scan(rest)
         case ["query", *rest]:
             from .query.__main__ import main as query
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format import index_file
-from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.dispatch_request import U8Array
 from tidemark.format.index_file import ENTRY, HEADER_SIZE, Header, NewEntries, file_size
+from tidemark.index.part_keys import PartKeys
 from tidemark.store.storage import Storage
 
 _NAME_FORMAT = "%Y%m%d%H%M%S%f"
@@ -235,11 +236,9 @@ class KeyIndex:
             dropped += 1
         return dropped
 
-    def append(self, buffer: U8Array, requests: RequestArray) -> int:
-        """Index every key of *requests* (spec 6.3); returns how many there were."""
-        hashes, rows = index_file.hash_keys(buffer, requests)
-        physical = requests["physical_offset"][rows]
-        times = requests["store_timestamp"][rows]
+    def append(self, keys: PartKeys) -> int:
+        """Index *keys*, which follow all that came before; returns how many there were."""
+        hashes, physical, times = keys
         done = min(self._skip, len(hashes))
         self._skip -= done
         while done < len(hashes):

@@ -14,6 +14,7 @@ import numpy as np
 from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, CheckResult, find_next_record
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, Outcome, RequestArray, U8Array
+from tidemark.index.part_keys import PartKeys
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 DEFAULT_CHUNK_SIZE_BYTES = 8 << 20
@@ -37,6 +38,7 @@ class LogPart(NamedTuple):
     requests: RequestArray  # records of the checker's shard; places count in the buffer
     damages: list[Damage]
     end_offset: int  # exclusive: everything below it is in this part or in an earlier one
+    keys: PartKeys | None = None  # hashed already (`tidemark.index.scan`): the buffer does not hold their text
 
 
 class LogWalk:

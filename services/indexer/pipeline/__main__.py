@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shutil
 import signal
 import sys
 import threading
 import time
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import ValidationError
 from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
-from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.format_file import require_known_format
 from tidemark.store.storage import DiskStorage
 
-from . import local_drain
 from .config import PipelineSettings
 from .driver_priority import step_back
 from .hand_over import is_followed
+from .once import run_once
 from .plan import EpochPlan, make_plan
-from .prepare import (
-    drop_what_is_behind,
-    give_trust_back,
-    own_indexer,
-    own_log_without_writer,
-    prepare,
-    withdraw_trust_without_writer,
-)
+from .prepare import own_indexer, prepare
 from .room import is_disk_full, wait_for_room
+from .session import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         require_known_format(plan.paths)
         with own_indexer(plan, storage):
-            _run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
+            run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
     except StoreError as error:
         log.error("pipeline_failed", error=type(error).__name__, message=error.message, **error.facts)
         return 1
@@ -87,57 +79,6 @@ def _set_up_logging(level: str) -> None:
     )
 
 
-def _spark(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
-    from . import job
-
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (job.python_path(), os.environ.get("PYTHONPATH"))))
-    return job.make_session(settings, plan)
-
-
-def _run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
-    """Index what is committed. Without a writer, the log's end is found as its recovery would."""
-    with own_log_without_writer(make_plan(settings)) as alone:
-        limit = _end_of_log(make_plan(settings)) if alone else None
-        plan = make_plan(settings, limit=limit)
-        was_trusted = alone and withdraw_trust_without_writer(plan, storage)
-        prepare(plan, storage)
-        if limit is not None:
-            drop_what_is_behind(plan, limit, storage)
-        log.info("drain_started", limit=limit, spark=settings.spark)
-        began = time.monotonic()
-        rows = _drain_on_spark(settings, plan) if settings.spark else local_drain.drain(plan)
-        if was_trusted:
-            give_trust_back(plan, storage)
-    log.info(
-        "drain_finished",
-        watermark=min(row["end_offset"] for row in rows),
-        bytes=max(row["end_offset"] - row["start_offset"] for row in rows),
-        records=sum(row["records"] for row in rows if row["shard"] < plan.shards),
-        damages=sum(row["damages"] for row in rows),
-        seconds=round(max(row["held_s"] for row in rows), 3),
-        tasks_s=round(time.monotonic() - began, 3),
-    )
-
-
-def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> list[dict[str, Any]]:
-    from . import job
-
-    session = _spark(settings, plan)
-    try:
-        return job.drain(session, plan)
-    finally:
-        session.stop()
-
-
-def _end_of_log(plan: EpochPlan) -> int:
-    files = plan.open_log()
-    end = find_end_of_log(plan.paths, files)
-    files.close()
-    return end
-
-
 def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:
     """Both followers until a signal or a failure ends them; over full disks."""
     stopping = threading.Event()
@@ -148,7 +89,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     prepare(plan, storage)
-    session = _spark(settings, plan)
+    session = start_session(settings, plan)
     try:
         while True:
             try:

@@ -62,6 +62,12 @@ class PipelineSettings(BaseSettings):
     chunk_size_bytes: int = Field(
         8 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes"
     )
+    scan_range_size_bytes: int | None = Field(
+        None,
+        ge=1 << 12,
+        description="with once: tasks first scan the log in ranges of so many bytes, whole files, side by side; "
+        "unset: 268435456 where there are more cores than shards to build, else each shard's task reads the log",
+    )
     durable_interval_ms: int = Field(
         1_000, ge=10, description="how often built files are synced and durable marks move"
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tidemark.errors import FlushFailedError
 from tidemark.index.log_walk import LogWalk
+from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage, Storage
 
@@ -72,7 +73,7 @@ class _Epoch:
         self._marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
         self._committed = CommittedOffset(plan)
         self._builders: list[ShardBuilder] = []
-        self._walk: LogWalk | None = None
+        self._walk: LogWalk | ScannedLog | None = None
         self._alive_at = 0.0
 
     def run(self) -> None:
@@ -143,10 +144,9 @@ class _Epoch:
             if self._position == position:
                 return
 
-    def _walk_from(self, position: int) -> LogWalk:
+    def _walk_from(self, position: int) -> LogWalk | ScannedLog:
         if self._walk is None:  # not before something is committed: until then there may be no file
-            checker = self._builders[0].checker()  # a shard of queues sees all that the key index needs, too
-            self._walk = LogWalk(self._plan.open_log(), 0, checker, chunk_size_bytes=self._plan.chunk_size)
+            self._walk = self._builders[0].walk()  # a shard of queues sees all that the key index needs, too
         self._walk.position = position
         return self._walk
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.log_walk import LogPart
+from tidemark.index.part_keys import keys_of
 from tidemark.store.storage import Storage
 
 from .plan import EpochPlan
@@ -47,7 +48,7 @@ class IndexShard:
 
     def apply(self, part: LogPart) -> int:
         """Index every key of *part*; returns how many keys."""
-        return self._index.append(part.buffer, part.requests)
+        return self._index.append(keys_of(part))
 
     @property
     def newest_file(self) -> int:

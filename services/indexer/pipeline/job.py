@@ -5,6 +5,8 @@ Planning rows come from Spark's built-in `rate-micro-batch` source, one row a ta
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -13,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from pyspark.sql import SparkSession
 
+from tidemark.index.scan.scan_range import RangeProgress
+
 from .config import PipelineSettings
 from .epoch import run_epochs
 from .plan import EpochPlan
+from .scan import scan_planned
 from .shard_builder import Progress
 
 if TYPE_CHECKING:
@@ -25,8 +30,15 @@ if TYPE_CHECKING:
 
 FOLLOWERS = 2  # queries: one follows, the other stands by, warm
 _TASK_FAILURES = 4  # local[n] never retries a failed task, local[n,4] does
-_SQL_TYPES = {"int": "long", "float": "double"}
-PROGRESS_SCHEMA = ", ".join(f"{field.name} {_SQL_TYPES[str(field.type)]}" for field in fields(Progress))
+_SQL_TYPES = {"int": "long", "float": "double", "bool": "boolean"}
+
+
+def _schema(row: type[Any]) -> str:
+    return ", ".join(f"{field.name} {_SQL_TYPES[str(field.type)]}" for field in fields(row))
+
+
+PROGRESS_SCHEMA = _schema(Progress)
+_SCAN_SCHEMA = _schema(RangeProgress)
 
 log = structlog.get_logger()
 
@@ -85,11 +97,42 @@ def start_query(session: SparkSession, plan: EpochPlan, follower: int, checkpoin
     )
 
 
-def drain(session: SparkSession, plan: EpochPlan) -> list[dict[str, Any]]:
-    """One classic micro-batch outside of any stream: build what is committed, and return."""
-    rows = session.range(len(plan.shares), numPartitions=len(plan.shares)).toDF("value")
-    progress = rows.mapInArrow(follow(plan, 0), PROGRESS_SCHEMA).collect()
-    return [row.asDict() for row in progress]
+class Drain:
+    """The tasks of a drain, outside of any stream; Spark runs one that was lost again."""
+
+    def __init__(self, session: SparkSession, *, is_local: bool) -> None:
+        self._session = session
+        self._is_local = is_local
+
+    def slots(self) -> int:
+        """Cores of this machine; a cluster's come and go, and are many."""
+        return len(os.sched_getaffinity(0)) if self._is_local else sys.maxsize
+
+    def scan(self, plan: EpochPlan) -> list[RangeProgress]:
+        """Scan the plan's ranges, a task each."""
+        assert plan.scanned is not None, "the caller has planned it"
+        rows = self._numbers(len(plan.scanned.ranges)).mapInArrow(_scan_tasks(plan), _SCAN_SCHEMA).collect()
+        return [RangeProgress(**row.asDict()) for row in rows]
+
+    def drain(self, plan: EpochPlan) -> list[dict[str, Any]]:
+        """One classic micro-batch: build what is committed, and return."""
+        rows = self._numbers(len(plan.shares)).mapInArrow(follow(plan, 0), PROGRESS_SCHEMA).collect()
+        return [row.asDict() for row in rows]
+
+    def _numbers(self, count: int) -> DataFrame:
+        """A partition for each of *count* tasks."""
+        return self._session.range(count, numPartitions=count).toDF("value")
+
+
+def _scan_tasks(plan: EpochPlan) -> Any:
+    def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist([asdict(scan_planned(plan, number))])
+
+    return tasks
 
 
 def follow(plan: EpochPlan, follower: int) -> Any:

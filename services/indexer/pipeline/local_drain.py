@@ -3,54 +3,85 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
+from tidemark.index.scan.scan_range import RangeProgress
 from tidemark.index.warm_up import warm_up
 
 from .epoch import run_epoch
 from .plan import EpochPlan
-from .shard_builder import Progress
+from .scan import scan_planned
+
+Task = Callable[[], Any]
+
+
+def slots() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def scan(plan: EpochPlan) -> list[RangeProgress]:
+    """Scan the plan's ranges, as `job.scan`: every process takes its share of them."""
+    warm_up()
+    assert plan.scanned is not None, "the caller has planned it"
+    count = len(plan.scanned.ranges)
+    processes = min(slots(), count)
+    shares = [range(first, count, processes) for first in range(processes)]
+    return [row for rows in _run([partial(_scan_share, plan, share) for share in shares]) for row in rows]
+
+
+def _scan_share(plan: EpochPlan, numbers: Sequence[int]) -> list[RangeProgress]:
+    return [scan_planned(plan, number) for number in numbers]
 
 
 def drain(plan: EpochPlan) -> list[dict[str, Any]]:
-    """Build what is committed; a row of progress a task, as `job.drain`. raises what a task failed with.
+    """Build what is committed; a row of progress a task, as `job.drain`. raises what a task failed with."""
+    warm_up()  # once, for all of them
+    tasks = [partial(run_epoch, plan, shard=shard, follower=0) for shard in range(plan.all_shards)]
+    return [asdict(progress) for progress in _run(tasks)]
+
+
+def _run(tasks: Sequence[Task]) -> list[Any]:
+    """What the tasks return, each called in a process of its own.
 
     A process has one task and ends with it, or when this one is gone: none stays and holds what it was forked with.
     """
-    warm_up()  # once, for all of them
     context = multiprocessing.get_context("fork")
     outcomes: list[Connection] = []
-    for shard in range(plan.all_shards):
+    for number, task in enumerate(tasks):
         outcome, told = context.Pipe(duplex=False)
-        context.Process(target=_run, args=(plan, shard, told), name=f"shard-{shard}").start()
+        context.Process(target=_call, args=(task, told), name=f"task-{number}").start()
         told.close()
         outcomes.append(outcome)
-    rows: list[dict[str, Any]] = []
+    results: list[Any] = []
     failures: list[Exception] = []
-    for shard, outcome in enumerate(outcomes):  # of all of them: no task works on behind what is raised
+    for number, outcome in enumerate(outcomes):  # of all of them: no task works on behind what is raised
         try:
-            rows.append(asdict(_result(outcome, shard)))
+            results.append(_result(outcome, number))
         except Exception as failure:
             failures.append(failure)
     if failures:
         raise failures[0]
-    return rows
+    return results
 
 
-def _run(plan: EpochPlan, shard: int, told: Connection) -> None:
+def _call(task: Task, told: Connection) -> None:
     try:
-        told.send(run_epoch(plan, shard=shard, follower=0))
+        told.send(task())
     except Exception as error:
         told.send(error)
 
 
-def _result(outcome: Connection, shard: int) -> Progress:
+def _result(outcome: Connection, number: int) -> Any:
     try:
-        result: Progress | Exception = outcome.recv()
+        result = outcome.recv()
     except EOFError:
-        raise RuntimeError(f"the process of shard {shard} was killed") from None
+        raise RuntimeError(f"the process of task {number} was killed") from None
     if isinstance(result, Exception):
         raise result
     return result

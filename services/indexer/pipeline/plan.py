@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, slots_of_size
 from tidemark.index.key_index import index_files
+from tidemark.index.scan.log_range import ScannedRanges
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
@@ -39,6 +40,7 @@ class EpochPlan:
     durable_interval_ms: int
     multi_dispatch: bool  # build light queues
     driver_pid: int | None  # tasks end with it; None where they run on other hosts
+    scanned: ScannedRanges | None = None  # what a drain need not walk
 
     @property
     def paths(self) -> StorePaths:
@@ -73,6 +75,11 @@ class EpochPlan:
         """The same where the queue has one."""
         has_one = self.paths.queue_ext(topic, queue_id).is_dir()
         return self.open_ext(topic, queue_id, storage) if has_one else None
+
+    @property
+    def scan_folder(self) -> Path:
+        """What tasks have scanned of the log, while a drain needs it."""
+        return self.paths.indexer / "scan"
 
     @property
     def stop_flag(self) -> Path:

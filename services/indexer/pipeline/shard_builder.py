@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from tidemark.index.log_walk import LogPart
+from tidemark.index.log_walk import LogPart, LogWalk
+from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
@@ -43,6 +43,7 @@ class ShardBuilder:
     ) -> None:
         number = progress.shard
         self.position = 0
+        self._plan = plan
         self._marks = marks
         self._number = number
         self._committed = committed
@@ -68,9 +69,20 @@ class ShardBuilder:
         assert self._durable is not None, "since `begin`"
         return self._durable
 
-    def checker(self) -> Any:
-        """The walk that it needs."""
-        return self._shard.checker()
+    def walk(self) -> LogWalk | ScannedLog:
+        """The walk over the log that it needs: over what is scanned already, where the plan says so."""
+        plan = self._plan
+        walk = LogWalk(plan.open_log(), 0, self._shard.checker(), chunk_size_bytes=plan.chunk_size)
+        if plan.scanned is None:
+            return walk
+        return ScannedLog(
+            plan.scanned,
+            walk,
+            rows=not self._is_index,
+            keys=self._is_index,
+            shard=0 if self._is_index else self._number,
+            shards=plan.shards,
+        )
 
     def tend(self) -> None:
         """What is to be done beside building. raises what a sync failed with: nothing is tried again then"""

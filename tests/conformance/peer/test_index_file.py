@@ -14,6 +14,7 @@ from tidemark.format import index_file
 from tidemark.format.check import Checker
 from tidemark.format.index_file import Header, find_entries, key_hash, make_entries
 from tidemark.index.key_index import KeyIndex, index_files
+from tidemark.index.part_keys import hash_rows
 from tidemark.read.index_reader import IndexReader
 from tidemark.store.storage import DiskStorage
 
@@ -30,7 +31,7 @@ def index_of_keys(folder: Path, keys: list[str]) -> tuple[list[Path], list[int]]
     buffer = np.frombuffer(bytearray(log), np.uint8)
     rows = Checker().check(buffer, base_offset=0).requests
     index = KeyIndex(folder, slots=SLOTS, entries=ENTRIES, storage=DiskStorage())
-    assert index.append(buffer, rows) == len(keys)
+    assert index.append(hash_rows(buffer, rows)) == len(keys)
     index.close()
     return index_files(folder), rows["physical_offset"].tolist()
 

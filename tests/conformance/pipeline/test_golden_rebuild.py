@@ -14,28 +14,31 @@ from tidemark.store.marks import Marks
 GoldenStore = Callable[[str], Path]
 
 
+@pytest.mark.parametrize("scan_range_size_bytes", [None, 1])
 @pytest.mark.parametrize("shards", [1, 2, 5])
 @pytest.mark.parametrize("name", ["mixed/store", "killed/store-recovered"])
 def test_rebuilt_queue_files_equal_the_brokers(
-    golden_store: GoldenStore, tmp_path: Path, name: str, shards: int
+    golden_store: GoldenStore, tmp_path: Path, name: str, shards: int, scan_range_size_bytes: int | None
 ) -> None:
-    """Every file of every queue, byte for byte, however many shards build them."""
+    """Every file of every queue, byte for byte, however many shards build them, from the log or from its scan."""
     root = without_derived(golden_store(name), tmp_path / "store")
     plan = plan_of(root, shards=shards, **GOLDEN_SETTINGS[name])
-    build(plan)
+    build(plan, scan_range_size_bytes=scan_range_size_bytes)
     assert queue_files(root) == queue_files(golden_store(name))
     assert read_ledger(plan.paths.indexer) == []
     marks = Marks.open_read_only(plan.paths.marks)
     assert marks.watermark() == marks.durable_floor() == plan.limit
 
 
+@pytest.mark.parametrize("scan_range_size_bytes", [None, 1])
 @pytest.mark.parametrize("chunk_size_bytes", [4096, 50_000, 8 << 20])
 def test_rebuilt_index_files_equal_the_brokers(
-    golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int
+    golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int, scan_range_size_bytes: int | None
 ) -> None:
-    """Slots, chains, times and headers, whatever the chunk."""
+    """Slots, chains, times and headers, whatever the chunk, from the log or from its scan."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
-    build(plan_of(root, chunk_size_bytes=chunk_size_bytes, **GOLDEN_SETTINGS["mixed/store"]))
+    plan = plan_of(root, chunk_size_bytes=chunk_size_bytes, **GOLDEN_SETTINGS["mixed/store"])
+    build(plan, scan_range_size_bytes=scan_range_size_bytes)
     assert index_contents(root) == index_contents(golden_store("mixed/store"))
 
 

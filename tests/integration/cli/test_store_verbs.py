@@ -60,6 +60,50 @@ def test_check_ends_with_1_and_names_what_is_wrong(store: Path) -> None:
     assert 1_000_000 <= report["start"] < report["end"] < 2_010_000
 
 
+def test_check_gives_a_verdict_on_each_queue(store: Path) -> None:
+    """A queue that lost a file is wrong, the others are sound; the command's own status says it, too."""
+    report = json.loads(run("check", store, "--queues", "--json")[1])
+    assert {queue["verdict"] for queue in report["queues"]} == {"sound"}
+    assert sum(queue["records"] for queue in report["queues"]) == report["records"] == 12_622
+    simple = next(queue for queue in report["queues"] if queue["kind"] == "SimpleCQ" and queue["records"] > 200)
+    folder = StorePaths(store).queue(simple["topic"], simple["queue_id"], batch=False)
+    min(folder.iterdir()).unlink()
+    status, output, _ = run("check", store, "--queues", "--json")
+    wrong = [queue for queue in json.loads(output)["queues"] if queue["verdict"] != "sound"]
+    assert (status, len(wrong)) == (1, 1)
+    assert (wrong[0]["topic"], wrong[0]["queue_id"], wrong[0]["verdict"]) == (
+        simple["topic"],
+        simple["queue_id"],
+        "wrong",
+    )
+    table = run("check", store, "--queues")[1]
+    assert f"wrong: {wrong[0]['findings']} findings" in table
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_check_on_spark_says_what_check_says(store: Path, tmp_path: Path, damaged: bool) -> None:
+    """Tasks scan the log, and nothing is left of that; the store is not written to."""
+    if damaged:
+        first = store / "commitlog" / f"{0:020d}"
+        content = bytearray(first.read_bytes())
+        content[100] ^= 0xFF
+        content[50_000] ^= 0xFF
+        first.write_bytes(content)
+    before = sorted(store.rglob("*"))
+    here = run("check", store, "--queues", "--json")
+    there = run("check", store, "--queues", "--json", "--master", "local[2]", "--work", tmp_path)
+    assert there == here
+    assert here[0] == (1 if damaged else 0)
+    assert sorted(store.rglob("*")) == before
+    assert sorted(tmp_path.iterdir()) == [store]
+
+
+def test_a_check_on_a_spark_that_is_not_there_is_told(store: Path) -> None:
+    status, output, errors = run("check", store, "--master", "local[x")
+    assert (status, output) == (ExitStatus.UNAVAILABLE, "")
+    assert "local[x" in errors and "Traceback (most recent call last)" not in errors.splitlines()[0]
+
+
 def test_corruptions_are_the_ledgers(store: Path) -> None:
     """None is 0, some is 1."""
     assert run("corruptions", store)[:2] == (0, "no damage was found\n")
@@ -126,6 +170,35 @@ def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
         assert time.monotonic() < deadline, "the killed one's pipeline does not end"
     assert (queue_files(root), index_contents(root)) == wanted
     assert not list(root.glob("*.dropped"))
+
+
+def test_a_rebuild_on_spark_goes_on_where_it_was_killed(golden_store: GoldenStore, tmp_path: Path) -> None:
+    """kill -9 when some ranges are scanned: the next one scans the others alone, and gives the follower's bytes."""
+    name = "mixed/store"
+    root = without_derived(golden_store(name), tmp_path / "store")
+    build(plan_of(root, **GOLDEN_SETTINGS[name]))
+    wanted = queue_files(root), index_contents(root)
+    scan = StorePaths(root).indexer / "scan"
+    command = [sys.executable, "-m", "tidemark.cli", "store", "rebuild", str(root), "--output", "json"]
+    command += ["--master", "local[2]"]
+    environment = {**os.environ, "TIDEMARK_SCAN_RANGE_SIZE_BYTES": "4096", "TIDEMARK_CHUNK_SIZE_BYTES": "4096"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 200
+        while process.poll() is None and len(list(scan.glob("*.rows"))) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while True:
+        again = subprocess.run(command, env=environment, capture_output=True, check=False)
+        if again.returncode == 0:
+            break
+        assert time.monotonic() < deadline, "the killed one's pipeline does not end"
+    assert (queue_files(root), index_contents(root)) == wanted
+    report = json.loads(again.stdout)
+    assert 2 <= report["reused_ranges"] <= report["ranges"]
+    assert report["records"] > 0 and report["bytes_per_s"] > 0
+    assert not scan.exists()
 
 
 def _has_begun(root: Path) -> bool:

@@ -13,6 +13,7 @@ from tidemark.format import index_file
 from tidemark.format.check import Checker
 from tidemark.format.index_file import Header, file_size, find_entries, key_hash
 from tidemark.index.key_index import KeyIndex, index_files
+from tidemark.index.part_keys import hash_rows
 from tidemark.store.storage import DiskStorage
 
 SLOTS, ENTRIES = 16, 40
@@ -54,7 +55,7 @@ def test_every_key_is_found_over_the_edges_of_files(tmp_path: Path) -> None:
     """100 records with two keys each, 39 keys a file: entry 0 is never used (spec 6.1)."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
-    assert index.append(buffer, rows) == 200
+    assert index.append(hash_rows(buffer, rows)) == 200
     assert len(index_files(tmp_path)) == 6  # ceil(200 / 39)
     assert all(path.stat().st_size == 40 + 4 * SLOTS + 20 * ENTRIES for path in index_files(tmp_path))
     for i in (0, 19, 20, 99):
@@ -66,10 +67,10 @@ def test_every_key_is_found_over_the_edges_of_files(tmp_path: Path) -> None:
 def test_files_do_not_depend_on_how_much_is_appended_at_once(tmp_path: Path, step: int) -> None:
     """Few slots are written one by one, many in runs of pages: the bytes are the same."""
     buffer, rows, _ = walk(100)
-    open_index(tmp_path / "one").append(buffer, rows)
+    open_index(tmp_path / "one").append(hash_rows(buffer, rows))
     index = open_index(tmp_path / "many")
     for start in range(0, 100, step):
-        index.append(buffer, rows[start : start + step])
+        index.append(hash_rows(buffer, rows[start : start + step]))
     contents = [[path.read_bytes() for path in index_files(tmp_path / folder)] for folder in ("one", "many")]
     assert contents[0] == contents[1]
 
@@ -78,7 +79,7 @@ def test_many_slots_at_once_are_right(tmp_path: Path) -> None:
     """A wide slot table is written in runs with gaps between them."""
     buffer, rows, places = walk(300)
     index = KeyIndex(tmp_path, slots=200_000, entries=1000, storage=DiskStorage())
-    index.append(buffer, rows)
+    index.append(hash_rows(buffer, rows))
     data = np.frombuffer(index_files(tmp_path)[0].read_bytes(), np.uint8)
     header = index_file.decode_header(data[:40].tobytes())
     table, entries = data[40 : index_file.entry_at(200_000, 0)], data[index_file.entry_at(200_000, 0) :]
@@ -92,16 +93,16 @@ def test_a_builder_killed_between_slots_and_header_is_repaired(tmp_path: Path) -
     """Slots that point at entries the header does not know lead back to those it knows."""
     buffer, rows, places = walk(15)
     index = open_index(tmp_path / "a")
-    index.append(buffer, rows[:10])
+    index.append(hash_rows(buffer, rows[:10]))
     path = index_files(tmp_path / "a")[0]
     header = path.read_bytes()[:40]
-    index.append(buffer, rows[10:])
+    index.append(hash_rows(buffer, rows[10:]))
     whole = path.read_bytes()
     path.write_bytes(header + whole[40:])  # killed before the header was written
     again = open_index(tmp_path / "a")
     again.repair()
     assert look_up(tmp_path / "a", "k0") == [places[5], places[0]]
-    again.append(buffer, rows[10:])
+    again.append(hash_rows(buffer, rows[10:]))
     assert path.read_bytes() == whole
 
 
@@ -109,12 +110,12 @@ def test_truncation_drops_files_that_know_cut_records_and_says_where_to_go_on(tm
     """What is built from there equals an index that never saw more."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path / "a")
-    index.append(buffer, rows)
+    index.append(hash_rows(buffer, rows))
     resume = index.resume_at(places[70])
     assert resume in places
     index.truncate(places[70])
     assert index.resume_at(resume) <= resume, "also when it is asked again, after a crash"
-    index.append(buffer, rows[places.index(resume) : 70])
+    index.append(hash_rows(buffer, rows[places.index(resume) : 70]))
     assert look_up(tmp_path / "a", "only70") == []
     assert look_up(tmp_path / "a", "only69") == [places[69]]
     assert look_up(tmp_path / "a", "k3") == [places[i] for i in range(68, 0, -5)]
@@ -124,7 +125,7 @@ def test_truncation_does_not_stop_at_an_empty_newest_file(tmp_path: Path) -> Non
     """Its builder was killed before it wrote to it; the file before it knows cut records."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
-    index.append(buffer, rows)
+    index.append(hash_rows(buffer, rows))
     newest = index_files(tmp_path)[-1]
     newest.with_name(str(int(newest.name) + 1)).write_bytes(bytes(newest.stat().st_size))
     again = open_index(tmp_path)
@@ -132,7 +133,7 @@ def test_truncation_does_not_stop_at_an_empty_newest_file(tmp_path: Path) -> Non
     assert resume < places[70]
     again.truncate(places[70])
     again.begin(resume)
-    again.append(buffer, rows[places.index(resume) : 70])
+    again.append(hash_rows(buffer, rows[places.index(resume) : 70]))
     assert look_up(tmp_path, "only70") == []
     assert look_up(tmp_path, "only69") == [places[69]]
 
@@ -140,7 +141,7 @@ def test_truncation_does_not_stop_at_an_empty_newest_file(tmp_path: Path) -> Non
 def test_names_of_files_ascend_even_when_made_in_one_millisecond(tmp_path: Path) -> None:
     """17 digits of local time, each at least one millisecond after the one before."""
     buffer, rows, _ = walk(100)
-    open_index(tmp_path).append(buffer, rows)
+    open_index(tmp_path).append(hash_rows(buffer, rows))
     names = [path.name for path in index_files(tmp_path)]
     assert all(len(name) == 17 and name.isdigit() for name in names)
     assert names == sorted(set(names))
@@ -164,7 +165,7 @@ def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
     """Its first entry's time counts from the old file's end (spec 6.2 QUIRK), its header from the entry itself."""
     buffer, rows, _ = walk(25)
     rows["store_timestamp"] = 1_700_000_000_000 + 3000 * np.arange(25)
-    open_index(tmp_path).append(buffer, rows)
+    open_index(tmp_path).append(hash_rows(buffer, rows))
     second = index_files(tmp_path)[1].read_bytes()
     header = index_file.decode_header(second)
     assert header == Header(
@@ -183,7 +184,7 @@ def test_files_of_expired_records_go_but_never_the_newest(tmp_path: Path) -> Non
     """By the place of a file's last record; keys of records that are there are found as before."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
-    index.append(buffer, rows)
+    index.append(hash_rows(buffer, rows))
     ends = [index_file.decode_header(path.read_bytes()[:40]).end_physical_offset for path in index_files(tmp_path)]
     assert index.expire(ends[1]) == 1
     assert index.expire(ends[1]) == 0
@@ -193,5 +194,5 @@ def test_files_of_expired_records_go_but_never_the_newest(tmp_path: Path) -> Non
     assert index.expire(1 << 62) == 3
     assert len(index_files(tmp_path)) == 1
     more, more_rows, more_places = walk(1, first=500)
-    index.append(more, more_rows)
+    index.append(hash_rows(more, more_rows))
     assert look_up(tmp_path, "only500") == more_places

@@ -12,6 +12,7 @@ from tests.pipeline_runs import build, index_contents, plan_of, without_derived
 from tidemark.format.check import Checker
 from tidemark.format.dispatch_request import RequestArray, U8Array
 from tidemark.index.key_index import KeyIndex, index_files
+from tidemark.index.part_keys import hash_rows
 from tidemark.store.storage import DiskStorage
 
 SLOTS, ENTRIES = 16, 30
@@ -51,7 +52,7 @@ def append_as_broker(root: Path, *records: range) -> None:
     buffer, rows = walked(root)
     index = KeyIndex(root / "index", slots=SLOTS, entries=ENTRIES, storage=DiskStorage())
     for numbers in records:
-        index.append(buffer, rows[numbers.start : numbers.stop])
+        index.append(hash_rows(buffer, rows[numbers.start : numbers.stop]))
     index.flush()
     index.close()
 

@@ -69,5 +69,5 @@ def test_a_killed_task_is_told(drain: Callable[[Task], list[dict[str, Any]]]) ->
             os.kill(os.getpid(), signal.SIGKILL)
         return Progress(0, shard)
 
-    with pytest.raises(RuntimeError, match="shard 1 was killed"):
+    with pytest.raises(RuntimeError, match="task 1 was killed"):
         drain(task)

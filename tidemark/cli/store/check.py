@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,10 @@ from tidemark.errors import ArgumentIllegalError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from tidemark.index.check.findings import Finding, Scope
+    from tidemark.index.check.verdicts import QueueVerdict
 
 _SHOWN = 50
 
@@ -31,17 +34,29 @@ def check(
     index_slots: Annotated[
         int | None, typer.Option(min=1, help="Slots of an index file, where there are not 4 entries to each.")
     ] = None,
+    queues: Annotated[bool, typer.Option("--queues", help="Print a verdict on each queue.")] = False,
+    master: Annotated[
+        str, typer.Option(metavar="URL", help="Spark master that scans the log in ranges; the rest is done here.")
+    ] = "",
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --master: where scans lie meanwhile; executors must see it.", file_okay=False
+        ),
+    ] = None,
     output: OutputOption = Output.TABLE,
     as_json: JsonFlag = False,
 ) -> None:
     """Check a store: log, queues, key index and small files against each other.
 
     Takes no lock and writes nothing, so it may run beside the services or a broker: then up to what is committed.
+    With --master, Spark's tasks read the log and verify its CRCs, and what they saw is compared here.
     Exit status 1 when something is wrong.
     """
     from rich.console import Console
 
     from tidemark.cli.store.progress import byte_progress
+    from tidemark.cli.store.scan_on_spark import scan_on_spark
     from tidemark.index.check.scope import whole_store
     from tidemark.index.check.store import check_store
     from tidemark.store.format_file import require_known_format
@@ -53,24 +68,41 @@ def check(
     if not paths.commit_log.is_dir():
         raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
     scope = _within(whole_store(paths), start, end)
-    with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
+    with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress, ExitStack() as stack:
+        scan = stack.enter_context(scan_on_spark(paths, master, work, progress)) if master else None
         task = progress.add_task("checking", total=None)
         report = check_store(
             paths,
             scope,
             with_index=index,
             index_slots=index_slots,
+            scan=scan,
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if as_json:
-        print_json(report.as_json())
+        print_json(report.as_json() if queues else {**report.as_json(), "queues": len(report.queues)})
     else:
         console = Console(soft_wrap=True, highlight=False)
+        if queues:
+            console.print(_table(report.queues))
         _show(console, report.findings, "red")
         _show(console, report.notes, "yellow")
         outcome = f"{len(report.findings)} findings" if report.findings else "sound"
         console.print(f"{report.records:,} records from {report.start} to {report.end}: [bold]{outcome}[/]")
     raise typer.Exit(ExitStatus.FAILED if report.findings else ExitStatus.OK)
+
+
+def _table(queues: list[QueueVerdict]) -> Table:
+    from rich.table import Table
+
+    table = Table("topic", "queue", "type", "first", "next", "records", "verdict", box=None)
+    for queue in queues:
+        first = "-" if queue.first is None else f"{queue.first:,}"
+        what = {"wrong": f"wrong: {queue.findings} findings", "lags": f"lags by {queue.lagging:,} units"}
+        verdict = what.get(queue.verdict, queue.verdict)
+        kind = queue.kind or "?"
+        table.add_row(queue.topic, str(queue.queue_id), kind, first, f"{queue.next:,}", f"{queue.records:,}", verdict)
+    return table
 
 
 def _within(scope: Scope, start: int | None, end: int | None) -> Scope:

@@ -6,12 +6,13 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidemark.cli.failures import ExitStatus, say
 from tidemark.cli.output import Output, OutputOption, print_json
+from tidemark.cli.store.rebuild_report import report, scanned_bytes
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.2
 _STOP_TIMEOUT_S = 30.0
-_CLUSTER = "TIDEMARK_SPARK_MASTER"  # set by who means one; here Spark takes longer to start than to build
+_MASTER = "TIDEMARK_SPARK_MASTER"
 
 
 def rebuild(
@@ -30,12 +31,21 @@ def rebuild(
     ],
     queues: Annotated[bool, typer.Option("--queues", help="The queue files.")] = False,
     index: Annotated[bool, typer.Option("--index", help="The key index.")] = False,
+    master: Annotated[
+        str,
+        typer.Option(
+            envvar=_MASTER,
+            metavar="URL",
+            help="Spark master that runs the tasks; without one, processes of this machine.",
+        ),
+    ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Take queue files and key index away and build them again from the log; both without an option.
 
-    The pipeline must be stopped; the writer may run. Readers see nothing until it is done. When it is stopped in
-    between, the same command, or the pipeline's next start, goes on.
+    The log is scanned in ranges side by side, then queues and index are built from what was seen. The pipeline must be
+    stopped; the writer may run. Readers see nothing until it is done. When it is stopped in between, the same command
+    goes on: ranges that are scanned are not scanned again. So does the pipeline's next start.
     """
     from tidemark.index.drop import drop_built, forget_dropped, no_pipeline, sizes_of_built
     from tidemark.store.format_file import require_known_format
@@ -49,17 +59,19 @@ def rebuild(
     with no_pipeline(paths, storage):
         sizes = sizes_of_built(paths)
         drop_built(paths, storage, queues=queues or both, index=index or both)
-    if not _build(paths, sizes):
+    facts = _build(paths, sizes, master)
+    if facts is None:
         raise typer.Exit(ExitStatus.FAILED)
     forget_dropped(paths)
     if output is Output.JSON:
-        print_json({"watermark": _watermark(paths)})
+        print_json(facts)
     else:
-        typer.echo(f"built up to {_watermark(paths):,}")
+        rate = f"{facts['bytes_per_s'] / 1e6:,.0f} MB/s"
+        typer.echo(f"built up to {facts['watermark']:,}: {facts['records']:,} records, {facts['keys']:,} keys, {rate}")
 
 
-def _build(paths: StorePaths, sizes: dict[str, int]) -> bool:
-    """Run the pipeline once, as it is run by hand; whether it came through."""
+def _build(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, Any] | None:
+    """Run the pipeline once, as it is run by hand; what it tells of itself, None when it did not come through."""
     from tidemark.cli.service import Service, service_module
     from tidemark.cli.store.progress import byte_progress
 
@@ -68,8 +80,8 @@ def _build(paths: StorePaths, sizes: dict[str, int]) -> bool:
     logs.mkdir(exist_ok=True)
     service = Service(
         "rebuild",
-        [service_module("indexer"), "pipeline", "--once", *([] if _CLUSTER in os.environ else ["--no-spark"])],
-        {**settings, **_given(), "TIDEMARK_STORE_ROOT": str(paths.root)},
+        [service_module("indexer"), "pipeline", "--once", *([] if master else ["--no-spark"])],
+        {**settings, **_given(), "TIDEMARK_STORE_ROOT": str(paths.root), _MASTER: master},
         logs / "rebuild.log",
     )
     try:
@@ -82,7 +94,8 @@ def _build(paths: StorePaths, sizes: dict[str, int]) -> bool:
         say(f"error: the pipeline ended with exit status {status}; the end of {service.log_path}:")
         for line in service.last_lines():
             say(f"  {line}")
-    return status == 0
+        return None
+    return report(service.log_path.read_text(errors="replace").splitlines())
 
 
 def _given() -> dict[str, str]:
@@ -90,14 +103,17 @@ def _given() -> dict[str, str]:
 
 
 def _show(service: Service, paths: StorePaths, progress: Progress) -> None:
-    """Until the service ends: how far the least mark is of where the log's files end."""
+    """Until the service ends: how much is scanned, and how far the least mark is, of where the log's files end."""
     from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 
     size = size_on_disk(paths.commit_log)
     log = MappedFileQueue(paths.commit_log, size) if size else None
-    task = progress.add_task("building", total=log.capacity_end if log else None)
+    scanning = progress.add_task("scanning", total=log.capacity_end - log.min_offset if log else None, visible=False)
+    building = progress.add_task("building", total=log.capacity_end if log else None)
     while service.exit_status is None:
-        progress.update(task, completed=_watermark(paths))
+        scanned = scanned_bytes(paths.indexer / "scan")
+        progress.update(scanning, completed=scanned, visible=scanned > 0)
+        progress.update(building, completed=_watermark(paths))
         time.sleep(_POLL_S)
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemark.format import index_file
 from tidemark.index.check.expected_units import runs_of
 from tidemark.index.check.findings import Note, Reason, Report, Scope, relative
 from tidemark.index.check.index_entries import Entries, EntryRow, SeenIndexFile
 from tidemark.index.key_index import index_files
 from tidemark.index.log_walk import LogPart
+from tidemark.index.part_keys import keys_of
 from tidemark.store.paths import StorePaths
 
 _LARGEST_DIFFERENCE = (1 << 31) - 1
@@ -75,12 +75,11 @@ class KeyChecks:
 
     def take(self, part: LogPart) -> None:
         """A part of the log."""
-        hashes, rows = index_file.hash_keys(part.buffer, part.requests)
+        found = keys_of(part)
+        hashes = found.hashes
         if len(hashes) == 0:
             return
-        keys = _Keys(
-            hashes.astype(np.int64), part.requests["physical_offset"][rows], part.requests["store_timestamp"][rows]
-        )
+        keys = _Keys(hashes.astype(np.int64), found.physical_offsets, found.store_timestamps)
         there = self._row.next(len(hashes))
         if len(there) == len(hashes):
             wrong = (there.hashes != keys.hashes) | (there.physical_offsets != keys.physical_offsets)

@@ -22,6 +22,7 @@ from tidemark.index.check.expected_units import (
     runs_of,
 )
 from tidemark.index.check.findings import Note, Reason, Report, Scope
+from tidemark.index.check.verdicts import QueueVerdict
 from tidemark.index.queue_end import find_batch_end
 
 _STEP_UNITS = 50_000
@@ -70,8 +71,9 @@ class QueueCheck:
         dead_end: int = 0,
         with_extension: bool = False,
     ) -> None:
-        self.first_offset: int | None = None  # of the first message seen
-        self.next_offset = 0  # behind the last one
+        self._first_offset: int | None = None  # of the first message seen
+        self._next_offset = 0  # behind the last one
+        self._records = 0
         self._where: dict[str, Any] = {"topic": topic, "queue_id": queue_id}
         self._batch = batch
         self._kind = BATCH if batch else SIMPLE
@@ -95,15 +97,16 @@ class QueueCheck:
 
     def take(self, requests: RequestArray) -> None:
         """The queue's next records, at least one."""
+        self._records += len(requests)
         if self._first_unit is None:
             self._first_unit = (
                 self._expected.min_offset // self._kind.size if self._batch else int(requests["queue_offset"][0])
             )
-            self.first_offset = int(requests["base_offset"][0])
+            self._first_offset = int(requests["base_offset"][0])
         for oddity in self._builder.build(requests):
             self._tell_oddity(oddity, requests)
         self._last_physical_offset = int(requests["physical_offset"][-1])
-        self.next_offset = max(self.next_offset, int((requests["base_offset"] + requests["batch_size"]).max()))
+        self._next_offset = max(self._next_offset, int((requests["base_offset"] + requests["batch_size"]).max()))
 
     def _tell_oddity(self, oddity: Oddity, requests: RequestArray) -> None:
         place, size, reason, queue_offset = oddity
@@ -154,8 +157,8 @@ class QueueCheck:
 
     # -- at the end of the log ------------------------------------------------------------------------------------
 
-    def finish(self, log_end: int) -> int:
-        """Tell what was found, and look at the units around those expected; returns how many units lag."""
+    def finish(self, log_end: int) -> QueueVerdict:
+        """Tell what was found, and look at the units around those expected."""
         behind = self._check_rest(log_end)
         lagging = 0
         for stretch in self._stretches:
@@ -165,7 +168,15 @@ class QueueCheck:
             elif stretch.state is not _State.FILLED or not self._report.is_damaged(stretch.physical_offset):
                 self._tell_stretch(stretch)
         self._actual.close()
-        return lagging
+        kind = "BatchCQ" if self._batch else "SimpleCQ"
+        return QueueVerdict(
+            kind=kind,
+            records=self._records,
+            first=self._first_offset,
+            next=self._next_offset,
+            lagging=lagging,
+            **self._where,
+        )
 
     def _tell_stretch(self, stretch: _Stretch) -> None:
         count = stretch.end - stretch.first

@@ -12,6 +12,7 @@ from tidemark.format.topic_name import is_topic_name
 from tidemark.index.check.findings import Note, Reason, Report, Scope, relative
 from tidemark.index.check.queue_check import QueueCheck
 from tidemark.index.check.seen_files import queue_folders
+from tidemark.index.check.verdicts import QueueVerdict
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.index.log_walk import LogPart
 from tidemark.store.paths import StorePaths
@@ -131,22 +132,18 @@ class QueueChecks:
 
     # -- the end --------------------------------------------------------------------------------------------------
 
-    def finish(self, log_end: int) -> dict[QueueKey, tuple[int, int]]:
-        """Tell what was found; first and next offset of each queue that has records."""
+    def finish(self, log_end: int) -> list[QueueVerdict]:
+        """Tell what was found; a verdict on each queue that was compared, without the findings about it."""
         self._add_queues_without_records()
-        queues = {key: queue for key, queue in sorted(self._queues.items()) if queue is not None}
-        lagging = {key: units for key, queue in queues.items() if (units := queue.finish(log_end))}
+        verdicts = [queue.finish(log_end) for _, queue in sorted(self._queues.items()) if queue is not None]
+        lagging = [verdict.lagging for verdict in verdicts if verdict.lagging]
         if lagging:
-            text = f"{len(lagging)} queues lag behind the log, by {sum(lagging.values())} units"
-            self._report.note(Note.QUEUES_LAG, text, count=sum(lagging.values()))
+            text = f"{len(lagging)} queues lag behind the log, by {sum(lagging)} units"
+            self._report.note(Note.QUEUES_LAG, text, count=sum(lagging))
         for topic, count in sorted(self._skipped_topics.items()):
             text = f"{count} records of a topic that topics.json does not know and that has no queue: deleted"
             self._report.note(Note.TOPIC_GONE, text, topic=topic, count=count)
-        return {
-            key: (queue.first_offset, queue.next_offset)
-            for key, queue in queues.items()
-            if queue.first_offset is not None
-        }
+        return verdicts
 
     def _add_queues_without_records(self) -> None:
         """Queues on disk that no record was seen for. In a range that says nothing about them."""

@@ -16,7 +16,7 @@ from tidemark.format.check import Checker, Crc, find_next_record
 from tidemark.format.dispatch_request import Fault
 from tidemark.index.check.findings import Finding, Note, Report, Scope
 from tidemark.index.check.keys import KeyChecks
-from tidemark.index.check.queues import QueueChecks
+from tidemark.index.check.queues import QueueChecks, QueueKey
 from tidemark.index.check.seen_files import SeenFiles, check_folders, common_size
 from tidemark.index.check.small_files import (
     check_checkpoint,
@@ -25,7 +25,10 @@ from tidemark.index.check.small_files import (
     check_next_offsets,
     check_small_files,
 )
+from tidemark.index.check.verdicts import QueueVerdict, count_findings
 from tidemark.index.log_walk import Damage, LogPart, LogWalk
+from tidemark.index.scan.log_range import ScannedRanges
+from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.store.next_offsets import load_next_offsets
 from tidemark.store.paths import StorePaths
 
@@ -40,6 +43,7 @@ _DAMAGE_TEXTS = {
     "FILE_MISSING": "a file of the log is gone",
 }
 Progress = Callable[[int, int], None]  # (bytes of the log checked, bytes in all)
+Scan = Callable[[int, int], ScannedRanges]  # of a stretch of the log, physical, the end exclusive
 
 
 class CheckReport(NamedTuple):
@@ -47,6 +51,7 @@ class CheckReport(NamedTuple):
 
     findings: list[Finding]
     notes: list[Finding]
+    queues: list[QueueVerdict]
     start: int
     end: int
     records: int
@@ -59,6 +64,7 @@ class CheckReport(NamedTuple):
             "records": self.records,
             "findings": [finding.as_json() for finding in self.findings],
             "notes": [note.as_json() for note in self.notes],
+            "queues": [queue.as_json() for queue in self.queues],
         }
 
 
@@ -68,11 +74,13 @@ def check_store(
     *,
     with_index: bool = True,
     index_slots: int | None = None,
+    scan: Scan | None = None,
     on_progress: Progress = lambda done, total: None,
 ) -> CheckReport:
     """Check the store at *paths*, or the part of it that *scope* says.
 
     with_index   whether the key index is checked too; index_slots: see KeyChecks
+    scan         scans a stretch of the log in ranges, side by side; without one it is walked here, from end to end
     on_progress  called after each part of the log
     raises       OSError when the disk does not read; nothing for what is wrong
     """
@@ -86,7 +94,7 @@ def check_store(
     keys = KeyChecks(paths, scope, report, slots=index_slots) if with_index else None
     limit = log.capacity_end if scope.end is None else scope.end
     records, end = 0, scope.start
-    for part in _walk(log, scope, limit):
+    for part in _walk(log, scope, limit, scan):
         _tell_damages(part, report)
         queues.take(part)
         if keys is not None:
@@ -96,18 +104,24 @@ def check_store(
         on_progress(end - scope.start, limit - scope.start)
     if scope.end is None:
         _look_behind(log, end, report)
-    bounds = queues.finish(end)
+    verdicts = queues.finish(end)
     if keys is not None:
         keys.finish(end)
     if not scope.is_range:
         check_next_offsets(paths, report, queues.numbers_at, log_end=end)
-        check_consumer_offsets(paths, report, bounds)
+        check_consumer_offsets(paths, report, _bounds(verdicts))
         if not scope.is_living:
             check_checkpoint(paths, report, log_end=end)
             check_marks(paths, report, log_end=end)
     log.close()
     on_progress(limit - scope.start, limit - scope.start)
-    return CheckReport(report.findings, report.notes, scope.start, end, records)
+    verdicts = count_findings(verdicts, report.findings)
+    return CheckReport(report.findings, report.notes, verdicts, scope.start, end, records)
+
+
+def _bounds(queues: list[QueueVerdict]) -> dict[QueueKey, tuple[int, int]]:
+    """First and next offset of each queue that has records."""
+    return {(queue.topic, queue.queue_id): (queue.first, queue.next) for queue in queues if queue.first is not None}
 
 
 def _at_records(log: SeenFiles, scope: Scope) -> Scope:
@@ -137,10 +151,12 @@ def _first_record(log: SeenFiles, at: int) -> int:
     return file_end if next_record is None else at + next_record
 
 
-def _walk(log: SeenFiles, scope: Scope, limit: int) -> Iterator[LogPart]:
+def _walk(log: SeenFiles, scope: Scope, limit: int, scan: Scan | None) -> Iterator[LogPart]:
     """The log's parts, ending where its records do: above the floor a wrong body is a torn one, too."""
-    walk = LogWalk(log, scope.start, Checker(crc=Crc.MARKS))
-    for part in walk.parts(limit=limit, floor=scope.floor):
+    source: LogWalk | ScannedLog = (walk := LogWalk(log, scope.start, Checker(crc=Crc.MARKS)))
+    if scan is not None and (found := scan(scope.start, min(scope.floor, limit))).ranges:
+        source = ScannedLog(found, walk)
+    for part in source.parts(limit=limit, floor=scope.floor):
         if part.damages and _is_log_over(log, part.damages[-1]):
             place = part.damages[-1].physical_offset
             yield part._replace(damages=part.damages[:-1], end_offset=place)

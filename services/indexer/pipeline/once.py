@@ -1,0 +1,126 @@
+"""`pipeline --once`: index what is committed, and exit."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import structlog
+
+from tidemark.index.end_of_log import find_end_of_log
+from tidemark.index.scan.log_range import RANGE_SIZE_BYTES, ScannedRanges
+from tidemark.index.scan.scan_range import RangeProgress
+from tidemark.store.storage import DiskStorage
+
+from . import local_drain
+from .config import PipelineSettings
+from .plan import EpochPlan, make_plan
+from .prepare import (
+    drop_what_is_behind,
+    give_trust_back,
+    own_log_without_writer,
+    prepare,
+    withdraw_trust_without_writer,
+)
+from .scan import ranges_to_build
+from .session import start_session
+
+log = structlog.get_logger()
+
+
+class DrainTasks(Protocol):
+    """Who runs the tasks of a drain: Spark, or processes of this machine."""
+
+    def slots(self) -> int:
+        """How many tasks run at once."""
+
+    def scan(self, plan: EpochPlan) -> list[RangeProgress]:
+        """Scan the plan's ranges."""
+
+    def drain(self, plan: EpochPlan) -> list[dict[str, Any]]:
+        """Build what is committed; a row of progress a shard."""
+
+
+@dataclass
+class _Drained:
+    """What was done: a row for each range and each shard, and how long it took without the start of Spark."""
+
+    scanned: list[RangeProgress]
+    built: list[dict[str, Any]]
+    scan_s: float
+    build_s: float
+
+
+def run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
+    """Index what is committed. Without a writer, the log's end is found as its recovery would."""
+    with own_log_without_writer(make_plan(settings)) as alone:
+        limit = _end_of_log(make_plan(settings)) if alone else None
+        plan = make_plan(settings, limit=limit)
+        was_trusted = alone and withdraw_trust_without_writer(plan, storage)
+        prepare(plan, storage)
+        if limit is not None:
+            drop_what_is_behind(plan, limit, storage)
+        log.info("drain_started", limit=limit, spark=settings.spark)
+        drained = _drain_on_spark(settings, plan) if settings.spark else _drain(settings, plan, local_drain)
+        if was_trusted:
+            give_trust_back(plan, storage)
+    log.info("drain_finished", **_facts(plan, drained))
+
+
+def _end_of_log(plan: EpochPlan) -> int:
+    files = plan.open_log()
+    end = find_end_of_log(plan.paths, files)
+    files.close()
+    return end
+
+
+def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> _Drained:
+    from . import job
+
+    session = start_session(settings, plan)
+    try:
+        return _drain(settings, plan, job.Drain(session, is_local=settings.is_local))
+    finally:
+        session.stop()
+
+
+def _drain(settings: PipelineSettings, plan: EpochPlan, tasks: DrainTasks) -> _Drained:
+    """Scan the log in ranges side by side where it has several, then build from what was seen."""
+    began = time.monotonic()
+    scanned: list[RangeProgress] = []
+    range_size = settings.scan_range_size_bytes or (RANGE_SIZE_BYTES if tasks.slots() > plan.all_shards else None)
+    ranges = ranges_to_build(plan, size_bytes=range_size) if range_size else ()
+    if len(ranges) > 1:
+        plan = replace(plan, scanned=ScannedRanges(plan.scan_folder, ranges))
+        plan.scan_folder.mkdir(exist_ok=True)
+        scanned = tasks.scan(plan)
+    between = time.monotonic()
+    built = tasks.drain(plan)
+    shutil.rmtree(plan.scan_folder, ignore_errors=True)
+    return _Drained(scanned, built, between - began, time.monotonic() - between)
+
+
+def _facts(plan: EpochPlan, drained: _Drained) -> dict[str, Any]:
+    """For the log line: what was read, built and found, and at what speed."""
+    rows = drained.built
+    seconds = drained.scan_s + drained.build_s
+    read = max(row["end_offset"] - row["start_offset"] for row in rows)
+    return {
+        "watermark": min(row["end_offset"] for row in rows),
+        "bytes": read,
+        "records": _total(rows, range(plan.shards)),
+        "keys": _total(rows, [plan.shards]),
+        "damages": sum(row["damages"] for row in rows),
+        "ranges": len(drained.scanned),
+        "reused_ranges": sum(row.reused for row in drained.scanned),
+        "scan_s": round(drained.scan_s, 3),
+        "build_s": round(drained.build_s, 3),
+        "bytes_per_s": round(read / seconds),
+    }
+
+
+def _total(rows: list[dict[str, Any]], shards: Sequence[int]) -> int:
+    return sum(row["records"] for row in rows if row["shard"] in shards)

@@ -1,0 +1,40 @@
+"""The keys of a walked part, hashed: what the key index takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format import index_file
+from tidemark.format.dispatch_request import RequestArray, U8Array
+
+if TYPE_CHECKING:
+    from tidemark.index.log_walk import LogPart
+
+
+class PartKeys(NamedTuple):
+    """Each key of a part, in the order of the log (spec 6.3)."""
+
+    hashes: NDArray[np.int32]
+    physical_offsets: NDArray[np.int64]
+    store_timestamps: NDArray[np.int64]
+
+    def at_or_above(self, physical_offset: int) -> PartKeys:
+        """Those of records that begin there or behind it."""
+        kept = self.physical_offsets >= physical_offset
+        return PartKeys(self.hashes[kept], self.physical_offsets[kept], self.store_timestamps[kept])
+
+
+def keys_of(part: LogPart) -> PartKeys:
+    """The keys of *part*: as a scan has hashed them, or hashed now."""
+    if part.keys is not None:
+        return part.keys
+    return hash_rows(part.buffer, part.requests)
+
+
+def hash_rows(buffer: U8Array, requests: RequestArray) -> PartKeys:
+    """The keys of *requests*. buffer: what they were walked in."""
+    hashes, rows = index_file.hash_keys(buffer, requests)
+    return PartKeys(hashes, requests["physical_offset"][rows], requests["store_timestamp"][rows])

@@ -1,0 +1,118 @@
+"""A walked part as Arrow tables, and back: its rows and names, and the hashes of its keys. Bodies stay in the log.
+
+One record batch a part. What is no column (where the part ends, its damages, the text that names lie in) is the
+batch's metadata.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from tidemark.format.dispatch_request import DISPATCH_REQUEST, RequestArray, U8Array
+from tidemark.index.log_walk import Damage, LogPart
+from tidemark.index.part_keys import PartKeys, keys_of
+
+_FIELDS = (
+    "physical_offset",
+    "queue_offset",
+    "tags_code",
+    "store_timestamp",
+    "base_offset",
+    "topic_hash",
+    "message_size",
+    "queue_id",
+    "batch_size",
+    "sys_flag",
+    "topic_at",
+    "topic_length",
+    "fault",
+)
+_LIGHT_FIELDS = ("multi_dispatch_at", "multi_dispatch_length", "multi_offsets_at", "multi_offsets_length")
+_TEXTS = ("multi_dispatch", "multi_offsets")
+Metadata = dict[bytes, bytes]
+
+
+def row_schema(*, light: bool) -> pa.Schema:
+    """Of the rows. light: with the names of light queues."""
+    names = _FIELDS + (_LIGHT_FIELDS if light else ())
+    return pa.schema([pa.field(name, pa.from_numpy_dtype(DISPATCH_REQUEST[name]), nullable=False) for name in names])
+
+
+KEY_SCHEMA = pa.schema(
+    [
+        pa.field("hash", pa.int32(), nullable=False),
+        pa.field("physical_offset", pa.int64(), nullable=False),
+        pa.field("store_timestamp", pa.int64(), nullable=False),
+    ]
+)
+
+
+def rows_to_batch(part: LogPart, schema: pa.Schema) -> tuple[pa.RecordBatch, Metadata]:
+    """The rows of *part*; its text holds each name once, however many rows point at it."""
+    text = _Text(part.buffer)
+    columns = {name: part.requests[name] for name in schema.names}
+    columns["topic_at"] = text.names(part.requests)
+    if _LIGHT_FIELDS[0] in schema.names:
+        for name in _TEXTS:
+            columns[f"{name}_at"] = text.values(part.requests, name)
+    arrays = [pa.array(np.ascontiguousarray(columns[name])) for name in schema.names]
+    metadata = {
+        b"end_offset": orjson.dumps(part.end_offset),
+        b"damages": orjson.dumps([list(damage) for damage in part.damages]),
+        b"text": bytes(text.bytes),
+    }
+    return pa.RecordBatch.from_arrays(arrays, schema=schema), metadata
+
+
+def keys_to_batch(part: LogPart) -> pa.RecordBatch:
+    """The keys of *part*, hashed."""
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in keys_of(part)], schema=KEY_SCHEMA)
+
+
+def batch_to_part(batch: pa.RecordBatch, metadata: Metadata, *, start: int) -> LogPart:
+    """The part that begins at physical offset *start*; its `base_offset` means nothing, its buffer is the text."""
+    requests: RequestArray = np.zeros(batch.num_rows, DISPATCH_REQUEST)
+    for name in batch.schema.names:
+        requests[name] = batch.column(name).to_numpy()
+    requests["owned"] = 1
+    return LogPart(
+        buffer=np.frombuffer(metadata[b"text"], np.uint8),
+        base_offset=start,
+        requests=requests,
+        damages=[Damage(*damage) for damage in orjson.loads(metadata[b"damages"])],
+        end_offset=orjson.loads(metadata[b"end_offset"]),
+    )
+
+
+def batch_to_keys(batch: pa.RecordBatch) -> PartKeys:
+    """The keys of a part."""
+    return PartKeys(*(batch.column(name).to_numpy() for name in KEY_SCHEMA.names))
+
+
+class _Text:
+    """The bytes that rows point at, gathered."""
+
+    def __init__(self, buffer: U8Array) -> None:
+        self._buffer = buffer
+        self.bytes = bytearray()
+
+    def names(self, requests: RequestArray) -> np.ndarray:
+        """Where the topic of each row lies now: one copy for each queue."""
+        _, firsts, inverse = np.unique(requests["topic_hash"], return_index=True, return_inverse=True)
+        places = [self._add(row, "topic") for row in requests[firsts]]
+        return np.array(places, np.int32)[inverse] if places else np.empty(0, np.int32)
+
+    def values(self, requests: RequestArray, name: str) -> np.ndarray:
+        """Where a value lies now; only few rows have one."""
+        at = np.zeros(len(requests), np.int32)
+        for i in np.flatnonzero(requests[f"{name}_length"] > 0).tolist():
+            at[i] = self._add(requests[i], name)
+        return at
+
+    def _add(self, row: np.void, name: str) -> int:
+        at, length = int(row[f"{name}_at"]), int(row[f"{name}_length"])
+        place = len(self.bytes)
+        self.bytes += self._buffer[at : at + length].tobytes()
+        return place

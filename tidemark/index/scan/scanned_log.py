@@ -1,0 +1,102 @@
+"""A log read out of its scan: as LogWalk, for builders and checks that come after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tidemark.format.check import shard_of
+from tidemark.format.dispatch_request import RequestArray
+from tidemark.index.log_walk import LogPart, LogWalk
+from tidemark.index.scan.log_range import LogRange, ScannedRanges
+from tidemark.index.scan.range_files import RangeFiles
+
+
+class ScannedLog:
+    """Goes from *position* on through scanned ranges, in order; what they do not hold is walked.
+
+    walk          over the same log, for stretches that are in no range; it is closed with this
+    rows, keys    what of a part the reader wants
+    shard, shards as Checker: rows of this shard's queues alone. Damages are told to shard 0: a scan verifies all
+                  records, whoever owns them
+    """
+
+    def __init__(
+        self,
+        scanned: ScannedRanges,
+        walk: LogWalk,
+        *,
+        rows: bool = True,
+        keys: bool = True,
+        shard: int = 0,
+        shards: int = 1,
+    ) -> None:
+        self.position = walk.position
+        self._folder, self._ranges = scanned
+        self._walk = walk
+        self._rows = rows
+        self._keys = keys
+        self._shard = shard
+        self._shards = shards
+        self._owners: dict[int, int] = {}  # by the hash of a queue's name
+
+    def parts(self, *, limit: int, floor: int) -> Iterator[LogPart]:
+        """As LogWalk.parts; a range that goes on behind *limit* is walked."""
+        while (begin := self.position) < limit:
+            inside = [each for each in self._ranges if each.start <= begin < each.end <= limit]
+            behind = [each.start for each in self._ranges if begin < each.start and each.end <= limit]
+            if inside:
+                yield from self._scanned(inside[0])
+            if self.position == begin:
+                yield from self._walked(limit=min([limit, *behind, *(each.end for each in inside)]), floor=floor)
+            if self.position == begin:
+                return
+
+    def close(self) -> None:
+        """Close the log's files."""
+        self._walk.close()
+
+    def _walked(self, *, limit: int, floor: int) -> Iterator[LogPart]:
+        self._walk.position = self.position
+        for part in self._walk.parts(limit=limit, floor=floor):
+            self.position = self._walk.position
+            yield part
+        self.position = self._walk.position
+
+    def _scanned(self, log_range: LogRange) -> Iterator[LogPart]:
+        for part in RangeFiles(self._folder, log_range).parts(rows=self._rows, keys=self._keys):
+            if part.end_offset <= self.position:
+                continue
+            here = self._own(_from(part, self.position))
+            self.position = part.end_offset
+            yield here
+
+    def _own(self, part: LogPart) -> LogPart:
+        """*part* with what concerns this shard."""
+        if self._shards == 1 or not self._rows:
+            return part
+        rows = part.requests
+        owned = self._owners_of(part, rows) == self._shard
+        rows["owned"] = owned
+        kept = rows[owned | (rows["multi_dispatch_length"] > 0)]
+        return part._replace(requests=kept, damages=part.damages if self._shard == 0 else [])
+
+    def _owners_of(self, part: LogPart, rows: RequestArray) -> np.ndarray:
+        hashes, firsts, inverse = np.unique(rows["topic_hash"], return_index=True, return_inverse=True)
+        for name, row in zip(hashes.tolist(), rows[firsts], strict=True):
+            if name not in self._owners:
+                at, length = int(row["topic_at"]), int(row["topic_length"])
+                topic = part.buffer[at : at + length].tobytes()
+                self._owners[name] = shard_of(topic, int(row["queue_id"]), self._shards)
+        return np.array([self._owners[name] for name in hashes.tolist()], np.int64)[inverse]
+
+
+def _from(part: LogPart, position: int) -> LogPart:
+    """What of *part* lies at or above *position*."""
+    if part.base_offset >= position:
+        return part
+    rows = part.requests[part.requests["physical_offset"] >= position]
+    damages = [damage for damage in part.damages if damage.physical_offset >= position]
+    keys = None if part.keys is None else part.keys.at_or_above(position)
+    return part._replace(requests=rows, damages=damages, keys=keys)
