@@ -25,6 +25,7 @@ _NAME_FORMAT = "%Y%m%d%H%M%S%f"
 _NAME_LENGTH = 17
 _FEW_SLOTS = 64  # up to here each slot is a write of its own; above, runs of pages
 _PAGE = 4096
+_COPIED_AT_ONCE = 8 << 20
 _GAP_PAGES = 16  # untouched pages between two touched ones that are written along
 
 
@@ -110,6 +111,11 @@ class OpenIndexFile:
         first = bisect.bisect_left(range(1, end), physical_offset, key=lambda i: int(entries[i]["physical_offset"]))
         return end - 1 - first
 
+    def copy_to(self, descriptor: int) -> None:
+        """Write all of its bytes into another file."""
+        for at in range(0, self._bytes.size, _COPIED_AT_ONCE):
+            self._storage.pwrite(descriptor, self._bytes[at : at + _COPIED_AT_ONCE].tobytes(), at)
+
     def flush(self) -> None:
         """fdatasync."""
         self._storage.fdatasync(self._descriptor)
@@ -179,6 +185,20 @@ class KeyIndex:
         """After a process that was killed: see OpenIndexFile.repair."""
         if self._last is not None:
             self._last.repair()
+
+    def copy_newest(self) -> None:
+        """Put a copy in the newest file's place: who still has that open writes into nothing that anybody reads."""
+        if self._last is None:
+            return
+        path, copy = self._last.path, self._folder.with_name(f"{self._folder.name}.copy")
+        self._storage.unlink(copy)
+        descriptor = self._storage.create(copy, file_size(self._slots, self._entries))
+        self._last.copy_to(descriptor)
+        self._storage.fdatasync(descriptor)
+        os.close(descriptor)
+        self._last.close()
+        self._storage.rename(copy, path)
+        self._last = OpenIndexFile(path, self._slots, self._storage, self._storage.open(path))
 
     def discard_last(self) -> None:
         """Drop the newest file, after a power cut. Say durably before what `last_begins_at`: its keys are gone then."""

@@ -33,6 +33,12 @@ class PipelineSettings(BaseSettings):
     )
     spark_master: str = Field("", description="Spark master; empty: local[n,4] with a slot for every following task")
     spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the Spark driver, MiB")
+    lease_ms: int = Field(
+        10_000,
+        ge=500,
+        le=600_000,
+        description="on a cluster: a task that gives no sign of life for so long loses its shards to another",
+    )
     commit_log_paths: str = Field(
         "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from tidemark.store.marks import Marks
@@ -19,6 +20,9 @@ class Shard(Protocol):
 
     def begin(self, mark: int, *, intended: int) -> int:
         """Take over at *mark*; where to build from."""
+
+    def disown(self) -> None:
+        """Begin on files that a holder before, which may wake up, does not have open."""
 
     def sync_from(self, mark: int) -> None:
         """Sync what another process may have written of records at or above *mark*."""
@@ -46,13 +50,19 @@ class Shard(Protocol):
 
 
 class DurableMarks:
-    """Moves one shard's durable mark. *lock* is held by whoever changes the shard or its visible mark."""
+    """Moves one shard's durable mark. *lock* is held by whoever changes the shard or its visible mark.
 
-    def __init__(self, marks: Marks, shard_number: int, shard: Shard, *, interval_s: float) -> None:
+    confirm  raises when the shard is another's by now
+    """
+
+    def __init__(
+        self, marks: Marks, shard_number: int, shard: Shard, *, interval_s: float, confirm: Callable[[], None]
+    ) -> None:
         self.lock = threading.Lock()
         self._marks = marks
         self._number = shard_number
         self._shard = shard
+        self._confirm = confirm
         self._interval_s = interval_s
         self._asked = threading.Event()
         self._ending = False
@@ -82,6 +92,7 @@ class DurableMarks:
         self._shard.flush(touched)
         if self._abandoned:  # a sync of the same file may have failed, and this one told nothing of it
             return
+        self._confirm()
         if visible != self._marks.durable(self._number):
             self._marks.publish_durable(self._number, visible)
 

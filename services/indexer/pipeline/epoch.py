@@ -80,7 +80,9 @@ class _Epoch:
         """Follow until the epoch is over; everything built is durable then."""
         try:
             for progress in self._rows:
-                builder = ShardBuilder(self._plan, self._marks, self._committed, self._storage, progress)
+                builder = ShardBuilder(
+                    self._plan, self._marks, self._committed, self._storage, progress, self._hand_over
+                )
                 self._builders.append(builder)
                 builder.begin()
             self._follow()

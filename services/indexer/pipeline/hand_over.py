@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Sequence
 
+from tidemark.store.lease import Lease
 from tidemark.store.lock import FolderLock
 
 from .plan import EpochPlan
@@ -33,8 +34,8 @@ class HandOver:
     def __init__(self, plan: EpochPlan, shards: Sequence[int], follower: int) -> None:
         self._plan = plan
         self._follower = follower
-        self._locks = [FolderLock(plan.lock_path(shard)) for shard in shards]
-        self._standby = FolderLock(plan.standby_path(shards[0]))
+        self._locks = [plan.lock(plan.lock_path(shard)) for shard in shards]
+        self._standby = plan.lock(plan.standby_path(shards[0]))
         self._deadline = 0.0
         self._next_check = 0.0
         self._over = False
@@ -55,6 +56,17 @@ class HandOver:
         left = seconds_to_deadline(time.time(), follower=self._follower, epoch_ms=max(self._plan.epoch_ms, 1))
         self._deadline = now + left
         return now - began
+
+    def confirm(self) -> None:
+        """StoreLockedError when this task has hung for so long that another holds the shards by now."""
+        for lock in self._locks:
+            if isinstance(lock, Lease):
+                lock.confirm()
+
+    @property
+    def was_taken(self) -> bool:
+        """Whether the holder before was silent: it may wake up, and write on into what it has open."""
+        return any(isinstance(lock, Lease) and lock.was_taken for lock in self._locks)
 
     def is_stopping(self) -> bool:
         """Whether the whole pipeline ends: told so, or the driver or the daemon that made this process is gone.

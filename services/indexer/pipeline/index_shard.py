@@ -30,6 +30,10 @@ class IndexShard:
         self._index.begin(mark)
         return mark
 
+    def disown(self) -> None:
+        """A holder that wakes up has the newest file open, and would write slots of long ago into it."""
+        self._index.copy_newest()
+
     def sync_from(self, mark: int) -> None:
         """Sync the newest file; the others were synced when they were full."""
         self._index.flush()

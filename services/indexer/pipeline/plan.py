@@ -9,6 +9,8 @@ from pathlib import Path
 from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, slots_of_size
 from tidemark.index.key_index import index_files
 from tidemark.index.scan.log_range import ScannedRanges
+from tidemark.store.lease import Lease
+from tidemark.store.lock import FolderLock
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
@@ -40,6 +42,7 @@ class EpochPlan:
     durable_interval_ms: int
     multi_dispatch: bool  # build light queues
     driver_pid: int | None  # tasks end with it; None where they run on other hosts
+    lease_ms: int = 0  # of a shard's holder; 0: a lock alone, on one machine
     scanned: ScannedRanges | None = None  # what a drain need not walk
 
     @property
@@ -91,6 +94,10 @@ class EpochPlan:
         """There since a sync failed: no task runs until a new pipeline has gone back to the durable marks."""
         return self.paths.indexer / "sync-failed"
 
+    def lock(self, path: Path) -> FolderLock | Lease:
+        """The lock that *path* means: on a cluster one that a holder which hangs loses."""
+        return Lease(path, length_ms=self.lease_ms) if self.lease_ms else FolderLock(path)
+
     def lock_path(self, shard: int) -> Path:
         """Whoever holds it builds the shard."""
         return self.paths.indexer / f"shard-{shard}.lock"
@@ -130,6 +137,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         durable_interval_ms=settings.durable_interval_ms,
         multi_dispatch=settings.enable_multi_dispatch,
         driver_pid=os.getpid() if settings.is_local else None,
+        lease_ms=0 if settings.is_local else settings.lease_ms,
     )
 
 

@@ -66,7 +66,7 @@ def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
 def prepare(plan: EpochPlan, storage: Storage) -> None:
     """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
     _require_queue_files(plan)
-    held = [FolderLock(plan.lock_path(shard)) for shard in range(plan.all_shards)]
+    held = [plan.lock(plan.lock_path(shard)) for shard in range(plan.all_shards)]
     for lock in held:
         lock.acquire()
     try:

@@ -59,6 +59,9 @@ class QueueShard:
             self._drop_dead_queues()
         return mark
 
+    def disown(self) -> None:
+        """Nothing: what a holder that wakes up writes are the units that are there."""
+
     def sync_from(self, mark: int) -> None:
         """Sync the files that may hold units of records at or above *mark*, and what extends them."""
         for topic, queue_id, batch in self._all_queues():

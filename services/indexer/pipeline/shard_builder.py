@@ -12,6 +12,7 @@ from tidemark.store.storage import Storage
 from .committed import CommittedOffset
 from .durable_marks import DurableMarks, Shard
 from .expiry import Expiry
+from .hand_over import HandOver
 from .index_shard import IndexShard
 from .plan import EpochPlan
 from .queue_shard import QueueShard
@@ -39,7 +40,13 @@ class ShardBuilder:
     """Builds one shard, for the holder of its lock. position: physical offset from which on it builds."""
 
     def __init__(
-        self, plan: EpochPlan, marks: Marks, committed: CommittedOffset, storage: Storage, progress: Progress
+        self,
+        plan: EpochPlan,
+        marks: Marks,
+        committed: CommittedOffset,
+        storage: Storage,
+        progress: Progress,
+        hand_over: HandOver,
     ) -> None:
         number = progress.shard
         self.position = 0
@@ -47,6 +54,7 @@ class ShardBuilder:
         self._marks = marks
         self._number = number
         self._committed = committed
+        self._hand_over = hand_over
         self._progress = progress
         self._is_index = number == plan.shards
         self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, number, storage)
@@ -59,10 +67,14 @@ class ShardBuilder:
         intended, visible = self._marks.intended(self._number), self._marks.visible(self._number)
         if self._marks.durable(self._number) != visible:  # a killed builder's writes: nobody has synced them
             self._shard.sync_from(self._marks.durable(self._number))
+        if self._hand_over.was_taken:
+            self._shard.disown()
         self.position = self._shard.begin(visible, intended=intended)
         self._adopt_term()
         self._progress.start_offset = self.position
-        self._durable = DurableMarks(self._marks, self._number, self._shard, interval_s=self._interval_s)
+        self._durable = DurableMarks(
+            self._marks, self._number, self._shard, interval_s=self._interval_s, confirm=self._hand_over.confirm
+        )
 
     @property
     def _begun(self) -> DurableMarks:
@@ -98,6 +110,7 @@ class ShardBuilder:
         return True
 
     def _adopt_term(self) -> None:
+        self._hand_over.confirm()
         term = self._committed.term()
         self._progress.term = term.number
         known = self._marks.shard_term(self._number)
@@ -119,12 +132,14 @@ class ShardBuilder:
         self._begun.raise_failure()
 
     def _publish(self, part: LogPart) -> None:
+        self._hand_over.confirm()
         if self._is_index:
             self._marks.say_index_synced(False)
         self._marks.intend(self._number, part.end_offset)
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
         self._note_index_file()
+        self._hand_over.confirm()
         self._marks.publish(self._number, part.end_offset)
         self.position = part.end_offset
 

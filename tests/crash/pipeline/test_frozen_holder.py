@@ -1,0 +1,92 @@
+"""A task that is frozen at work loses its shards; when it wakes up it is refused, and has changed no byte."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from services.indexer.pipeline.epoch import run_share
+from services.indexer.pipeline.plan import EpochPlan
+from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
+from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
+from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
+
+STORE = "mixed/store"
+CONTEXT = multiprocessing.get_context("fork")
+TIMEOUT_S = 60
+
+
+class Task:
+    """A process that follows all shards of a plan until it is told to stop, or fails."""
+
+    def __init__(self, plan: EpochPlan, follower: int) -> None:
+        self._outcome, told = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=follow, args=(plan, follower, told), daemon=True)
+        self._process.start()
+        told.close()
+
+    def send(self, number: int) -> None:
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def outcome(self) -> str:
+        assert self._outcome.poll(TIMEOUT_S), "it neither ends nor fails"
+        self._process.join()
+        return str(self._outcome.recv())
+
+
+def follow(plan: EpochPlan, follower: int, told: Connection) -> None:
+    try:
+        run_share(plan, plan.shares[0], follower=follower)
+        told.send("done")
+    except Exception as error:
+        told.send(type(error).__name__)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize("seen_bytes", [1, 500_000, 1_500_000])
+def test_a_frozen_task_is_replaced_and_refused_when_it_wakes_up(
+    golden_store: Callable[[str], Path], tmp_path: Path, seen_bytes: int
+) -> None:
+    """Queues and key index are those of a pipeline that nothing happened to."""
+    twin = without_derived(golden_store(STORE), tmp_path / "twin")
+    build(plan_of(twin, **GOLDEN_SETTINGS[STORE]))
+    root = without_derived(golden_store(STORE), tmp_path / "store")
+    drained = plan_of(root, chunk_size_bytes=4096, **GOLDEN_SETTINGS[STORE])
+    plan = replace(drained, epoch_ms=3_600_000, lease_ms=1_000, driver_pid=None)
+    assert plan.limit is not None and plan.limit > 2 * seen_bytes
+    plan.paths.indexer.mkdir(parents=True)
+    prepare(plan, DiskStorage())
+    drop_what_is_behind(plan, plan.limit, DiskStorage())
+    marks = Marks.open_read_only(plan.paths.marks)
+    frozen = Task(plan, 0)
+    wait_until(lambda: marks.watermark() >= seen_bytes)
+    frozen.send(signal.SIGSTOP)
+    stopped_at = marks.watermark()
+    assert stopped_at < plan.limit, "frozen amid its work"
+    standby = Task(plan, 1)
+    wait_until(lambda: marks.watermark() == plan.limit)
+    frozen.send(signal.SIGCONT)
+    assert frozen.outcome() == "StoreLockedError"
+    assert marks.watermark() == plan.limit
+    plan.stop_flag.touch()
+    assert standby.outcome() == "done"
+    assert marks.durable_floor() == plan.limit
+    marks.close()
+    assert queue_files(root) == queue_files(twin)
+    assert index_contents(root) == index_contents(twin)

@@ -1,0 +1,184 @@
+"""A lease goes to the next one when its holder lets go, ends or hangs; who wakes up later is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tidemark.errors import StoreLockedError
+from tidemark.store.lease import Lease
+
+LENGTH_MS = 1000
+HOLDER = """
+import sys
+from pathlib import Path
+from tidemark.errors import StoreLockedError
+from tidemark.store.lease import Lease
+
+lease = Lease(Path(sys.argv[1]), length_ms=int(sys.argv[2]))
+lease.acquire()
+print("held", lease.generation, flush=True)
+for line in sys.stdin:
+    try:
+        lease.confirm()
+        print("mine", flush=True)
+    except StoreLockedError:
+        print("lost", flush=True)
+"""
+
+
+class Holder:
+    """A process that holds the lease, and says on request whether it still does."""
+
+    def __init__(self, path: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(path), str(LENGTH_MS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.generation = int(self._line().split()[1])
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def says(self) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write("?\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def send(self, number: int) -> None:
+        os.kill(self.process.pid, number)
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[Holder]:
+    holder = Holder(path)
+    try:
+        yield holder
+    finally:
+        holder.process.kill()
+        holder.process.communicate()
+
+
+def test_it_has_one_holder_and_each_time_another_generation(tmp_path: Path) -> None:
+    path = tmp_path / "lease"
+    first, second = Lease(path, length_ms=60_000), Lease(path, length_ms=60_000)
+    first.acquire()
+    assert not second.try_acquire()
+    first.confirm()
+    waiting = threading.Thread(target=second.acquire)
+    waiting.start()
+    first.release()
+    waiting.join(5)
+    assert (first.generation, second.generation, second.was_taken) == (1, 2, False)
+    second.unlock()
+    assert first.try_acquire() and first.generation == 3
+    first.release()
+
+
+def test_a_holder_that_is_killed_is_followed_at_once(tmp_path: Path) -> None:
+    """The lock goes with the process: nobody waits for a lease's length."""
+    lease = Lease(tmp_path / "lease", length_ms=60_000)
+    with holding(tmp_path / "lease") as holder:
+        holder.send(signal.SIGKILL)
+        lease.acquire()
+        assert (lease.generation, lease.was_taken) == (holder.generation + 1, False)
+        lease.release()
+
+
+def test_a_holder_that_hangs_loses_it_and_is_refused_when_it_wakes_up(tmp_path: Path) -> None:
+    lease = Lease(tmp_path / "lease", length_ms=LENGTH_MS)
+    with holding(tmp_path / "lease") as holder:
+        assert holder.says() == "mine"
+        holder.send(signal.SIGSTOP)
+        began = time.monotonic()
+        lease.acquire()
+        assert time.monotonic() - began >= LENGTH_MS / 1000
+        assert (lease.generation, lease.was_taken) == (holder.generation + 1, True)
+        holder.send(signal.SIGCONT)
+        assert holder.says() == "lost"
+        lease.confirm()
+        lease.release()
+        assert holder.says() == "lost"
+
+
+def test_a_holder_that_slept_unnoticed_goes_on(tmp_path: Path) -> None:
+    """Nobody has taken it meanwhile, so it is still its own, and is renewed."""
+    with holding(tmp_path / "lease") as holder:
+        holder.send(signal.SIGSTOP)
+        time.sleep(1.5 * LENGTH_MS / 1000)
+        holder.send(signal.SIGCONT)
+        assert holder.says() == "mine"
+
+
+def test_a_holder_that_works_keeps_it(tmp_path: Path) -> None:
+    """However long: it is renewed beside the work."""
+    lease = Lease(tmp_path / "lease", length_ms=2 * LENGTH_MS)
+    with holding(tmp_path / "lease") as holder:
+        waiting = threading.Thread(target=lease.acquire)
+        waiting.start()
+        waiting.join(2.5 * 2 * LENGTH_MS / 1000)
+        assert waiting.is_alive()
+        assert holder.says() == "mine"
+    waiting.join(5)
+    assert not lease.was_taken
+    lease.release()
+
+
+def test_of_those_who_take_it_over_one_gets_it(tmp_path: Path) -> None:
+    path = tmp_path / "lease"
+    leases = [Lease(path, length_ms=LENGTH_MS) for _ in range(4)]
+    holders: list[Lease] = []
+
+    def take(lease: Lease) -> None:
+        lease.acquire()
+        holders.append(lease)
+
+    with holding(path) as holder:
+        holder.send(signal.SIGSTOP)
+        threads = [threading.Thread(target=take, args=(lease,), daemon=True) for lease in leases]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + 30
+        for count in range(1, len(leases) + 1):
+            while len(holders) < count and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            assert len(holders) == count, "one after the other"
+            holders[-1].confirm()
+            holders[-1].release()
+    assert sorted(lease.generation for lease in leases) == [2, 3, 4, 5]
+
+
+def test_a_leftover_of_one_that_was_killed_taking_over_is_no_obstacle(tmp_path: Path) -> None:
+    lease = Lease(tmp_path / "lease", length_ms=LENGTH_MS)
+    with holding(tmp_path / "lease") as holder:
+        leftover = tmp_path / f"lease.{holder.generation + 1}"
+        leftover.touch()
+        holder.send(signal.SIGSTOP)
+        lease.acquire()
+        assert lease.was_taken
+        assert not leftover.exists()
+        lease.release()
+
+
+def test_who_holds_nothing_is_refused(tmp_path: Path) -> None:
+    lease = Lease(tmp_path / "lease", length_ms=LENGTH_MS)
+    with pytest.raises(StoreLockedError):
+        lease.confirm()
+    lease.acquire()
+    lease.release()
+    with pytest.raises(StoreLockedError):
+        lease.confirm()
