@@ -13,6 +13,8 @@ from benchmarks.indexing import Indexing, index_once
 from benchmarks.producers import Load
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.stores import LARGE_BATCH, append_log, batches_for, passing_store
+from tidemark.cli.store.rebuild_report import report
+from tidemark.index.scan.log_range import RANGE_SIZE_BYTES
 
 LOG_BYTES = 6e9
 _BODY_BYTES = 1024
@@ -32,7 +34,26 @@ def _measure(folder: Path, scale: float) -> Result:
                 rebuilt["pipeline --once"].append(once)
             rebuild = index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()))
             rebuilt["tidemark store rebuild"].append(rebuild)
-    return Result(_rows(rebuilt["tidemark store rebuild"][-1]), [_growth(rebuilt)])
+        rows = [*_rows(rebuilt["tidemark store rebuild"][-1]), *_on_spark(data)]
+    return Result(rows, [_growth(rebuilt)])
+
+
+def _on_spark(data: Path) -> list[Row]:
+    """The same verb on Spark: with a task each for queues and index, and with a scan in ranges before them."""
+    rows = []
+    for key, what, settings in (
+        ("rebuild_spark", "each task reads the log", {}),
+        (
+            "rebuild_spark_ranges",
+            "log scanned in ranges first",
+            {"TIDEMARK_SCAN_RANGE_SIZE_BYTES": str(RANGE_SIZE_BYTES)},
+        ),
+    ):
+        index_once(data, "tidemark.cli.main", "store", "rebuild", str(data), "--master", "local[2]", settings=settings)
+        told = report((data / "logs" / "rebuild.log").read_text().splitlines())
+        note = f"{what}; {told['bytes'] / 1e9:.2f} GB, without the start of Spark"
+        rows.append(Row(key, "rebuild on Spark, local[2]", told["bytes_per_s"] / 1e6, "MB/s", "≥ 1000", note))
+    return rows
 
 
 def _rows(rebuild: Indexing) -> list[Row]:
@@ -64,4 +85,5 @@ def _growth(rebuilt: dict[str, list[Indexing]]) -> Plot:
     return Plot("rebuild: growth with the log", "GB of log", "s, from exec to exit", PlotKind.GROWTH, lines)
 
 
-BENCHMARKS = (Benchmark("rebuild", ("rebuild", "rebuild_start_s", "rebuild_total_s"), _measure),)
+_KEYS = ("rebuild", "rebuild_start_s", "rebuild_total_s", "rebuild_spark", "rebuild_spark_ranges")
+BENCHMARKS = (Benchmark("rebuild", _KEYS, _measure),)

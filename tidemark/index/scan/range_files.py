@@ -7,6 +7,7 @@ when these were last written: a scan of anything else is made again. It is scrat
 from __future__ import annotations
 
 import contextlib
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,5 +108,12 @@ def read_progress(folder: Path) -> int:
 
 def _identity(log: MappedFileQueue, log_range: LogRange, *, light: bool) -> bytes:
     files = [start for start in log.starts if start < log_range.end and start + log.file_size > log_range.start]
-    written = [[start, (log.folder / file_name(start)).stat().st_mtime_ns] for start in files]
-    return orjson.dumps([_FORMAT, log_range.start, log_range.end, light, written])
+    return orjson.dumps([_FORMAT, *log_range, light, [[start, _written_ns(log, start)] for start in files]])
+
+
+def _written_ns(log: MappedFileQueue, start: int) -> int:
+    """When a file was last written; 0 when retention has taken it since."""
+    try:
+        return os.fstat(log.opened(start).descriptor).st_mtime_ns
+    except FileNotFoundError:
+        return 0
