@@ -1,0 +1,27 @@
+"""Costs of several things from runs that did so many of each and took so long."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def fit_costs(amounts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
+    """Seconds of one of each thing: the least squares of relative errors, none below 0.
+
+    amounts  a row a run, a column a thing
+    """
+    scaled = np.array(amounts, np.float64) / np.array(seconds, np.float64)[:, np.newaxis]
+    things = scaled.shape[1]
+    best, least = np.zeros(things), np.inf
+    for count in range(1, things + 1):
+        for chosen in itertools.combinations(range(things), count):
+            columns = scaled[:, list(chosen)]
+            costs, *_ = np.linalg.lstsq(columns, np.ones(len(scaled)), rcond=None)
+            error = float(np.square(columns @ costs - 1).sum())
+            if (costs >= 0).all() and error < least:
+                best, least = np.zeros(things), error
+                best[list(chosen)] = costs
+    return [float(cost) for cost in best]
