@@ -37,6 +37,11 @@ class Load(NamedTuple):
     keyed: bool = False
     ahead: bool = True
 
+    @property
+    def warm_up(self) -> int:
+        """Batches before the clock; none with keys, which are for one message each."""
+        return 0 if self.keyed else max(1, self.batches // _WARM_UP_SHARE)
+
     def make(self, count: int, queue_id: int) -> Iterator[bytes]:
         """*count* wire batches."""
         if not (self.unique_keys or self.keyed):
@@ -65,10 +70,9 @@ def append(address: str, load: Load, *, producers: int = PRODUCERS) -> Rate:
 
 def _produce(address: str, load: Load, queue_id: int, start: Start) -> NDArray[np.float64]:
     """Seconds of the machine's monotonic clock: when it began, and when each batch was acknowledged, ascending."""
-    warm_up = max(1, load.batches // _WARM_UP_SHARE)
     with Producer(address, timeout_s=TIMEOUT_S) as producer:
-        if not load.keyed:  # its keys are for one message each
-            _send(producer, load.topic, queue_id, load.make(warm_up, queue_id))
+        if load.warm_up:
+            _send(producer, load.topic, queue_id, load.make(load.warm_up, queue_id))
         batches: Iterable[bytes] = load.make(load.batches, queue_id)
         if load.ahead:
             batches = list(batches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.indexing import index_once
@@ -22,9 +22,11 @@ def batches_for(log_bytes: float, *, messages: int, body_bytes: int, producers: 
     return max(1, round(log_bytes / ((body_bytes + RECORD_OVERHEAD) * messages * producers)))
 
 
-def append_log(data: Path, load: Load, *, attributes: dict[str, str] | None = None) -> None:
+def append_log(
+    data: Path, load: Load, *, attributes: dict[str, str] | None = None, settings: Mapping[str, str] | None = None
+) -> None:
     """Append *load* to the store at *data*, new or stopped, as fast as it goes; nothing is indexed."""
-    with running(data, WRITER, flush_mode="async") as stack:
+    with running(data, WRITER, flush_mode="async", settings=settings) as stack:
         with Producer(stack.writer_address) as producer:
             producer.topics.create(load.topic, queues=PRODUCERS, attributes=attributes)
         append(stack.writer_address, load._replace(ahead=False))

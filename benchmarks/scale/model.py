@@ -25,6 +25,7 @@ from services.writer import file_ages, retention
 
 ONE_PROCESS_CORES = 1.0  # a Python process: one interpreter's lock
 MOST_SHARDS: int = 64
+BUILDERS = 2  # of a rebuild: a task for the queues, one for the key index
 _NEVER = 1e12  # messages a second
 _HALVINGS = 50
 RETENTION_BYTES_A_S = file_ages._CHUNK_SIZE_BYTES / retention._REST_S  # it rests between two reads
@@ -168,17 +169,30 @@ def lag_s(found: Plan, constants: Constants) -> float:
     return visible_s(max(writer_cores(found.load, constants), queues, index), constants)
 
 
-def rebuild_s(workload: Workload, messages: float, constants: Constants, *, from_disk: bool = False) -> float:
-    """Of queues and key index of a log of *messages*: two processes beside each other, each with a walk of its own.
+def rebuild_s(
+    workload: Workload,
+    messages: float,
+    constants: Constants,
+    *,
+    cores: int = BUILDERS,
+    in_ranges: bool | None = None,
+    from_disk: bool = False,
+) -> float:
+    """Of queues and key index of a log of *messages*, as `tidemark store rebuild` does it on so many cores.
 
+    in_ranges  ranges of the log are scanned on all cores first, then two tasks build from what was seen; else each of
+               the two reads the log for itself. None: where there are more cores than these (docs/decisions/0020)
     from_disk  the log is not in memory: then it comes no faster than the disk gives it
     """
     records, log = sizes.records(workload, messages), sizes.log_bytes(workload, messages)
-    queues = records * constants.queues_s_a_record + log * constants.queues_s_a_byte
-    walk = records * constants.walk_s_a_record + log * constants.walk_s_a_byte
-    index = walk + sizes.index_entries(workload, messages) * constants.index_s_a_key
     disk = log / constants.disk_read_bytes_a_s if from_disk else 0.0
-    return constants.rebuild_start_s + max(queues, index, disk)
+    walk = records * constants.walk_s_a_record + log * constants.walk_s_a_byte
+    queues = records * constants.queues_s_a_record + log * constants.queues_s_a_byte
+    keys = sizes.index_entries(workload, messages) * constants.index_s_a_key
+    if not (cores > BUILDERS if in_ranges is None else in_ranges):
+        return constants.rebuild_start_s + max(queues, walk + keys, disk)
+    units = records * max(0.0, constants.queues_s_a_record - constants.walk_s_a_record)
+    return constants.rebuild_start_s + max((queues - units) / cores, disk) + max(units, keys)
 
 
 class Lookup(NamedTuple):

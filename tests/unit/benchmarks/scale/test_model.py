@@ -66,6 +66,13 @@ def test_a_rebuild_takes_as_long_as_the_slower_of_two() -> None:
     assert model.rebuild_s(workload, 1000, constants, from_disk=True) == pytest.approx(0.5 + disk)
 
 
+def test_many_cores_scan_first_and_then_build() -> None:
+    """Of 1,000 messages: 1 s to walk on ten cores, then 1 s of units beside 3 s of keys."""
+    workload = replace(WORKLOAD, keys=2)
+    constants = constants_of(queues_s_a_record=2e-3, walk_s_a_record=1e-3, index_s_a_key=1e-3)
+    assert model.rebuild_s(workload, 1000, constants, cores=10) == pytest.approx(0.1 + 3)
+
+
 def test_a_lookup_asks_every_index_file() -> None:
     """Three files; cold: a page of slots and four of entries each."""
     messages = 2.5 * sizes.DEFAULT_FILES.index_entries  # a UNIQ_KEY each

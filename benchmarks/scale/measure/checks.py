@@ -1,0 +1,163 @@
+"""How good is the model? Things that are no constants, predicted and measured."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.append_to_visible import measure as measure_visible
+from benchmarks.batches import plain_batch
+from benchmarks.indexing import index_once
+from benchmarks.processes import WORKER
+from benchmarks.producers import PRODUCERS, Load, require_stored
+from benchmarks.rows.start import start_to_serving
+from benchmarks.scale import memory, model, sizes
+from benchmarks.scale.constants import Check, Constants
+from benchmarks.scale.load import Load as PairLoad
+from benchmarks.scale.load import task_cores, visible_s, writer_cores
+from benchmarks.scale.measure import queues, stored
+from benchmarks.scale.measure.repeat import wait_until_visible
+from benchmarks.scale.measure.visible import RATE
+from benchmarks.scale.measure.writer import run as run_writer
+from benchmarks.scale.workload import DAY_S, Workload
+from benchmarks.stack import running
+from benchmarks.stores import append_log, passing_store
+from tidemark.cli.local_stack import QUERY, WRITER
+from tidemark.client import Producer
+from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS
+
+QUEUES = 300
+_FILES = sizes.Files(64 << 20, 200_000, 460_000, 25_000, 100_000)
+_SHAPE = Workload(0, 300, batch=500, keys=2, key_bytes=14, topic_bytes=11, queues=24)
+_BATCHES = 400
+_REBUILT = Load("rebuild", 1000, 1024, 150, keyed=True)
+_OF_REBUILT = Workload(0, _REBUILT.body_bytes, keys=1, key_bytes=7, topic_bytes=len(_REBUILT.topic))
+_MESSAGES = PRODUCERS * _REBUILT.batches * _REBUILT.messages
+_SECONDS = 12
+_LOADED = Workload(0, 100, batch=1000, keys=0, topic_bytes=4)
+_BATCHES_A_S = 200.0
+
+
+def measure(folder: Path, constants: Constants) -> list[Check]:
+    """All of them, on *folder*'s file system."""
+    return [
+        *_sizes(folder),
+        *_queues(folder, constants),
+        *_rebuild(folder, constants),
+        _rebuild_in_ranges(folder, constants),
+        _writer(folder, constants),
+        *_visible(folder, constants),
+    ]
+
+
+def _sizes(folder: Path) -> list[Check]:
+    checks = []
+    for is_batch in (False, True):
+        workload = Workload(**{**vars(_SHAPE), "batch_queues": is_batch})
+        with passing_store(folder / "sizes") as data:
+            stored.make(data, workload, _BATCHES, _FILES)
+            found, told = stored.look(data, workload), stored.predict(workload, _BATCHES, _FILES)
+        kind = "BatchCQ topic" if is_batch else "topic of single messages"
+        by = f"{_BATCHES} batches of {workload.batch} × {workload.body_bytes} B, {workload.queues} queues, {kind}"
+        for name, unit in (
+            ("log_bytes", "B"),
+            ("queue_bytes", "B"),
+            ("queue_files", "files"),
+            ("index_entries", "entries"),
+            ("index_files", "files"),
+        ):
+            what = name.replace("_", " ")
+            checks.append(Check(what, float(getattr(told, name)), float(getattr(found, name)), unit, by))
+    return checks
+
+
+def _queues(folder: Path, constants: Constants) -> list[Check]:
+    by = f"all services, {QUEUES} queues written, built and read"
+    with passing_store(folder / "checked-queues") as data:
+        seen = queues.sample(data, QUEUES)
+        started = start_to_serving(data, "queues")
+    files = {
+        WRITER: memory.writer_files(1, constants),
+        WORKER: memory.worker_files(QUEUES, 1, constants),
+        QUERY: memory.query_files(QUEUES, 1, constants),
+    }
+    own = {
+        WRITER: constants.writer_base_bytes + QUEUES * constants.writer_bytes_a_queue,
+        WORKER: constants.worker_base_bytes + QUEUES * constants.worker_bytes_a_queue,
+        QUERY: constants.query_base_bytes + QUEUES * constants.query_bytes_a_queue,
+    }
+    return [
+        *(Check(f"open files, {role}", files[role], float(seen.files[role]), "files", by) for role in files),
+        *(Check(f"memory, {role}", own[role], seen.memory[role], "B", by) for role in own),
+        Check("start to the first pull", model.start_s(QUEUES, constants), started.pull_s, "s", by),
+    ]
+
+
+def _rebuild(folder: Path, constants: Constants) -> list[Check]:
+    with passing_store(folder / "rebuilt") as data:
+        append_log(data, _REBUILT)
+        index_once(data)
+        rebuilt = index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()))
+    by = f"{rebuilt.end_offset / 1e9:.2f} GB of {_REBUILT.body_bytes:,} B messages with two keys, log in memory"
+    return [
+        Check("its log", sizes.log_bytes(_OF_REBUILT, _MESSAGES), float(rebuilt.end_offset), "B", by),
+        Check("rebuild", model.rebuild_s(_OF_REBUILT, _MESSAGES, constants), rebuilt.total_s, "s", by),
+    ]
+
+
+def _rebuild_in_ranges(folder: Path, constants: Constants) -> Check:
+    """Of a log of small files, whose ranges are scanned on all cores of this machine first."""
+    files = stored.settings_of(_FILES._replace(index_slots=DEFAULT_SLOTS, index_entries=DEFAULT_ENTRIES))
+    settings = {**files, "TIDEMARK_SCAN_RANGE_SIZE_BYTES": str(_FILES.segment_bytes)}
+    cores = len(os.sched_getaffinity(0))
+    with passing_store(folder / "ranges") as data:
+        append_log(data, _REBUILT, settings=files)
+        index_once(data, settings=files)
+        rebuilt = index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()), settings=settings)
+    told = model.rebuild_s(_OF_REBUILT, _MESSAGES, constants, cores=cores, in_ranges=True)
+    by = f"the same in ranges of {_FILES.segment_bytes >> 20} MiB, on {cores} cores"
+    return Check("rebuild in ranges", told, rebuilt.total_s, "s", by)
+
+
+def _writer(folder: Path, constants: Constants) -> Check:
+    load = Load("other", 100, 1024, 1000)
+    batches, messages, log_bytes, cpu = run_writer(folder / "checked-writer", load)
+    pair = PairLoad(messages, batches, messages, log_bytes, 0, PRODUCERS, is_inner=False)
+    by = f"{messages:,.0f} messages of 1 KiB in batches of 100, sync"
+    return Check("writer's processor time", writer_cores(pair, constants), cpu, "s", by)
+
+
+def _visible(folder: Path, constants: Constants) -> list[Check]:
+    """Beside a steady load."""
+    rate = _BATCHES_A_S * _LOADED.batch
+    workload = Workload(**{**vars(_LOADED), "messages_a_day": rate * DAY_S, "peak": 1.0, "queues": 1})
+    load = PairLoad.of(workload)
+    share = max(writer_cores(load, constants), task_cores(load, constants, 1)[0])
+    stopping = threading.Event()
+    with passing_store(folder / "loaded") as data, running(data) as stack:
+        sender = threading.Thread(target=_send, args=(stack.writer_address, stopping))
+        sender.start()
+        try:
+            measure_visible(stack.writer_address, stack.query_url, count=int(RATE * 2), rate=RATE)
+            latencies = measure_visible(stack.writer_address, stack.query_url, count=int(RATE * _SECONDS), rate=RATE)
+        finally:
+            stopping.set()
+            sender.join()
+        wait_until_visible(data)
+    by = f"{rate:,.0f} messages of 100 B a second beside it; the busiest process has {share:.0%} of a core to do"
+    seen = float(np.percentile(latencies.visible, 50)) / 1000
+    return [Check("append to visible, p50", visible_s(share, constants), seen, "s", by)]
+
+
+def _send(address: str, stopping: threading.Event) -> None:
+    packed = plain_batch(_LOADED.batch, _LOADED.body_bytes)
+    topic = "t" * _LOADED.topic_bytes
+    with Producer(address, timeout_s=30) as producer:
+        producer.topics.create(topic, queues=1)
+        while not stopping.wait(1 / _BATCHES_A_S):
+            producer.send_packed_async(topic, packed, count=_LOADED.batch, queue_id=0).add_done_callback(
+                lambda done: require_stored(done.result())
+            )

@@ -1,0 +1,196 @@
+"""The tables of docs/scale.md: Markdown, computed from the committed constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+
+from benchmarks.scale import memory, model, sizes
+from benchmarks.scale.constants import Check, Constants, Measured
+from benchmarks.scale.load import Load, queues_touched, sync_share, written_bytes_a_s
+from benchmarks.scale.model import Plan
+from benchmarks.scale.workload import SERVER, Workload
+
+RATES = (1e9, 1e12)
+BODIES = (100, 1024)
+QUEUES_A_PAIR = 256  # of a workload of so many pairs
+_SHARDS = (1, 4)
+_QUEUES = (16, 1_000, 10_000, 100_000)
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+_OF_TIMES = (("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86_400.0))
+
+
+def workloads(*, batch_queues: bool = False) -> list[Workload]:
+    """Those of the page, by messages a day and bytes of a body."""
+    return [
+        Workload(rate, body, batch_queues=batch_queues, queues=QUEUES_A_PAIR * math.ceil(rate / 1e9))
+        for rate in RATES
+        for body in BODIES
+    ]
+
+
+def parts(measured: Measured) -> dict[str, str]:
+    """Each table by the name it has in the page."""
+    constants = measured.constants
+    return {
+        "constants": _constants(measured),
+        "limits": _limits(constants),
+        "plans": _plans(constants, batch_queues=False),
+        "plans of batches": _plans(constants, batch_queues=True),
+        "queues": _queues(constants),
+        "checks": _table(("what", "predicted", "measured", "ratio", "how"), map(_check, measured.checks)),
+        "pairs": _table(("figure", "value"), ([one.what, f"{one.value:,.0f} {one.unit}"] for one in measured.pairs)),
+    }
+
+
+def _constants(measured: Measured) -> str:
+    machine = "; ".join(f"{name}: {text}" for name, text in measured.machine.items())
+    rows = [
+        [f"`{one.name}`", si(getattr(measured.constants, one.name), one.metadata["unit"]), one.metadata["meaning"]]
+        for one in fields(Constants)
+    ]
+    return f"{machine}.\n\n{_table(('constant', 'value', ''), rows)}"
+
+
+def _limits(constants: Constants) -> str:
+    shapes = {
+        f"{body:,} B{', BatchCQ' if is_batch else ''}": Workload(1e9, body, batch_queues=is_batch, queues=QUEUES_A_PAIR)
+        for is_batch in (False, True)
+        for body in BODIES
+    }
+    rows = []
+    for resource, need in model.needs_of(shapes["100 B"], SERVER, constants).items():
+        cells = []
+        for workload in shapes.values():
+            rates = [model.greatest_rate(workload, SERVER, constants, resource, shards=one) for one in _SHARDS]
+            one, several = (f"{si(rate)}/s" if math.isfinite(rate) else "never" for rate in rates)
+            cells.append(one if one == several else f"{one} → {several}")
+        rows.append([resource, *cells, need.moves])
+    return _table(("resource", *shapes, "what moves it"), rows)
+
+
+def _plans(constants: Constants, *, batch_queues: bool) -> str:
+    plans = [model.plan(workload, SERVER, constants) for workload in workloads(batch_queues=batch_queues)]
+    titles = [
+        f"{one.workload.messages_a_day:.0e} × {one.workload.body_bytes:,} B".replace("e+0", "e").replace("e+", "e")
+        for one in plans
+    ]
+    lines: list[tuple[str, Callable[[Plan], str]]] = [
+        ("**pairs**", lambda one: f"**{one.pairs:,}**"),
+        ("what decides", lambda one: one.needs[0].resource),
+        ("then", lambda one: f"{one.needs[1].resource} ({one.needs[1].share:.0%})"),
+        ("pairs, were the disk endless", lambda one: _without_disk(one, constants)),
+        ("shards, query processes of a pair", lambda one: f"{one.shards}, {one.queries}"),
+        (
+            "busiest minute, of a pair",
+            lambda one: f"{si(one.load.messages_a_s)} msg/s, {si(one.load.bytes_a_s, 'B/s')} of log",
+        ),
+        ("to the disk of a pair", lambda one: si(written_bytes_a_s(one.load, one.workload), "B/s")),
+        ("cores busy in it", lambda one: f"{_used(one, 'all cores'):.2g}"),
+        ("append to visible, p50", lambda one: seconds(model.lag_s(one, constants))),
+        ("memory with page cache", lambda one: si(_used(one, "memory"), "B")),
+        ("open files, most of a process", lambda one: f"{_used(one, 'open files of a process'):,.0f}"),
+        ("queues of a pair, synced each second", lambda one: f"{one.load.queues:,}, {queues_touched(one.load):,.0f}"),
+        ("disk of a pair, kept for 3 days", lambda one: si(_used(one, "disk"), "B")),
+        ("queue files a day, of a pair", lambda one: si(sizes.queue_bytes(one.workload, _a_day(one)), "B")),
+        ("key index a day, of a pair", _index_a_day),
+        ("a key looked up in memory, from the disk", lambda one: _lookup(one, constants)),
+        ("rebuild of a pair's 3 days", lambda one: _rebuild(one, constants)),
+        ("start of a pair: first pull, first new message visible", lambda one: _start(one, constants)),
+        (
+            "all pairs: cores, disk",
+            lambda one: f"{si(one.pairs * one.machine.cores)}, {si(one.pairs * _used(one, 'disk'), 'B')}",
+        ),
+    ]
+    return _table(("", *titles), ([name, *map(cell, plans)] for name, cell in lines))
+
+
+def _without_disk(found: Plan, constants: Constants) -> str:
+    """What the rates alone ask for."""
+    endless = model.plan(found.workload, replace(found.machine, disk_bytes=math.inf), constants)
+    return f"{endless.pairs:,}: {endless.needs[0].resource}"
+
+
+def _start(found: Plan, constants: Constants) -> str:
+    first = model.start_s(found.load.queues, constants)
+    return f"{seconds(first)}, {seconds(max(first, constants.start_visible_s))}"
+
+
+def _used(found: Plan, resource: str) -> float:
+    return next(need.used for need in found.needs if need.resource == resource)
+
+
+def _a_day(found: Plan) -> float:
+    return found.workload.messages_a_day / found.pairs
+
+
+def _kept(found: Plan) -> float:
+    return _a_day(found) * found.workload.retention_days
+
+
+def _index_a_day(found: Plan) -> str:
+    files = sizes.index_files(found.workload, _a_day(found))
+    return f"{files:,} {'file' if files == 1 else 'files'}, {si(sizes.index_bytes(found.workload, _a_day(found)), 'B')}"
+
+
+def _lookup(found: Plan, constants: Constants) -> str:
+    took = model.lookup(found.workload, _kept(found), constants)
+    return f"{seconds(took.warm_s)}, {seconds(took.cold_s)}"
+
+
+def _rebuild(found: Plan, constants: Constants) -> str:
+    cores = found.machine.cores
+    return seconds(model.rebuild_s(found.workload, _kept(found), constants, cores=cores, from_disk=True))
+
+
+def _queues(constants: Constants) -> str:
+    rows = []
+    for queues in _QUEUES:
+        load = Load.of(replace(workloads()[0], queues=queues))
+        rows.append(
+            [
+                f"{queues:,}",
+                si(memory.own_bytes(queues, constants), "B"),
+                f"{memory.worker_files(queues, 1, constants):,.0f}",
+                f"{sync_share(replace(load, batches_a_s=math.inf), constants, 1):.0%}",
+                seconds(model.start_s(queues, constants)),
+            ]
+        )
+    titles = ("queues of a pair", "memory of all processes", "open files of the worker", "syncs, all touched", "start")
+    return _table(titles, rows)
+
+
+def _check(check: Check) -> list[str]:
+    cells = (
+        f"{value:,.0f}" if check.unit in ("files", "entries") else _exact(value, check.unit) for value in check[1:3]
+    )
+    return [check.what, *cells, f"{check.predicted / check.measured:.2f}", check.by]
+
+
+def _exact(value: float, unit: str) -> str:
+    return seconds(value) if unit == "s" else si(value, unit)
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def si(value: float, unit: str = "") -> str:
+    """With three digits: 1.23 kB; times as they are read."""
+    if unit == "s":
+        return seconds(value)
+    step = 0
+    while abs(value) >= 999.5 and step < len(_PREFIXES) - 1:
+        value, step = value / 1000, step + 1
+    tail = f"{_PREFIXES[step]}{unit}"
+    return f"{value:.3g} {tail}".strip()
+
+
+def seconds(value: float) -> str:
+    """As a time."""
+    if value < 1e-3:
+        return f"{value * 1e6:.3g} µs" if value >= 1e-6 else f"{value * 1e9:.3g} ns"
+    name, size = max((one for one in _OF_TIMES if value >= one[1]), key=lambda one: one[1])
+    return f"{value / size:.3g} {name}"
