@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions soak peer check up down demo examples bench bench-peers bench-spark bench-check profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,6 +39,7 @@ docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.conformance_table
 	$(BIN)/python -m scripts.known_failures_table
 	$(BIN)/python -m scripts.performance_table
+	$(BIN)/python -m scripts.scale_tables
 	$(BIN)/python -m scripts.cli_reference
 
 site: $(SYNCED)  ## the pages of docs/, and the API from its docstrings, as a web site in build/site
@@ -93,6 +94,10 @@ bench-spark: $(SYNCED) peer  ## format("tidemark") beside Spark's own Kafka sour
 	BENCH=spark $(BIN)/python -m benchmarks.peers
 bench-check: $(SYNCED)  ## the quick ones against the committed figures, the machine's own speed taken out
 	$(BIN)/python -m benchmarks check
+scale: $(SYNCED)  ## write the tables of docs/scale.md again from the model and its measured constants
+	$(BIN)/python -m scripts.scale_tables
+scale-measure: $(SYNCED)  ## measure the constants of that model on this machine, and check it; then `make scale`
+	$(BIN)/python -m benchmarks.scale measure
 profile: $(SYNCED)  ## flame graphs of one benchmark: ROW=name; PROCESS=writer,worker,query,client picks
 	$(BIN)/python -m benchmarks profile $(ROW)
 # COMPOSE_UP: a command that brings the stack up, runs what stands behind its `--`, and takes it down, for a machine on

@@ -59,6 +59,7 @@ def _limits(constants: Constants) -> str:
         for is_batch in (False, True)
         for body in BODIES
     }
+    shapes["100 B, one by one"] = replace(shapes["100 B"], batch=1)
     rows = []
     for resource, need in model.needs_of(shapes["100 B"], SERVER, constants).items():
         cells = []

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +22,14 @@ from benchmarks.scale.constants import Check, Constants
 from benchmarks.scale.load import Load as PairLoad
 from benchmarks.scale.load import task_cores, visible_s, writer_cores
 from benchmarks.scale.measure import queues, stored
-from benchmarks.scale.measure.repeat import wait_until_visible
+from benchmarks.scale.measure.repeat import committed_bytes, wait_until_visible
 from benchmarks.scale.measure.visible import RATE
 from benchmarks.scale.measure.writer import run as run_writer
-from benchmarks.scale.workload import DAY_S, Workload
+from benchmarks.scale.workload import Workload
 from benchmarks.stack import running
 from benchmarks.stores import append_log, passing_store
 from tidemark.cli.local_stack import QUERY, WRITER
-from tidemark.client import Producer
+from tidemark.client import Producer, SendResult
 from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS
 
 QUEUES = 300
@@ -37,8 +40,8 @@ _REBUILT = Load("rebuild", 1000, 1024, 150, keyed=True)
 _OF_REBUILT = Workload(0, _REBUILT.body_bytes, keys=1, key_bytes=7, topic_bytes=len(_REBUILT.topic))
 _MESSAGES = PRODUCERS * _REBUILT.batches * _REBUILT.messages
 _SECONDS = 12
-_LOADED = Workload(0, 100, batch=1000, keys=0, topic_bytes=4)
-_BATCHES_A_S = 200.0
+_BATCHES_A_S, _MESSAGES_A_BATCH, _BODY_BYTES = 200.0, 1000, 100  # of the load beside
+_MOST_UNDER_WAY = 64
 
 
 def measure(folder: Path, constants: Constants) -> list[Check]:
@@ -49,7 +52,7 @@ def measure(folder: Path, constants: Constants) -> list[Check]:
         *_rebuild(folder, constants),
         _rebuild_in_ranges(folder, constants),
         _writer(folder, constants),
-        *_visible(folder, constants),
+        _visible(folder, constants),
     ]
 
 
@@ -130,34 +133,47 @@ def _writer(folder: Path, constants: Constants) -> Check:
     return Check("writer's processor time", writer_cores(pair, constants), cpu, "s", by)
 
 
-def _visible(folder: Path, constants: Constants) -> list[Check]:
+def _visible(folder: Path, constants: Constants) -> Check:
     """Beside a steady load."""
-    rate = _BATCHES_A_S * _LOADED.batch
-    workload = Workload(**{**vars(_LOADED), "messages_a_day": rate * DAY_S, "peak": 1.0, "queues": 1})
-    load = PairLoad.of(workload)
-    share = max(writer_cores(load, constants), task_cores(load, constants, 1)[0])
     stopping = threading.Event()
-    with passing_store(folder / "loaded") as data, running(data) as stack:
-        sender = threading.Thread(target=_send, args=(stack.writer_address, stopping))
-        sender.start()
+    with (
+        passing_store(folder / "loaded") as data,
+        running(data) as stack,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        sent = pool.submit(_send, stack.writer_address, stopping)
         try:
             measure_visible(stack.writer_address, stack.query_url, count=int(RATE * 2), rate=RATE)
+            began, log_before = time.perf_counter(), committed_bytes(data)
             latencies = measure_visible(stack.writer_address, stack.query_url, count=int(RATE * _SECONDS), rate=RATE)
+            log_bytes_a_s = (committed_bytes(data) - log_before) / (time.perf_counter() - began)
         finally:
             stopping.set()
-            sender.join()
+        batches_a_s = sent.result()
         wait_until_visible(data)
-    by = f"{rate:,.0f} messages of 100 B a second beside it; the busiest process has {share:.0%} of a core to do"
+    messages_a_s = batches_a_s * _MESSAGES_A_BATCH
+    load = PairLoad(messages_a_s, batches_a_s, messages_a_s, log_bytes_a_s, batches_a_s, 1, is_inner=False)
+    share = max(writer_cores(load, constants), task_cores(load, constants, 1)[0])
+    by = (
+        f"beside {messages_a_s:,.0f} messages of {_BODY_BYTES} B a second, {share:.0%} of a core in the busiest process"
+    )
     seen = float(np.percentile(latencies.visible, 50)) / 1000
-    return [Check("append to visible, p50", visible_s(share, constants), seen, "s", by)]
+    return Check("append to visible, p50", visible_s(share, constants), seen, "s", by)
 
 
-def _send(address: str, stopping: threading.Event) -> None:
-    packed = plain_batch(_LOADED.batch, _LOADED.body_bytes)
-    topic = "t" * _LOADED.topic_bytes
+def _send(address: str, stopping: threading.Event) -> float:
+    """Batches a second, until it is told to stop."""
+    packed = plain_batch(_MESSAGES_A_BATCH, _BODY_BYTES)
+    under_way: deque[Future[SendResult]] = deque()
     with Producer(address, timeout_s=30) as producer:
-        producer.topics.create(topic, queues=1)
-        while not stopping.wait(1 / _BATCHES_A_S):
-            producer.send_packed_async(topic, packed, count=_LOADED.batch, queue_id=0).add_done_callback(
-                lambda done: require_stored(done.result())
-            )
+        producer.topics.create("load", queues=1)
+        began, count = time.perf_counter(), 0
+        while not stopping.wait(max(0.0, began + count / _BATCHES_A_S - time.perf_counter())):
+            under_way.append(producer.send_packed_async("load", packed, count=_MESSAGES_A_BATCH, queue_id=0))
+            count += 1
+            if len(under_way) > _MOST_UNDER_WAY:
+                require_stored(under_way.popleft().result())
+        took = time.perf_counter() - began
+        for future in under_way:
+            require_stored(future.result())
+    return count / took

@@ -1,0 +1,35 @@
+"""The tables of docs/scale.md are what the model makes of the committed constants."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.scale.constants import load
+from benchmarks.scale.tables import parts
+from scripts.scale_tables import PAGE, current_page, page_with
+
+
+def test_the_page_is_current() -> None:
+    """`make scale` and `make docs` write it."""
+    assert PAGE.read_text() == current_page()
+
+
+def test_tables_follow_the_constants() -> None:
+    """A writer that costs twice as much is used up at half the rate, and needs more pairs."""
+    measured = load()
+    dear = measured.constants.__class__(
+        **{name: value * (2 if name.startswith("writer_s") else 1) for name, value in vars(measured.constants).items()}
+    )
+    before, after = (parts(one)["limits"] for one in (measured, measured._replace(constants=dear)))
+    changed = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert any(line.startswith("| writer's core") for line in changed)
+    assert not any(line.startswith("| core of the key index") for line in changed)
+
+
+def test_a_table_without_a_place_is_told() -> None:
+    """And a place without a table."""
+    assert page_with("a\n<!-- scale: x -->\nold\n<!-- scale end -->\nb\n", {"x": "new"}) == (
+        "a\n<!-- scale: x -->\nnew\n<!-- scale end -->\nb\n"
+    )
+    with pytest.raises(ValueError, match="places for"):
+        page_with("a\n", {"x": "new"})
