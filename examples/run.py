@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tidemark.cli.local_stack import LocalStack
 
 FOLDER = Path(__file__).resolve().parent
+NOTEBOOKS = FOLDER / "notebooks"
 TIMEOUT_S = 240
 
 
@@ -44,7 +45,7 @@ EXAMPLES = (
         ("node", "npm"),
     ),
     Example("curl_tour", ("bash", str(FOLDER / "curl_tour.sh")), ("bash", "curl")),
-    Example("first_look", (sys.executable, str(FOLDER / "run_notebook.py"), str(FOLDER / "first_look.ipynb"))),
+    Example("first_look", (sys.executable, str(FOLDER / "run_notebook.py"), str(NOTEBOOKS / "first_look.ipynb"))),
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.run import EXAMPLES, FOLDER, Example, run_example
+from examples.run import EXAMPLES, FOLDER, NOTEBOOKS, Example, run_example
 from tidemark.cli.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -24,6 +24,7 @@ def test_the_example_succeeds(example: Example, stack: LocalStack, tmp_path: Pat
 
 def test_every_program_is_run() -> None:
     """A new file must be listed."""
-    helpers = {"__init__.py", "__main__.py", "run.py", "run_notebook.py", "README.md", "__pycache__"}
-    here = {path.stem for path in FOLDER.iterdir() if path.name not in helpers}
+    others = {"__init__.py", "__main__.py", "run.py", "run_notebook.py", "README.md", "__pycache__", NOTEBOOKS.name}
+    here = {path.stem for path in FOLDER.iterdir() if path.name not in others}
+    here |= {path.stem for path in NOTEBOOKS.glob("*.ipynb")}
     assert here == {example.name for example in EXAMPLES}
