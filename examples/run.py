@@ -33,6 +33,10 @@ def _python(name: str) -> Example:
     return Example(name, (sys.executable, str(FOLDER / f"{name}.py")))
 
 
+def _notebook(name: str) -> Example:
+    return Example(name, (sys.executable, str(FOLDER / "execute_notebook.py"), str(NOTEBOOKS / f"{name}.ipynb")))
+
+
 EXAMPLES = (
     _python("hello"),
     _python("batch_from_parquet"),
@@ -45,7 +49,7 @@ EXAMPLES = (
         ("node", "npm"),
     ),
     Example("curl_tour", ("bash", str(FOLDER / "curl_tour.sh")), ("bash", "curl")),
-    Example("first_look", (sys.executable, str(FOLDER / "run_notebook.py"), str(NOTEBOOKS / "first_look.ipynb"))),
+    _notebook("first_look"),
 )
 
 

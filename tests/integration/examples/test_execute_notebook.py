@@ -1,0 +1,64 @@
+"""How examples/ runs a notebook: in this interpreter, and without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from examples.run import FOLDER
+
+pytestmark = pytest.mark.integration
+
+
+def run(folder: Path, *cells: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """A notebook of code cells, for a user whose home is *folder*/home."""
+    path = folder / "cells.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON"))}
+    return subprocess.run(
+        [sys.executable, FOLDER / "execute_notebook.py", path, *options],
+        cwd=folder,
+        env=environment | {"HOME": str(folder / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_the_kernel_is_this_interpreter_and_the_home_stays_as_it_is(tmp_path: Path) -> None:
+    """Also where the user has a kernel of the same name, which here is a program that fails."""
+    kernel = tmp_path / "home" / ".local" / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(json.dumps({"argv": ["false"], "display_name": "Python 3", "language": "python"}))
+    before = sorted((tmp_path / "home").rglob("*"))
+    done = run(tmp_path, "import sys\nprint('printed')\nsys.executable", "%history")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"printed\n'{sys.executable}'\n"), done.stdout
+    assert sorted((tmp_path / "home").rglob("*")) == before
+
+
+def test_a_cell_that_fails_ends_it_and_is_told(tmp_path: Path) -> None:
+    """With what was shown before, on the copy, too; the kernel is gone."""
+    copy = tmp_path / "copy.ipynb"
+    cells = ("import os\nos.getpid()", "1 / 0", "print('never')")
+    done = run(tmp_path, *cells, options=("--output", str(copy)))
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "never" not in done.stdout
+    assert not Path("/proc", done.stdout.strip()).exists()
+    shown = nbformat.read(copy, as_version=4).cells
+    assert [[output.output_type for output in cell.outputs] for cell in shown] == [["execute_result"], ["error"], []]
+
+
+def test_a_cell_may_take_so_long(tmp_path: Path) -> None:
+    """And not longer: a hang in CI ends by itself."""
+    done = run(tmp_path, "import time\ntime.sleep(60)", options=("--cell-timeout", "1"))
+    assert done.returncode == 1
+    assert "timed out" in done.stderr

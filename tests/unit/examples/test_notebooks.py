@@ -1,0 +1,33 @@
+"""The notebooks as they are committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from examples.run import NOTEBOOKS
+
+FILES = sorted(NOTEBOOKS.glob("*.ipynb"))
+
+
+def test_there_are_notebooks() -> None:
+    """Else the next test would look at none."""
+    assert FILES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_notebook_is_valid_and_has_no_outputs(path: Path) -> None:
+    """What a run showed, and how often it was run, is nobody's change; nor is the author's machine."""
+    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert code
+    assert [cell.outputs for cell in code] == [[]] * len(code)
+    assert {cell.execution_count for cell in code} == {None}
+    assert {len(cell.metadata) for cell in notebook.cells} == {0}
+    assert notebook.metadata == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
