@@ -50,6 +50,7 @@ EXAMPLES = (
     ),
     Example("curl_tour", ("bash", str(FOLDER / "curl_tour.sh")), ("bash", "curl")),
     _notebook("first_look"),
+    _notebook("flights_on_spark"),
 )
 
 

@@ -14,7 +14,7 @@ FILES = sorted(NOTEBOOKS.glob("*.ipynb"))
 
 def test_there_are_notebooks() -> None:
     """Else the next test would look at none."""
-    assert FILES
+    assert len(FILES) >= 2
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
