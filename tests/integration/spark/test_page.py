@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.integration.examples.test_client_page import blocks
 from tidemark.cli.local_stack import LocalStack
@@ -38,3 +38,19 @@ def test_every_block_of_the_page_runs(
     assert "1 task" in capsys.readouterr().out
     copies = spark.read.format("tidemark").options(url=stack.query_url, subscribe="copies").load()
     assert copies.count() == 1000
+    orders = spark.read.format("tidemark").options(url=stack.query_url, subscribe="orders").load()
+    assert stored(spark, tmp_path / "tail") == places(orders)
+    of_the_hour = orders.where(orders.store_timestamp.between(names["an_hour_ago"], names["now"]))
+    assert stored(spark, tmp_path / "hours") == stored(spark, tmp_path / "replay") == places(of_the_hour)
+    named = {(row.order_key, row.customer) for row in spark.table("named_orders").collect()}
+    assert named == {("k1", "Ada"), ("k2", "Grace")}
+
+
+def stored(spark: SparkSession, folder: Path) -> list[tuple[int, int]]:
+    """Places of the messages that a block has written to *folder*."""
+    return places(spark.read.parquet(str(folder)))
+
+
+def places(messages: DataFrame) -> list[tuple[int, int]]:
+    """(queue id, queue offset) of each, sorted."""
+    return sorted((row.queue_id, row.queue_offset) for row in messages.select("queue_id", "queue_offset").collect())

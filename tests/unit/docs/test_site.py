@@ -13,7 +13,7 @@ import tidemark.client
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
-HAND_WRITTEN = [DOCS / name for name in ("index.md", "client.md", "coming-from.md", "scale.md")]
+HAND_WRITTEN = [DOCS / name for name in ("index.md", "client.md", "coming-from.md", "scale.md", "spark.md")]
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
