@@ -79,6 +79,9 @@ class WriterSettings(BaseSettings):
         le=3_600_000,
         description="how often delayOffset.json is saved while delayed messages are delivered",
     )
+    min_ping_interval_ms: int = Field(
+        5_000, ge=100, description="an idle client may ask so often whether the connection stands; else it is sent away"
+    )
     shutdown_grace_ms: int = Field(10_000, ge=0, description="for requests in flight at a stop")
 
     @model_validator(mode="after")

@@ -62,6 +62,8 @@ class WriterServer:
                 ("grpc.max_receive_message_length", settings.receive_limit_bytes),
                 ("grpc.max_send_message_length", -1),
                 ("grpc.so_reuseport", 0),
+                ("grpc.http2.min_ping_interval_without_data_ms", settings.min_ping_interval_ms),
+                ("grpc.keepalive_permit_without_calls", 1),
             ],
         )
         self.port = 0

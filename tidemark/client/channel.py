@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 import orjson
 
+KEEPALIVE_TIME_MS = 20_000  # not below what a writer allows (its min_ping_interval_ms)
 _REPEATABLE = (
     {"service": "tidemark.v1.CommitLogService", "method": "GetLogInfo"},
     {"service": "tidemark.v1.TopicService", "method": "CreateTopic"},
@@ -31,7 +32,7 @@ _OPTIONS = (
     ("grpc.service_config", orjson.dumps(_SERVICE_CONFIG).decode()),
     ("grpc.max_send_message_length", -1),  # the writer decides how large a batch may be
     ("grpc.max_receive_message_length", -1),
-    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 50),
