@@ -33,6 +33,20 @@ class PipelineSettings(BaseSettings):
     )
     spark_master: str = Field("", description="Spark master; empty: local[n,4] with a slot for every following task")
     spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the Spark driver, MiB")
+    spark_executor_memory_mb: int = Field(
+        512, ge=480, description="on a cluster: heap of an executor, MiB; what tasks need is Python's, beside it"
+    )
+    spark_cores_max: int | None = Field(
+        None,
+        ge=1,
+        description="on a cluster: slots that are taken; unset: one for every following task, and all for a drain",
+    )
+    spark_executor_timeout_ms: int = Field(
+        20_000,
+        ge=2_000,
+        le=120_000,
+        description="on a cluster: an executor that is not heard for so long is given up, its tasks start elsewhere",
+    )
     lease_ms: int = Field(
         10_000,
         ge=500,

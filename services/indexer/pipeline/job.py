@@ -21,7 +21,7 @@ from .config import PipelineSettings
 from .epoch import run_epochs
 from .plan import EpochPlan
 from .scan import scan_planned
-from .shard_builder import Progress
+from .shard_builder import Progress, executors_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 FOLLOWERS = 2  # queries: one follows, the other stands by, warm
 _TASK_FAILURES = 4  # local[n] never retries a failed task, local[n,4] does
-_SQL_TYPES = {"int": "long", "float": "double", "bool": "boolean"}
+_WAIT_FOR_SLOTS = "10s"
+_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_SQL_TYPES = {"int": "long", "float": "double", "bool": "boolean", "str": "string"}
 
 
 def _schema(row: type[Any]) -> str:
@@ -59,19 +61,46 @@ def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
         "spark.python.unix.domain.socket.enabled": "true",  # over TCP each task loses 42 ms to delayed ACKs
         "spark.python.daemon.module": f"{__package__}.daemon",
         "spark.driver.memory": f"{settings.spark_driver_memory_mb}m",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.retainedJobs": "8",
         "spark.ui.retainedStages": "8",
         "spark.sql.ui.retainedExecutions": "8",
     }
+    if not settings.is_local:
+        is_drain = settings.once or plan.scanned is not None
+        options |= cluster_options(settings, None if is_drain else slots)
     builder = SparkSession.builder.appName("tidemark-pipeline").master(master)
     for name, value in options.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def cluster_options(settings: PipelineSettings, slots: int | None) -> dict[str, str]:
+    """What only executors of a cluster need. Anything else is Spark's: `spark-defaults.conf` of SPARK_CONF_DIR.
+
+    slots  what following tasks fill; None for a drain, which takes all there are
+
+    Slots that were asked for are waited for, so that the first tasks are spread, too. An executor is looked at far more
+    often than Spark would (which gives one up after two to three minutes): what it followed is to start elsewhere.
+    """
+    timeout_ms = settings.spark_executor_timeout_ms
+    cores_max = settings.spark_cores_max or slots
+    return {
+        **({} if cores_max is None else {"spark.cores.max": str(cores_max)}),
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": _WAIT_FOR_SLOTS,
+        "spark.task.maxFailures": str(_TASK_FAILURES),
+        "spark.executor.memory": f"{settings.spark_executor_memory_mb}m",
+        "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.executor.heartbeatInterval": f"{timeout_ms // 4}ms",
+        "spark.storage.blockManagerHeartbeatTimeoutMs": f"{timeout_ms}ms",
+        "spark.network.timeoutInterval": f"{timeout_ms // 4}ms",
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+    }
 
 
 def python_path() -> str:
@@ -174,6 +203,7 @@ def record_progress(plan: EpochPlan) -> Callable[[DataFrame, int], None]:
             expired_files=sum(row["expired_files"] for row in rows),
             waited_s=round(max(row["waited_s"] for row in rows), 4),
             held_s=round(max(row["held_s"] for row in rows), 4),
+            executors=executors_of(rows),
         )
 
     return record

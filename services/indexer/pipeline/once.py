@@ -27,6 +27,7 @@ from .prepare import (
 )
 from .scan import ranges_to_build
 from .session import start_session
+from .shard_builder import executors_of
 
 log = structlog.get_logger()
 
@@ -119,6 +120,7 @@ def _facts(plan: EpochPlan, drained: _Drained) -> dict[str, Any]:
         "scan_s": round(drained.scan_s, 3),
         "build_s": round(drained.build_s, 3),
         "bytes_per_s": round(read / seconds),
+        "executors": executors_of(rows),
     }
 
 

@@ -18,6 +18,7 @@ def start_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
     from . import job
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if settings.is_local:  # else executors must reach the driver, under the address that Spark finds or is told
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (job.python_path(), os.environ.get("PYTHONPATH"))))
     return job.make_session(settings, plan)

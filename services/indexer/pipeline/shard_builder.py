@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.index.scan.scanned_log import ScannedLog
@@ -16,6 +20,11 @@ from .hand_over import HandOver
 from .index_shard import IndexShard
 from .plan import EpochPlan
 from .queue_shard import QueueShard
+
+
+def executor_name() -> str:
+    """Which executor this task is in: its host, and the process that forks the tasks of one executor."""
+    return f"{socket.gethostname()}/{os.getppid()}"
 
 
 @dataclass
@@ -34,6 +43,12 @@ class Progress:
     waited_s: float = 0.0
     held_s: float = 0.0
     term: int = 0
+    executor: str = field(default_factory=executor_name)
+
+
+def executors_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Where each shard was built, in the order of shards: what rows of progress tell."""
+    return [row["executor"] for row in sorted(rows, key=lambda row: int(row["shard"]))]
 
 
 class ShardBuilder:

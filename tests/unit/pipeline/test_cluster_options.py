@@ -1,0 +1,39 @@
+"""What a session on a cluster asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.job import cluster_options
+
+
+@pytest.mark.parametrize(
+    ("settings", "slots", "taken"),
+    [({}, 6, "6"), ({}, None, None), ({"spark_cores_max": 8}, 6, "8"), ({"spark_cores_max": 8}, None, "8")],
+)
+def test_followers_take_the_slots_that_they_fill_and_a_drain_all(
+    settings: dict[str, Any], slots: int | None, taken: str | None
+) -> None:
+    """Unless a number is set."""
+    assert cluster_options(PipelineSettings(**settings), slots).get("spark.cores.max") == taken
+
+
+@pytest.mark.parametrize("timeout_ms", [2_000, 20_000, 120_000])
+def test_an_executor_is_looked_at_more_often_than_it_may_be_silent(timeout_ms: int) -> None:
+    """Spark refuses to start else; its own bound of a heartbeat is spark.network.timeout, 120 s."""
+    options = cluster_options(PipelineSettings(spark_executor_timeout_ms=timeout_ms), 6)
+    silent, beat, look = (
+        int(options[f"spark.{name}"].removesuffix("ms"))
+        for name in (
+            "storage.blockManagerHeartbeatTimeoutMs",
+            "executor.heartbeatInterval",
+            "network.timeoutInterval",
+        )
+    )
+    assert silent == timeout_ms
+    assert 0 < beat <= silent / 2
+    assert 0 < look <= silent / 2
+    assert beat < 120_000
