@@ -71,6 +71,25 @@ def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
     standby.release()
 
 
+@pytest.mark.xfail(strict=False, reason="nobody waits for either: both queries stay in their epoch for good")
+def test_a_mixed_state_heals_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
+    """After killed tasks each follower may hold a shard. The next epoch of either, and with it whoever would wait,
+    comes only when all tasks of the one before have let go.
+    """
+    plan = make_plan(PipelineSettings(store_root=tmp_path, epoch_ms=100, shards=2))
+    plan.paths.indexer.mkdir(parents=True)
+    holders = [HandOver(plan, [shard], shard) for shard in (0, 1)]
+    for holder in holders:
+        holder.acquire()
+    deadline = time.monotonic() + 2  # ten periods
+    while not any(holder.is_over() for holder in holders) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    over = [holder.is_over() for holder in holders]
+    for holder in holders:
+        holder.release()
+    assert any(over)
+
+
 def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> None:
     """A health check needs no other word."""
     holder = HandOver(plan, [1], 0)
