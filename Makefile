@@ -8,7 +8,7 @@ PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 QUICK := unit property integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -72,6 +72,8 @@ conformance:  ## bytes and vectors that other code made, and a real broker on th
 
 spark-versions: $(SYNCED)  ## format("tidemark") on Spark 4.0, 4.1 and 4.2 from PyPI
 	$(BIN)/python -m tests.spark_versions.run
+cluster-test: $(SYNCED)  ## the pipeline on a Spark standalone cluster whose workers, driver and master are killed under load
+	$(BIN)/pytest -m "" tests/cluster
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
 

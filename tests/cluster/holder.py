@@ -1,0 +1,36 @@
+"""Who builds a shard: the process that has its lock, and the executor behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+
+from tidemark.store.paths import StorePaths
+
+
+def holder_of(store: Path, shard: int) -> psutil.Process | None:
+    """None while nobody does."""
+    inode = (StorePaths(store).indexer / f"shard-{shard}.lock").stat().st_ino
+    locks = [
+        line.split() for line in Path("/proc/locks").read_text().splitlines()
+    ]  # those who wait begin with an arrow
+    holders = {int(words[4]) for words in locks if words[1] == "FLOCK" and words[5].endswith(f":{inode}")}
+    try:
+        return psutil.Process(holders.pop()) if holders else None
+    except psutil.NoSuchProcess:
+        return None
+
+
+def pid_of(executor: str) -> int:
+    """Of the process that forks an executor's tasks, as an event names the executor: host/pid."""
+    return int(executor.rpartition("/")[2])
+
+
+def executor_of(task: psutil.Process) -> psutil.Process:
+    """The JVM behind the process that forked *task*."""
+    daemon = task.parent()
+    assert daemon is not None
+    executor = daemon.parent()
+    assert executor is not None
+    return executor

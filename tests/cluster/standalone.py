@@ -1,0 +1,243 @@
+"""Standalone: a Spark cluster on loopback, a master and workers as processes that may be hurt.
+
+They are the pip package's own classes, started by its `spark-class`. Each is a session of its own, to which what a
+worker starts belongs, too: executors, and their Python processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyspark
+
+SPARK_HOME = Path(pyspark.__file__).parent
+_HOST = "127.0.0.1"
+_DEPLOY = "org.apache.spark.deploy"
+_SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_START_TIMEOUT_S = 240.0
+_POLL_S = 0.1
+
+
+class Daemon:
+    """A master, or a worker with its executors."""
+
+    def __init__(self, name: str, arguments: list[str], environment: dict[str, str], log: Path) -> None:
+        self.name = name
+        self._command = [str(SPARK_HOME / "bin" / "spark-class"), *arguments]
+        self._environment = environment
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, or again; `Standalone.wait_until_registered` waits."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                env={**os.environ, **self._environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Of its JVM, which has taken the script's place."""
+        assert self._process is not None, "it was started"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended since."""
+        return self._process is not None and self._process.poll() is None
+
+    def last_lines(self, count: int = 20) -> list[str]:
+        """The end of its log."""
+        return self._log.read_text(errors="replace").splitlines()[-count:]
+
+    def executors(self) -> list[psutil.Process]:
+        """The JVMs of its executors."""
+        return [child for child in psutil.Process(self.pid).children() if _is_executor(child)]
+
+    def processes(self) -> list[psutil.Process]:
+        """Itself and everything it has started, also what has lost its parent since."""
+        return [process for process in psutil.process_iter() if _session_of(process) == self.pid]
+
+    def kill(self) -> None:
+        """kill -9 of all of it, at once: to the others its host is gone."""
+        if self._process is None:
+            return
+        while processes := self.processes():  # again: of what was forked meanwhile
+            signal_all(processes, signal.SIGKILL)
+            self._process.poll()  # else a zombie
+        self._process.wait()
+        self._process = None
+
+
+class Standalone:
+    """A master and *workers* workers with *cores* slots each; `with` starts them, and leaves nothing behind.
+
+    url          what TIDEMARK_SPARK_MASTER is set to
+    environment  what a driver needs in its environment
+    """
+
+    def __init__(self, *, workers: int = 2, cores: int = 6) -> None:
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="tidemark-spark-", ignore_cleanup_errors=True
+        )  # sockets: a short path
+        folder = Path(self._folder.name)
+        port, self._ui_port = _free_ports(2)
+        self.url = f"spark://{_HOST}:{port}"
+        self.environment = {"TIDEMARK_SPARK_MASTER": self.url, "SPARK_LOCAL_IP": _HOST}
+        daemons = self._environment(folder)
+        self.master = Daemon(
+            "master",
+            [f"{_DEPLOY}.master.Master", "--host", _HOST, "--port", str(port), "--webui-port", str(self._ui_port)],
+            daemons,
+            folder / "master.log",
+        )
+        sizes = ["--cores", str(cores), "--memory", f"{cores}g", "--webui-port", "0"]
+        self.workers = [
+            Daemon(
+                f"worker-{number}",
+                [f"{_DEPLOY}.worker.Worker", "--host", _HOST, *sizes, "--work-dir", str(folder / name), self.url],
+                daemons,
+                folder / f"{name}.log",
+            )
+            for number, name in enumerate(f"worker-{number}" for number in range(workers))
+        ]
+
+    @staticmethod
+    def _environment(folder: Path) -> dict[str, str]:
+        """Nothing of this machine's own Spark, and all that is written below *folder*."""
+        for name in ("conf", "t", "local", "recovery"):
+            (folder / name).mkdir()
+        recovery = f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={folder / 'recovery'}"
+        return {
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_CONF_DIR": str(folder / "conf"),
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+            "SPARK_LOCAL_IP": _HOST,
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": f"{_SMALL_JVM} {recovery}",
+            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 't'} -XX:-UsePerfData",
+        }
+
+    def start(self) -> None:
+        """Start all, and wait until the workers are registered."""
+        for daemon in (self.master, *self.workers):
+            daemon.start()
+        self.wait_until_registered()
+
+    def repair(self) -> None:
+        """Start what has been killed, and wait until no application is left."""
+        for daemon in (self.master, *self.workers):
+            if not daemon.is_running:
+                daemon.start()
+        self.wait_until_registered()
+        self._wait_until(lambda status: not status["activeapps"])
+
+    def stop(self) -> None:
+        """Kill all, and forget their files."""
+        for daemon in (*self.workers, self.master):
+            daemon.kill()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Standalone:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def status(self) -> dict[str, Any] | None:
+        """What the master tells of workers and applications; None while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://{_HOST}:{self._ui_port}/json/", timeout=5) as answer:
+                found: dict[str, Any] = json.load(answer)
+        except OSError:
+            return None
+        return found
+
+    def wait_until_registered(self) -> None:
+        """Until the master knows all workers that run."""
+        running = sum(worker.is_running for worker in self.workers)
+        self._wait_until(lambda status: status["status"] == "ALIVE" and _alive(status) == running)
+
+    def wait_until_application_runs(self) -> None:
+        """Until the master knows an application, and has heard of it."""
+        self._wait_until(lambda status: any(app["state"] == "RUNNING" for app in status["activeapps"]))
+
+    def _wait_until(self, holds: Callable[[dict[str, Any]], bool]) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while (status := self.status()) is None or not holds(status):
+            assert time.monotonic() < deadline, (status, self.master.last_lines())
+            time.sleep(_POLL_S)
+
+    def times_told(self, text: str) -> int:
+        """How often executors have logged *text* so far, of all applications."""
+        logs = Path(self._folder.name).glob("worker-*/app-*/*/stderr")
+        return sum(log.read_text(errors="replace").count(text) for log in logs)
+
+    def worker_of(self, pid: int) -> Daemon:
+        """Who has started a process, an executor or one of its tasks."""
+        (found,) = [worker for worker in self.workers if worker.is_running and worker.pid == os.getsid(pid)]
+        return found
+
+
+def parts_of(executor: psutil.Process) -> list[psutil.Process]:
+    """An executor's JVM and its Python processes."""
+    return [executor, *executor.children(recursive=True)]
+
+
+def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
+    """Send *number* to those that are still there."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+def _alive(status: dict[str, Any]) -> int:
+    return sum(worker["state"] == "ALIVE" for worker in status["workers"])
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return any(word.endswith("CoarseGrainedExecutorBackend") for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _session_of(process: psutil.Process) -> int | None:
+    try:
+        return None if process.status() == psutil.STATUS_ZOMBIE else os.getsid(process.pid)
+    except (OSError, psutil.Error):
+        return None
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports below those that outgoing connections are given: nobody takes them while the master is down."""
+    ports: list[int] = []
+    while len(ports) < count:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            if port not in ports and probe.connect_ex((_HOST, port)) != 0:
+                ports.append(port)
+    return ports

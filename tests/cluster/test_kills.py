@@ -1,0 +1,89 @@
+"""Parts of the cluster are killed under load: nothing is lost, what lags catches up, the bytes are a rebuild's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from tests.cluster.follow_run import RECOVERY_S, SHARDS, FollowRun
+from tests.cluster.holder import holder_of, pid_of
+from tests.cluster.standalone import parts_of, signal_all
+from tidemark.cli.local_stack import PIPELINE
+
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(900)]
+Tell = Callable[[str], None]
+
+
+def test_workers_killed_with_their_executors(run: FollowRun, tell: Tell) -> None:
+    """One of them, then, when it is back, the other one, which has all executors by now."""
+    first, second = run.cluster.workers
+    first.kill()
+    tell(f"a worker killed: visible again after {run.recover():.1f} s")
+    first.start()
+    run.cluster.wait_until_registered()
+    second.kill()
+    tell(f"the worker with all executors killed: visible again after {run.recover():.1f} s")
+    holders = [holder_of(run.stack.data, shard) for shard in range(SHARDS + 1)]
+    assert [holder and run.cluster.worker_of(holder.pid) for holder in holders] == [first] * (SHARDS + 1)
+    run.finish()
+
+
+def test_an_executor_killed(run: FollowRun, tell: Tell) -> None:
+    """Its worker starts another one."""
+    (executor,) = run.cluster.worker_of(pid_of(run.wait_for_epoch()["executors"][0])).executors()
+    signal_all(parts_of(executor), signal.SIGKILL)
+    tell(f"an executor killed: visible again after {run.recover():.1f} s")
+    run.finish()
+
+
+def test_a_driver_killed(run: FollowRun, tell: Tell) -> None:
+    """Its Python process, its JVM, then both: what it has started ends, and the next one goes on."""
+    for victims in ("python", "jvm", "both"):
+        before = _python_of_executors(run)
+        began = time.monotonic()
+        _kill_driver(run, victims)
+        run.start_pipeline()
+        run.wait_for_epoch()
+        assert not any(process.is_running() for process in before)
+        run.recover()
+        tell(f"driver killed ({victims}) and started: an epoch of the next one after {time.monotonic() - began:.1f} s")
+    run.finish()
+
+
+def test_a_master_killed_and_started(run: FollowRun, tell: Tell) -> None:
+    """The followers do not need it; the next one knows workers and application, and replaces an executor."""
+    run.cluster.master.kill()
+    run.wait_for_epoch()
+    tell(f"without a master: visible after {run.recover():.1f} s")
+    run.cluster.master.start()
+    run.cluster.wait_until_registered()
+    run.cluster.wait_until_application_runs()
+    (executor,) = run.cluster.workers[0].executors()
+    signal_all(parts_of(executor), signal.SIGKILL)
+    tell(f"an executor killed under the next master: visible again after {run.recover():.1f} s")
+    run.finish()
+
+
+def _kill_driver(run: FollowRun, victims: str) -> None:
+    service = run.stack.services[PIPELINE]
+    if victims == "both":
+        service.kill()
+        return
+    (jvm,) = psutil.Process(service.pid).children()
+    os.kill(service.pid if victims == "python" else jvm.pid, signal.SIGKILL)
+    assert service.wait(RECOVERY_S) == (-signal.SIGKILL if victims == "python" else 1)
+    assert psutil.wait_procs([jvm], timeout=RECOVERY_S) == ([jvm], [])
+    service.kill()  # nothing is left of it; its log belongs to the next one
+
+
+def _python_of_executors(run: FollowRun) -> list[psutil.Process]:
+    """They have the store's files open."""
+    executors = [executor for worker in run.cluster.workers for executor in worker.executors()]
+    found = [part for executor in executors for part in parts_of(executor)[1:]]
+    assert found
+    return found
