@@ -105,8 +105,11 @@ profile: $(SYNCED)  ## flame graphs of one benchmark: ROW=name; PROCESS=writer,w
 # COMPOSE_UP: a command that brings the stack up, runs what stands behind its `--`, and takes it down, for a machine on
 # which `docker compose up` alone cannot (one without bridges).
 COMPOSE_UP ?= $(wildcard ../shared/containers/compose-up-test)
-compose-test:  ## up, append, pull, compare, restart, down (needs a Docker engine)
-	$(if $(COMPOSE_UP),$(COMPOSE_UP) --) $(PYTHON) tests/compose/run.py $(notdir $(COMPOSE_UP))
+COMPOSE_TEST = $(PYTHON) tests/compose/run.py $(notdir $(COMPOSE_UP))
+ON_CLUSTER := COMPOSE_PROFILES=cluster TIDEMARK_SPARK_MASTER=spark://spark-master:7077 TIDEMARK_SHARDS=2
+compose-test:  ## up, append, pull, compare, restart, down; then again with Spark's tasks on a cluster (needs a Docker engine)
+	$(if $(COMPOSE_UP),$(COMPOSE_UP) --) $(COMPOSE_TEST)
+	$(if $(COMPOSE_UP),$(ON_CLUSTER) $(COMPOSE_UP) -- $(COMPOSE_TEST))
 
 clean:  ## remove .venv and what tools left behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist examples/node/node_modules

@@ -1,11 +1,14 @@
 """The compose stack for real: build, up, append, pull, compare, restart each service in the middle, down.
 
+Once as it is, and once with the profile `cluster`, whose workers then must have the pipeline's tasks.
+
 Run by `make compose-test`; plain Python, so it needs no .venv. A project name of its own keeps its volumes apart from
 those of `make up`, whose ports it needs, however. Without a Docker engine it says SKIPPED and succeeds.
 `python3 tests/compose/run.py PROJECT` checks a stack that is up already under that name, and leaves it up.
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -19,6 +22,14 @@ PROJECT = "tidemark-compose-test"
 URL = "http://127.0.0.1:8080/v1/topics/compose-test"
 BATCH = 50
 DEADLINE_S = 120
+SERVICES = ("writer", "indexer", "query")
+CLUSTER = ("spark-worker-1", "spark-worker-2", "spark-master")
+CLUSTER_SETTINGS = {
+    "COMPOSE_PROFILES": "cluster",
+    "TIDEMARK_SPARK_MASTER": "spark://spark-master:7077",
+    "TIDEMARK_SHARDS": "2",
+}
+ASK_MASTER = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8090/json/').read().decode())"
 KILLED = 137  # exit status of a container that ignored SIGTERM
 
 
@@ -27,6 +38,14 @@ def main() -> None:
     if not engine_answers():
         print("SKIPPED: no Docker engine with compose answers here")
         return
+    up_and_down()
+    os.environ.update(CLUSTER_SETTINGS)
+    up_and_down()
+    print("compose-test passed")
+
+
+def up_and_down() -> None:
+    """Bring it up, look at it, and take it down in any case."""
     compose = ("compose", "--project-name", PROJECT)
     try:
         docker(*compose, "up", "--build", "--detach", "--wait")
@@ -37,7 +56,6 @@ def main() -> None:
         raise
     finally:
         docker(*compose, "down", "--volumes", check=False)
-    print("compose-test passed")
 
 
 def check_stack(project: str) -> None:
@@ -45,8 +63,11 @@ def check_stack(project: str) -> None:
     sent: list[str] = []
     queue_id = append(sent, None)
     assert pull(queue_id, len(sent)) == sent
-    for service in ("writer", "indexer", "query"):
+    on_cluster = bool(container_of(project, CLUSTER[0]))
+    for service in (*SERVICES, *CLUSTER) if on_cluster else SERVICES:
         restart(project, service)
+        if on_cluster and service == "indexer":  # before, the worker that was there first may have all of them
+            require_tasks_in_workers(project)
         append(sent, queue_id)
         assert pull(queue_id, len(sent)) == sent, f"after the restart of {service}"
         print(f"{service} restarted: {len(sent)} messages equal")
@@ -95,10 +116,29 @@ def call(url: str, body: dict[str, Any] | None = None, *, request_id: str = "") 
         time.sleep(0.5)
 
 
+def require_tasks_in_workers(project: str) -> None:
+    """The pipeline has taken slots of both workers."""
+    deadline = time.monotonic() + DEADLINE_S
+    master = container_of(project, "spark-master")
+    while True:
+        status = json.loads(docker("exec", master, "python", "-c", ASK_MASTER))
+        used = [worker["coresused"] for worker in status["workers"]]
+        if len(used) == 2 and all(used) and any(app["state"] == "RUNNING" for app in status["activeapps"]):
+            break
+        assert time.monotonic() < deadline, status
+        time.sleep(0.5)
+    print(f"slots that the pipeline has of the workers: {used}")
+
+
+def container_of(project: str, service: str) -> str:
+    """Id of a service's container; empty when it does not run."""
+    labels = (f"com.docker.compose.project={project}", f"com.docker.compose.service={service}")
+    return docker("ps", "--quiet", *(f"--filter=label={label}" for label in labels)).strip()
+
+
 def restart(project: str, service: str) -> None:
     """Stop with SIGTERM, which it must heed, start, and wait until it is healthy."""
-    labels = (f"com.docker.compose.project={project}", f"com.docker.compose.service={service}")
-    container = docker("ps", "--quiet", *(f"--filter=label={label}" for label in labels)).strip()
+    container = container_of(project, service)
     docker("stop", "-t", "60", container)
     state = docker("inspect", "--format", "{{.State.ExitCode}}", container).strip()
     assert int(state) != KILLED, f"{service} ignored SIGTERM"
