@@ -6,14 +6,16 @@ goes to Spark is a row of progress a shard.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator, Sequence
 
-from tidemark.errors import FlushFailedError
+from tidemark.errors import FlushFailedError, StoreContradictionError
 from tidemark.index.log_walk import LogWalk
 from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage, Storage
+from tidemark.store.terms import machine_boot_id
 
 from .committed import CommittedOffset
 from .hand_over import HandOver
@@ -36,9 +38,11 @@ def run_share(
 ) -> list[Progress]:
     """Take *shards*, follow until the epoch is over, let go; what was done for each.
 
-    raises FlushFailedError, also when Spark starts the task again: after a failed sync nothing is tried again, because
-    the next one would succeed over pages that never reached the disk
+    raises StoreContradictionError on another machine than the driver's; FlushFailedError, also when Spark starts the
+    task again: after a failed sync nothing is tried again, because the next one would succeed over pages that never
+    reached the disk
     """
+    _require_this_machine(plan)
     rows = [Progress(follower, shard) for shard in shards]
     hand_over = HandOver(plan, shards, follower)
     try:
@@ -56,6 +60,15 @@ def run_share(
     finally:
         hand_over.release()
     return rows
+
+
+def _require_this_machine(plan: EpochPlan) -> None:
+    """Marks, terms and checkpoint are mapped, and true until the machine restarts: another one cannot tell either."""
+    if plan.boot_id is not None and machine_boot_id() != plan.boot_id:
+        raise StoreContradictionError(
+            f"this executor ({socket.gethostname()}) is on another machine than the driver: shards are built on one",
+            path=str(plan.root),
+        )
 
 
 class _Epoch:

@@ -8,6 +8,7 @@ agreeing on anything.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ class HandOver:
         self._locks = [plan.lock(plan.lock_path(shard)) for shard in shards]
         self._standby = plan.lock(plan.standby_path(shards[0]))
         self._deadline = 0.0
+        self._alone_until = math.inf
         self._next_check = 0.0
         self._over = False
         self._next_look = 0.0
@@ -55,6 +57,8 @@ class HandOver:
         now = time.monotonic()
         left = seconds_to_deadline(time.time(), follower=self._follower, epoch_ms=max(self._plan.epoch_ms, 1))
         self._deadline = now + left
+        if self._follower == 0 and len(self._plan.shares) > 1:
+            self._alone_until = self._deadline + self._plan.epoch_ms / 1000
         return now - began
 
     def confirm(self) -> None:
@@ -85,13 +89,18 @@ class HandOver:
         return self._driver is not None and not os.path.exists(self._driver) and os.path.exists("/proc/self")
 
     def is_over(self) -> bool:
-        """Whether the epoch's time is over and somebody waits for the shards: otherwise going on leaves no gap."""
+        """Whether the epoch's time is over and somebody waits for the shards: otherwise going on leaves no gap.
+
+        Where tasks were killed, each follower may hold some of the shards, and no next epoch of either begins, so
+        nobody ever comes to wait. Of several tasks one of follower 0 lets go an epoch later, whoever waits.
+        """
         now = time.monotonic()
         if self._over or now < self._deadline or now < self._next_check:
             return self._over
         self._next_check = now + _STANDBY_CHECK_S
         if self._standby.try_acquire():
             self._standby.unlock()
+            self._over = now >= self._alone_until
         else:
             self._over = True
         return self._over

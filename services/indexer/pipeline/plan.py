@@ -16,6 +16,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
+from tidemark.store.terms import machine_boot_id
 
 from .config import PipelineSettings
 
@@ -43,6 +44,7 @@ class EpochPlan:
     multi_dispatch: bool  # build light queues
     driver_pid: int | None  # tasks end with it; None where they run on other hosts
     lease_ms: int = 0  # of a shard's holder; 0: a lock alone, on one machine
+    boot_id: str | None = None  # of the driver's machine, where tasks could run on another one
     scanned: ScannedRanges | None = None  # what a drain need not walk
 
     @property
@@ -138,6 +140,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         multi_dispatch=settings.enable_multi_dispatch,
         driver_pid=os.getpid() if settings.is_local else None,
         lease_ms=0 if settings.is_local else settings.lease_ms,
+        boot_id=None if settings.is_local else machine_boot_id(),
     )
 
 

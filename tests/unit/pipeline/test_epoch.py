@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch, run_share
-from services.indexer.pipeline.plan import EpochPlan
+from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.shard_builder import ShardBuilder
 from tests.builders import properties, write_log
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files
+from tidemark.errors import StoreContradictionError
 from tidemark.index.log_walk import LogPart
 
 
@@ -66,3 +69,12 @@ def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, m
     assert together == [0, 1] * (len(together) // 2)
     assert queue_files(tmp_path / "together") == queue_files(tmp_path / "alone")
     assert index_contents(tmp_path / "together") == index_contents(tmp_path / "alone")
+
+
+def test_a_task_on_another_machine_is_refused_and_touches_nothing(tmp_path: Path) -> None:
+    """There the visible marks would count as those of before a restart."""
+    plan = make_plan(PipelineSettings(store_root=tmp_path, once=True, spark_master="spark://there:7077"))
+    assert plan.boot_id is not None
+    with pytest.raises(StoreContradictionError, match="another machine"):
+        run_epoch(replace(plan, boot_id="of another one"), shard=0, follower=0)
+    assert list(tmp_path.iterdir()) == []

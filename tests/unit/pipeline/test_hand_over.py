@@ -71,7 +71,6 @@ def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
     standby.release()
 
 
-@pytest.mark.xfail(strict=False, reason="nobody waits for either: both queries stay in their epoch for good")
 def test_a_mixed_state_heals_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
     """After killed tasks each follower may hold a shard. The next epoch of either, and with it whoever would wait,
     comes only when all tasks of the one before have let go.
