@@ -16,7 +16,8 @@
     │   └── MessageNotFoundError       └── MessageNotYetVisibleError
     ├── CorruptionError              our bytes are not what they should be
     │   ├── CorruptMessageError
-    │   └── CorruptStoreError
+    │   ├── CorruptStoreError
+    │   └── ArchiveDiffersError
     └── UnavailableError             not now
         ├── StoreClosedError           ├── StoreLockedError        ├── StoreContradictionError
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
@@ -170,6 +171,10 @@ class CorruptMessageError(CorruptionError):
 
 class CorruptStoreError(CorruptionError):
     """A file of the store has a wrong size, name or content. Facts: path."""
+
+
+class ArchiveDiffersError(CorruptionError):
+    """An archive does not hold what the store holds. Facts: topic, queue_id, differences (how many)."""
 
 
 class UnavailableError(StoreError):

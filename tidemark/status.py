@@ -54,6 +54,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.MessageNotYetVisibleError: Status("NOT_YET_VISIBLE", "NOT_FOUND", 404, ""),
     errors.CorruptMessageError: Status("CORRUPT_MESSAGE", "DATA_LOSS", 500, ""),
     errors.CorruptStoreError: Status("CORRUPT_STORE", "DATA_LOSS", 500, ""),
+    errors.ArchiveDiffersError: Status("ARCHIVE_DIFFERS", "DATA_LOSS", 500, ""),
     errors.StoreClosedError: Status("STORE_CLOSED", "UNAVAILABLE", 503, "SERVICE_NOT_AVAILABLE"),
     errors.StoreLockedError: Status("STORE_LOCKED", "UNAVAILABLE", 503, "SERVICE_NOT_AVAILABLE"),
     errors.StoreContradictionError: Status("STORE_CONTRADICTION", "FAILED_PRECONDITION", 503, ""),

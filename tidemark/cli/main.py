@@ -13,6 +13,7 @@ import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]  # there, and not in its __all__
 
 from tidemark.cli import bench, completion, consume, doctor, offset, produce, serve_verb, status, watermark
+from tidemark.cli.archive.app import app as archive_app
 from tidemark.cli.config import app as config_app
 from tidemark.cli.dlq import app as dlq_app
 from tidemark.cli.failures import FailuresTold
@@ -67,6 +68,7 @@ app.command(epilog=offset.EXAMPLE)(offset.offset)
 app.add_typer(group_app, name="group")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(store_app, name="store")
+app.add_typer(archive_app, name="archive")
 app.add_typer(log_app, name="log")
 app.add_typer(config_app, name="config")
 app.command(epilog=completion.EXAMPLE)(completion.completion)

@@ -1,0 +1,93 @@
+"""An archive's folder: who may have it, and what is removed there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.archive.written import archive_of, entry
+from tidemark.archive.folder import archive_in, held_folder, part_files, publish, remove_unnamed
+from tidemark.errors import ArgumentIllegalError, StoreContradictionError, StoreLockedError
+from tidemark.store.lock import FolderLock
+from tidemark.store.storage import DiskStorage
+
+DISK = DiskStorage()
+
+
+def hold(folder: Path, store: Path) -> None:
+    with held_folder(folder, outside=store, storage=DISK):
+        pass
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    """The second is refused, and may have it once the first lets go."""
+    folder = tmp_path / "archive"
+    with held_folder(folder, outside=tmp_path / "store", storage=DISK):
+        with pytest.raises(StoreLockedError):
+            hold(folder, tmp_path / "store")
+        assert archive_in(folder) is None
+    hold(folder, tmp_path / "store")
+
+
+def test_a_lock_of_another_process_counts(tmp_path: Path) -> None:
+    """flock belongs to the open file."""
+    lock = FolderLock(tmp_path / "lock")
+    lock.require()
+    with pytest.raises(StoreLockedError):
+        hold(tmp_path, tmp_path / "store")
+    lock.release()
+
+
+@pytest.mark.parametrize("found", ["notes.txt", "data/topic=orders/day=2026-01-01/part-1.parquet"])
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, found: str) -> None:
+    """Files of messages without their manifest, too: nothing of them is removed."""
+    path = tmp_path / "archive" / found
+    path.parent.mkdir(parents=True)
+    path.touch()
+    with pytest.raises(StoreContradictionError, match="no archive"):
+        hold(tmp_path / "archive", tmp_path / "store")
+    assert path.exists()
+
+
+def test_what_a_run_left_that_had_no_manifest_yet_is_no_hindrance(tmp_path: Path) -> None:
+    """Killed in its first step."""
+    for name in ("lock", "manifest.json.tmp"):
+        (tmp_path / name).touch()
+    hold(tmp_path, tmp_path / "store")
+
+
+def test_an_archive_lies_outside_of_its_store(tmp_path: Path) -> None:
+    """It would be taken for a part of it."""
+    with pytest.raises(ArgumentIllegalError, match="lies in the store"):
+        hold(tmp_path / "store" / "archive", tmp_path / "store")
+
+
+def test_only_what_no_manifest_names_is_removed(tmp_path: Path) -> None:
+    """Files of runs that were killed, their folders, and nothing else that lies there."""
+    manifest = archive_of(tmp_path, "orders", range(5))
+    named = part_files(tmp_path)
+    left = [
+        tmp_path / "data" / "topic=late" / "day=2026-01-01" / "part-9.parquet",
+        named[0].with_name("part-9.parquet"),
+    ]
+    staged = tmp_path / "staging" / "1" / "topic=late" / "day=2026-01-01" / "part-9.parquet"
+    foreign = named[0].with_name("_SUCCESS")
+    for path in (*left, staged, foreign):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert remove_unnamed(tmp_path, manifest) == 3
+    assert part_files(tmp_path) == named
+    assert foreign.exists()
+    assert not (tmp_path / "staging").exists()
+    assert not (tmp_path / "data" / "topic=late").exists()
+
+
+def test_published_files_lie_where_they_are_named(tmp_path: Path) -> None:
+    """Out of staging, under the same path."""
+    staging = tmp_path / "staging" / "1"
+    file = entry(staging, "orders", range(5))
+    [published] = publish(tmp_path, staging, [file], DISK)
+    assert published.path == f"data/{file.path}"
+    assert part_files(tmp_path) == [tmp_path / published.path]
+    assert list(staging.rglob("*.parquet")) == []

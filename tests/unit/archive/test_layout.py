@@ -1,0 +1,72 @@
+"""How a topic's day is cut into files; and what two digests differ in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidemark.archive.digest import Digest, Group, differences
+from tidemark.archive.layout import lay_out
+
+
+def of(rows: int, first: int = 0, *, size: int = 100) -> Digest:
+    """*rows* messages of so many bytes each."""
+    return Digest(rows, first, first + rows - 1, 10 * rows, 77 * rows, rows * size)
+
+
+def part_of(group: dict[str, Any], queue_offset: int) -> int:
+    """As the plan's expression has it."""
+    number = (group["rows_before"] + queue_offset - group["first_offset"]) // group["rows_a_part"]
+    return int(min(group["last_part"], group["first_part"] + number))
+
+
+def test_a_days_queues_are_cut_into_equal_parts_over_their_edges() -> None:
+    """In the order of queues and offsets; another topic or day begins another part."""
+    digests = {
+        Group("a", "2026-01-01", 0): of(30, 5),
+        Group("a", "2026-01-01", 1): of(50),
+        Group("a", "2026-01-02", 0): of(10, 35),
+        Group("b", "2026-01-01", 0): of(1),
+    }
+    layout = lay_out(digests, file_bytes=2_000)
+    groups = {Group(one["topic"], one["day"], one["queue_id"]): one for one in layout.groups.to_pylist()}
+    assert (layout.parts, layout.full_files) == (4 + 1 + 1, 5)
+    found = [
+        part_of(groups[group], offset)
+        for group in sorted(digests)
+        for offset in range(digests[group].min_offset, digests[group].max_offset + 1)
+    ]
+    assert found == sorted(found)
+    assert [found.count(part) for part in range(6)] == [20, 20, 20, 20, 10, 1]
+
+
+def test_no_more_files_than_messages() -> None:
+    """However large these are."""
+    assert lay_out({Group("a", "2026-01-01", 0): of(3, size=1 << 22)}, file_bytes=1).parts == 3
+    assert lay_out({}, file_bytes=1).parts == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rows": 4}, "5 messages, the archive 4"),
+        ({"min_offset": 1}, "messages 0 to 4, the archive 1 to 4"),
+        ({"max_physical_offset": 1}, "messages 0 to 4"),
+        ({"content": 1}, "not the same"),
+    ],
+)
+def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
+    """And it is told in what, and where."""
+    group = Group("a", "2026-01-01", 0)
+    assert differences({group: of(5)}, {group: of(5)}) == []
+    [(found, text)] = differences({group: of(5)}, {group: of(5)._replace(**changes)})
+    assert found == group
+    assert said in text
+
+
+def test_groups_of_one_side_alone_are_told() -> None:
+    """Either way."""
+    group = Group("a", "2026-01-01", 0)
+    assert [text for _, text in differences({group: of(5)}, {})] == ["the store has it, the archive has not"]
+    assert [text for _, text in differences({}, {group: of(5)})] == ["the archive has it, the store has not"]

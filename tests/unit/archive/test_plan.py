@@ -1,0 +1,155 @@
+"""What a run would archive, on stores that are written record by record; no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.built_store import BuiltStore
+from tidemark.archive.manifest import ArchivedQueue, Manifest, StoreIdentity
+from tidemark.archive.options import ArchiveOptions
+from tidemark.archive.plan import Plan, Stretch, make_plan
+from tidemark.errors import ArgumentIllegalError, StoreClosedError, StoreContradictionError, TopicNotFoundError
+from tidemark.read.store_reader import StoreReader
+
+FILE_SIZE = 1024
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BuiltStore:
+    """Sixty messages of two queues in turn, over several log files, and a batch."""
+    built = BuiltStore(tmp_path / "store", log_file_size=FILE_SIZE)
+    built.topic("orders", queues=2)
+    built.topic("batches", batch=True)
+    built.append_batch("batches", [(b"%d" % i, {}, 0) for i in range(5)])
+    for number in range(60):
+        built.append("orders", b"x" * 50, queue_id=number % 2)
+    built.publish()
+    return built
+
+
+def plan(store: BuiltStore, before: Manifest | None = None, **options: Any) -> Plan:
+    reader = StoreReader(store.root, refresh_s=0)
+    try:
+        return make_plan(reader, ArchiveOptions(**options), before)
+    finally:
+        reader.watermarks.close()
+
+
+def manifest(*queues: ArchivedQueue, **changes: Any) -> Manifest:
+    identity = StoreIdentity(store_name="tidemark-0", log_file_size=FILE_SIZE, term=0)
+    given = {"written_by": "test", "written_ms": 0, "store": identity, "physical_end": 0, "queues": queues}
+    return Manifest(**{**given, **changes})
+
+
+def queue(topic: str, queue_id: int, following: int, **facts: Any) -> ArchivedQueue:
+    return ArchivedQueue(topic=topic, queue_id=queue_id, first=0, next=following, rows=following, **facts)
+
+
+def expire(store: BuiltStore, below: int) -> None:
+    for start in range(0, below, FILE_SIZE):
+        (store.root / "commitlog" / f"{start:020d}").unlink()
+
+
+def test_all_is_up_to_the_watermark(store: BuiltStore) -> None:
+    """Every queue from its beginning, batches by messages."""
+    found = plan(store, all_records=True)
+    assert found.stretches == [
+        Stretch("batches", 0, 0, 5),
+        Stretch("orders", 0, 0, 30),
+        Stretch("orders", 1, 0, 30),
+    ]
+    assert (found.start, found.end, found.lost) == (0, store.end, [])
+
+
+def test_sealed_is_below_the_file_that_the_watermark_stands_in(store: BuiltStore) -> None:
+    """A file that is made ahead seals nothing, and neither does what is not visible."""
+    store.write_log(store.end - store.end % FILE_SIZE + FILE_SIZE, b"")
+    end = store.end - store.end % FILE_SIZE
+    found = plan(store)
+    records = [store.append("orders", b"x" * 50) for _ in range(60)]
+    assert records[-1].physical_offset // FILE_SIZE > end // FILE_SIZE
+    assert (found.end, plan(store)) == (end, found)
+    sealed = sum(one.next - one.first for one in found.stretches if one.topic == "orders")
+    in_last_file = [n for n in range(60) if _places(store)[n] >= end]
+    assert sealed == 60 - len(in_last_file) > 0
+
+
+def _places(store: BuiltStore) -> list[int]:
+    """Where each message of `orders` begins, as their units say."""
+    reader = StoreReader(store.root, refresh_s=0)
+    units = [reader.queue("orders", n).run.read(0, 30)["physical_offset"].tolist() for n in range(2)]
+    reader.watermarks.close()
+    return [place for pair in zip(*units, strict=True) for place in pair]
+
+
+def test_a_plan_goes_on_where_the_archive_ends(store: BuiltStore) -> None:
+    """Queues that it does not know begin where they begin."""
+    found = plan(store, manifest(queue("orders", 0, 12), queue("batches", 0, 5)), all_records=True)
+    assert found.stretches == [Stretch("orders", 0, 12, 30), Stretch("orders", 1, 0, 30)]
+
+
+def test_what_expired_before_it_was_archived_is_lost(store: BuiltStore) -> None:
+    """What expired after it was archived is not, and a queue that nobody has archived has lost nothing."""
+    places = _places(store)
+    expire(store, 2 * FILE_SIZE)
+    kept = min(n for n in range(60) if places[n] >= 2 * FILE_SIZE)
+    first = [-(-(kept - n) // 2) for n in range(2)]
+    assert 2 < first[0] < 20
+    found = plan(store, manifest(queue("orders", 0, 2)), all_records=True)
+    assert found.lost == [Stretch("orders", 0, 2, first[0])]
+    assert found.stretches == [Stretch("orders", 0, first[0], 30), Stretch("orders", 1, first[1], 30)]
+    assert plan(store, manifest(queue("orders", 0, 20)), all_records=True).lost == []
+
+
+def test_topics_are_those_that_are_named_or_match(store: BuiltStore) -> None:
+    """The pattern is of whole names."""
+    store.topic("orders-eu")
+    store.append("orders-eu")
+    store.publish()
+    named = {one.topic for one in plan(store, all_records=True, topics=("batches",)).stretches}
+    matching = {one.topic for one in plan(store, all_records=True, topic_pattern="order.").stretches}
+    both = {one.topic for one in plan(store, all_records=True, topics=("batches",), topic_pattern=".*-eu").stretches}
+    assert (named, matching, both) == ({"batches"}, {"orders"}, {"batches", "orders-eu"})
+    with pytest.raises(TopicNotFoundError):
+        plan(store, topics=("nobody",))
+    with pytest.raises(ArgumentIllegalError, match="no regular expression"):
+        plan(store, topic_pattern="(")
+
+
+@pytest.mark.parametrize(
+    ("queues", "changes", "said"),
+    [
+        ([], {"physical_end": 1 << 40}, "only to"),
+        ([], {"store": StoreIdentity(store_name="other", log_file_size=FILE_SIZE, term=0)}, "is of store other"),
+        ([], {"store": StoreIdentity(store_name="tidemark-0", log_file_size=1, term=0)}, "log files of 1 bytes"),
+        ([queue("orders", 0, 31)], {}, "the store only to 30"),
+        ([queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=77)], {}, "has message 2 of queue 1"),
+    ],
+)
+def test_another_stores_archive_is_told(
+    store: BuiltStore, queues: list[ArchivedQueue], changes: dict[str, Any], said: str
+) -> None:
+    """By what the manifest says of the log, or of a queue."""
+    with pytest.raises(StoreContradictionError, match=said):
+        plan(store, manifest(*queues, **changes))
+
+
+def test_the_last_message_may_be_known_or_gone(store: BuiltStore) -> None:
+    """Where the store has it no longer there is nothing to compare."""
+    places = _places(store)
+    known = queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=places[5])
+    assert Stretch("orders", 1, 3, 30) in plan(store, manifest(known), all_records=True).stretches
+    expire(store, 2 * FILE_SIZE)
+    assert plan(store, manifest(queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=7))).lost
+
+
+def test_a_store_that_was_never_indexed_says_so(tmp_path: Path) -> None:
+    """Else its archive would be empty, and nobody would know why."""
+    built = BuiltStore(tmp_path / "store", marked=False)
+    built.topic("orders")
+    built.append("orders")
+    with pytest.raises(StoreClosedError, match="never indexed"):
+        plan(built)

@@ -1,0 +1,109 @@
+"""Archives that are damaged in one way each, and what verifying says; no Spark."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.unit.archive.written import archive_of
+from tidemark.archive.manifest import LeftOut, Manifest, save_manifest
+from tidemark.archive.verify import verify_archive
+from tidemark.store.storage import DiskStorage
+
+OFFSETS = range(3, 53)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def twice(path: Path) -> None:
+    path.with_name("part-2-00000-0.parquet").write_bytes(path.read_bytes())
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Manifest:
+    return archive_of(tmp_path, "orders", OFFSETS)
+
+
+def test_a_sound_archive_has_no_findings(tmp_path: Path, manifest: Manifest) -> None:
+    """Every byte is gone through, and every row counted."""
+    told: list[tuple[int, int]] = []
+    verified = verify_archive(tmp_path, on_progress=lambda done, total: told.append((done, total)))
+    assert (verified.findings, verified.rows, verified.manifest) == ([], len(OFFSETS), manifest)
+    assert told[-1] == (manifest.size, manifest.size)
+
+
+@pytest.mark.parametrize(
+    ("reason", "change"),
+    [
+        ("HASH", flip),
+        ("FILE_MISSING", Path.unlink),
+        ("FILE_SIZE", lambda path: path.write_bytes(path.read_bytes()[:-1])),
+        ("FILE_UNKNOWN", twice),
+    ],
+)
+def test_a_file_that_is_not_what_was_written_is_told(
+    tmp_path: Path, manifest: Manifest, reason: str, change: Callable[[Path], object]
+) -> None:
+    """By its name."""
+    path = tmp_path / manifest.files[0].path
+    change(path)
+    [finding] = verify_archive(tmp_path).findings
+    assert finding.reason == reason
+    assert finding.path is not None
+    assert (tmp_path / finding.path).parent == path.parent
+
+
+def test_what_is_no_parquet_is_told(tmp_path: Path, manifest: Manifest) -> None:
+    """Though the manifest says so."""
+    path = tmp_path / manifest.files[0].path
+    path.write_bytes(b"PAR1, and nothing else")
+    again(tmp_path, manifest)
+    assert [finding.reason for finding in verify_archive(tmp_path).findings] == ["FILE_UNREADABLE"]
+
+
+def again(folder: Path, manifest: Manifest, **changes: Any) -> None:
+    """The manifest with its file's size and hash as they are now, and other facts."""
+    data = (folder / manifest.files[0].path).read_bytes()
+    facts = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest(), **changes}
+    files = (manifest.files[0].model_copy(update=facts),)
+    save_manifest(folder, manifest.model_copy(update={"files": files}), DiskStorage())
+
+
+@pytest.mark.parametrize("name", ["rows", "min_queue_offset", "max_physical_offset", "max_store_timestamp_ms"])
+def test_a_manifest_that_tells_other_rows_or_edges_is_told(tmp_path: Path, manifest: Manifest, name: str) -> None:
+    """They are counted in the file."""
+    again(tmp_path, manifest, **{name: 7})
+    assert [finding.reason for finding in verify_archive(tmp_path).findings] == ["BOUNDS"]
+
+
+def test_rows_out_of_order_are_told(tmp_path: Path, manifest: Manifest) -> None:
+    """Readers may rely on it."""
+    path = tmp_path / manifest.files[0].path
+    table = pq.ParquetFile(path).read()
+    pq.write_table(table.sort_by([("queue_offset", "descending")]), path)
+    again(tmp_path, manifest)
+    assert [finding.reason for finding in verify_archive(tmp_path).findings] == ["ORDER"]
+
+
+@pytest.mark.parametrize(
+    ("following", "left_out", "reasons"),
+    [(53, 0, []), (54, 0, ["ROWS"]), (52, 0, ["ROWS"]), (54, 1, []), (53, 1, ["ROWS"])],
+)
+def test_a_queue_has_a_row_for_each_offset_but_for_what_was_left_out(
+    tmp_path: Path, manifest: Manifest, following: int, left_out: int, reasons: list[str]
+) -> None:
+    """Neither more nor fewer."""
+    queue = manifest.queues[0].model_copy(update={"next": following})
+    left = LeftOut(topic="orders", queue_id=0, first=53, next=53 + left_out, reason="BODY_CRC")
+    changed = manifest.model_copy(update={"queues": (queue,), "left_out": (left,)})
+    save_manifest(tmp_path, changed, DiskStorage())
+    assert [finding.reason for finding in verify_archive(tmp_path).findings] == reasons

@@ -1,0 +1,235 @@
+"""One run: what has come since the last one is read, written, read again, compared, and only then part of the archive.
+
+store ─▶ digest ─▶ layout ─▶ files in staging/ ─▶ their digest = the store's? ─▶ data/ ─▶ manifest.json
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidemark.archive.folder import STAGING, archive_in, held_folder, new_run, publish, remove_unnamed
+from tidemark.archive.manifest import (
+    EXPIRED,
+    ArchivedFile,
+    ArchivedQueue,
+    Damage,
+    LeftOut,
+    Manifest,
+    StoreIdentity,
+    save_manifest,
+)
+from tidemark.archive.options import ArchiveOptions, Source
+from tidemark.archive.plan import Plan, Stretch, make_plan
+from tidemark.errors import ArchiveDiffersError, OffsetTooSmallError
+from tidemark.index.ledger import read_ledger
+from tidemark.read.store_reader import StoreReader
+from tidemark.store.format_file import require_known_format
+from tidemark.store.storage import DiskStorage
+from tidemark.version import program_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from tidemark.archive.digest import Digest, Group
+    from tidemark.archive.spark_job import Progress
+
+_TASK_BYTES = 128 << 20  # of the log, for one task to read
+_FIRST_DIFFERENCES = 5
+NewSession = Callable[[], AbstractContextManager["SparkSession"]]
+
+
+class Archived(NamedTuple):
+    """What a run did. removed: files of an earlier run that did not come to its end."""
+
+    manifest: Manifest
+    files: list[ArchivedFile]
+    left_out: list[LeftOut]
+    removed: int
+
+
+def run_archive(
+    source: Source,
+    folder: Path,
+    options: ArchiveOptions,
+    new_session: NewSession,
+    *,
+    on_progress: Progress = lambda step, done, total: None,
+) -> Archived:
+    """Archive into *folder* what the store has and the archive there has not. Spark starts only where there is some.
+
+    raises OffsetTooSmallError for messages that expired before they were archived, CorruptMessageError for damaged
+    ones, both unless *options* go on; ArchiveDiffersError when what was written is not what is stored;
+    StoreContradictionError for another store's archive; StoreLockedError while another run works; StoreError
+    """
+    storage = DiskStorage()
+    source = Source(source.root.absolute(), None if source.state is None else source.state.absolute())
+    folder = folder.absolute()
+    store = StoreReader(source.root, state=source.state, refresh_s=0)
+    require_known_format(store.paths)
+    with closing(store.watermarks), held_folder(folder, outside=source.root, storage=storage):
+        before = archive_in(folder)
+        plan = make_plan(store, options, before)
+        lost = _require_not_lost(plan, options)
+        removed = remove_unnamed(folder, before)
+        manifest = _new_manifest(plan, options) if before is None else before
+        if before is None:
+            save_manifest(folder, manifest, storage)  # from here on the folder is an archive's
+        if not plan.stretches and not lost:
+            return Archived(manifest, [], [], removed)
+        run = _Run(source, folder, options, store, plan, on_progress)
+        try:
+            with new_session() if plan.stretches else nullcontext() as session:
+                digests: Mapping[Group, Digest] = {} if session is None else run.write(session)
+            files = publish(folder, run.staging, run.files, storage)
+        finally:
+            shutil.rmtree(folder / STAGING, ignore_errors=True)
+        left_out = [*lost, *run.left_out]
+        manifest = _extended(manifest, plan, options, digests, files, left_out, _damage(store, plan, options))
+        save_manifest(folder, manifest, storage)
+        return Archived(manifest, files, left_out, removed)
+
+
+class _Run:
+    """The part of a run that Spark does."""
+
+    def __init__(
+        self, source: Source, folder: Path, options: ArchiveOptions, store: StoreReader, plan: Plan, progress: Progress
+    ) -> None:
+        self._source, self._options, self._store, self._plan = source, options, store, plan
+        self._on_progress = progress
+        self._name, self.staging = new_run(folder)
+        self.files: list[ArchivedFile] = []
+        self.left_out: list[LeftOut] = []
+
+    def write(self, session: SparkSession) -> Mapping[Group, Digest]:
+        """Write the files into staging/, and compare them with the store; what was read of the store."""
+        from tidemark.archive.digest import digest
+        from tidemark.archive.layout import lay_out, with_part
+        from tidemark.archive.left_out import find_left_out, require_none
+        from tidemark.archive.messages import archived_messages, stored_messages
+        from tidemark.archive.session import own_settings
+        from tidemark.archive.spark_job import step
+        from tidemark.archive.write import WRITTEN, write_parts
+
+        own, stretches = own_settings(session), self._plan.stretches
+        tasks = max(own.sparkContext.defaultParallelism, -(-(self._plan.end - self._plan.start) // _TASK_BYTES))
+        messages = stored_messages(own, self._source, stretches, tasks=tasks)
+        with step(own, "reading", self._on_progress):
+            stored = digest(messages)
+            self.left_out = find_left_out(own, self._source, self._store, stretches, stored, tasks=tasks)
+        if self._options.fail_on_corruption:
+            require_none(self.left_out)
+        layout = lay_out(stored, file_bytes=self._options.file_bytes)
+        if not layout.parts:
+            return stored
+        with step(own, "writing", self._on_progress):
+            task = write_parts(self.staging, f"part-{self._name}", row_group_bytes=self._options.row_group_bytes)
+            written = with_part(own, messages, layout).mapInArrow(task, WRITTEN).toArrow()
+        self.files = sorted(
+            map(ArchivedFile.model_validate_json, written["file"].to_pylist()), key=lambda one: one.path
+        )
+        with step(own, "verifying", self._on_progress):
+            archived = digest(archived_messages(own, self.staging, [file.path for file in self.files]))
+        require_same(stored, archived)
+        return stored
+
+
+def require_same(stored: Mapping[Group, Digest], archived: Mapping[Group, Digest]) -> None:
+    """ArchiveDiffersError that names the first groups that are not the same."""
+    from tidemark.archive.digest import differences
+
+    found = differences(stored, archived)
+    if found:
+        told = [f"queue {one.queue_id} of {one.topic} on {one.day}: {text}" for one, text in found[:_FIRST_DIFFERENCES]]
+        first = found[0][0]
+        raise ArchiveDiffersError(
+            f"what was written is not what is stored: {'; '.join(told)}",
+            topic=first.topic,
+            queue_id=first.queue_id,
+            differences=len(found),
+        )
+
+
+def _require_not_lost(plan: Plan, options: ArchiveOptions) -> list[LeftOut]:
+    if plan.lost and options.fail_on_data_loss:
+        first = plan.lost[0]
+        error = OffsetTooSmallError(
+            f"{len(plan.lost)} queues have lost messages before they were archived: queue {first.queue_id} of "
+            f"{first.topic} begins at {first.next}, and is archived to {first.first}",
+            topic=first.topic,
+            queue_id=first.queue_id,
+            min_offset=first.next,
+        )
+        error.add_note("--no-fail-on-data-loss goes on, and names them in the manifest")
+        raise error
+    return [LeftOut(**one._asdict(), reason=EXPIRED) for one in plan.lost]
+
+
+def _damage(store: StoreReader, plan: Plan, options: ArchiveOptions) -> list[Damage]:
+    """What the pipeline's ledger names between *plan*'s ends, of these topics or of nobody knows which."""
+    named = {one.topic for one in plan.stretches}
+    return [
+        Damage(**{name: entry[name] for name in Damage.model_fields})
+        for entry in read_ledger(store.paths.indexer)
+        if plan.start <= entry["physical_offset"] < plan.end
+        and (entry["topic"] is None or entry["topic"] in named or options.matches(entry["topic"]))
+    ]
+
+
+def _new_manifest(plan: Plan, options: ArchiveOptions) -> Manifest:
+    return Manifest(
+        written_by=f"tidemark {program_version()}",
+        written_ms=time.time_ns() // 1_000_000,
+        store=StoreIdentity(store_name=options.store_name, log_file_size=plan.log_file_size, term=plan.term),
+        physical_end=0,
+    )
+
+
+def _extended(
+    before: Manifest,
+    plan: Plan,
+    options: ArchiveOptions,
+    digests: Mapping[Group, Digest],
+    files: list[ArchivedFile],
+    left_out: list[LeftOut],
+    damage: list[Damage],
+) -> Manifest:
+    """*before* and what a run has added to it."""
+    queues = before.by_queue()
+    for lost in plan.lost:
+        queues[lost[:2]] = queues[lost[:2]].model_copy(update={"next": lost.next})
+    read: dict[tuple[str, int], list[Digest]] = {}
+    for group, one in digests.items():
+        read.setdefault((group.topic, group.queue_id), []).append(one)
+    for stretch in plan.stretches:
+        queues[stretch[:2]] = _added(queues.get(stretch[:2]), stretch, read.get(stretch[:2], []))
+    known = {one.physical_offset for one in before.ledger}
+    fresh = _new_manifest(plan, options)
+    return fresh.model_copy(
+        update={
+            "physical_end": max(before.physical_end, plan.end),
+            "options": options.model_dump(mode="json"),
+            "queues": tuple(queues[place] for place in sorted(queues)),
+            "left_out": (*before.left_out, *left_out),
+            "ledger": (*before.ledger, *(one for one in damage if one.physical_offset not in known)),
+            "files": (*before.files, *files),
+        }
+    )
+
+
+def _added(queue: ArchivedQueue | None, stretch: Stretch, read: list[Digest]) -> ArchivedQueue:
+    """The queue with the messages of *stretch*, which came to *read*."""
+    topic, queue_id, first, following = stretch
+    before = queue or ArchivedQueue(topic=topic, queue_id=queue_id, first=first, next=following, rows=0)
+    changes = {"next": following, "rows": before.rows + sum(one.rows for one in read)}
+    if read:
+        last = max(read, key=lambda one: one.max_offset)
+        changes |= {"last_queue_offset": last.max_offset, "last_physical_offset": last.max_physical_offset}
+    return before.model_copy(update=changes)

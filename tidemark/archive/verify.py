@@ -1,0 +1,139 @@
+"""Verifying an archive: every file against the manifest, without Spark and without the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tidemark.archive.folder import part_files
+from tidemark.archive.manifest import ArchivedFile, LeftOut, Manifest, load_manifest
+from tidemark.archive.parquet_file import BOUNDED, bounds_told
+from tidemark.backup.copy import hash_file
+
+_ROWS_AT_ONCE = 1 << 20
+Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong.
+
+    reason  of a file FILE_MISSING, FILE_SIZE, HASH, FILE_UNREADABLE, BOUNDS, ORDER, FILE_UNKNOWN; of a queue ROWS;
+            against a store DIFFERS, STORE_SHORTER
+    """
+
+    reason: str
+    text: str
+    path: str | None = None
+    topic: str | None = None
+    queue_id: int | None = None
+
+
+class Verified(NamedTuple):
+    """What an archive is worth. rows: that were counted."""
+
+    manifest: Manifest
+    findings: list[Finding]
+    rows: int
+
+
+def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: None) -> Verified:
+    """Read every file of the archive in *folder*.
+
+    raises FileNotFoundError where there is none, CorruptStoreError for a manifest that cannot be read
+    """
+    manifest = load_manifest(folder)
+    findings: list[Finding] = []
+    rows: dict[tuple[str, int], int] = {}
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        on_progress(done, manifest.size)
+
+    for file in manifest.files:
+        flaw = _flaw_of_bytes(folder, file, advance)
+        if flaw is None:
+            findings += _read(folder, file, rows)
+        else:
+            findings.append(flaw)
+    if not findings:  # else it is known that some are missing
+        findings += _miscounted(manifest, rows)
+    named = {file.path for file in manifest.files}
+    unknown = [str(path.relative_to(folder)) for path in part_files(folder)]
+    findings += [
+        Finding("FILE_UNKNOWN", "it is not in the manifest; the next run removes it", path)
+        for path in unknown
+        if path not in named
+    ]
+    return Verified(manifest, findings, sum(rows.values()))
+
+
+def _flaw_of_bytes(folder: Path, file: ArchivedFile, advance: Callable[[int], None]) -> Finding | None:
+    path = folder / file.path
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return Finding("FILE_MISSING", "it is not there", file.path, file.topic)
+    if size != file.size:
+        return Finding("FILE_SIZE", f"it has {size} bytes, not {file.size}", file.path, file.topic)
+    if hash_file(path, advance=advance) != file.sha256:
+        return Finding("HASH", "its bytes are not those that were written", file.path, file.topic)
+    return None
+
+
+def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) -> Iterator[Finding]:
+    """What a file's places say against the manifest; adds its rows to *rows*, by queue."""
+    bounds: dict[str, tuple[int, int]] = {}
+    last = (-1, -1)
+    try:
+        with pq.ParquetFile(folder / file.path) as parquet:
+            for batch in parquet.iter_batches(_ROWS_AT_ONCE, columns=list(BOUNDED)):
+                places = {name: batch.column(name).cast(pa.int64()).to_numpy() for name in BOUNDED}
+                for name, values in places.items():
+                    least, greatest = bounds.get(name, (int(values.min()), int(values.max())))
+                    bounds[name] = min(least, int(values.min())), max(greatest, int(values.max()))
+                queues, offsets = places["queue_id"], places["queue_offset"]
+                if not _ascends(last, queues, offsets):
+                    yield Finding("ORDER", "its messages are not in the order of their queues", file.path, file.topic)
+                last = int(queues[-1]), int(offsets[-1])
+                for queue_id, count in zip(*np.unique(queues, return_counts=True), strict=True):
+                    rows[file.topic, int(queue_id)] = rows.get((file.topic, int(queue_id)), 0) + int(count)
+            counted = parquet.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        yield Finding("FILE_UNREADABLE", str(error), file.path, file.topic)
+        return
+    said = {name: getattr(file, name) for name in bounds_told(dict.fromkeys(BOUNDED, (0, 0)))}
+    if counted != file.rows or bounds_told(bounds) != said:
+        yield Finding("BOUNDS", "the manifest tells other rows, offsets or times", file.path, file.topic)
+
+
+def _ascends(last: tuple[int, int], queues: NDArray[np.int64], offsets: NDArray[np.int64]) -> bool:
+    """Whether (queue, offset) grows from row to row, from *last* on."""
+    queues, offsets = np.concatenate(([last[0]], queues)), np.concatenate(([last[1]], offsets))
+    grows = (np.diff(queues) > 0) | ((np.diff(queues) == 0) & (np.diff(offsets) > 0))
+    return bool(grows.all())
+
+
+def _miscounted(manifest: Manifest, rows: dict[tuple[str, int], int]) -> Iterator[Finding]:
+    """Queues of which there is not one row for each offset that is archived."""
+    missing = _left_out(manifest.left_out)
+    queues = manifest.by_queue()
+    for place in sorted(queues.keys() | rows.keys()):
+        queue, found = queues.get(place), rows.get(place, 0)
+        expected = 0 if queue is None else queue.next - queue.first - missing.get(place, 0)
+        if found != expected or (queue is not None and found != queue.rows):
+            yield Finding("ROWS", f"it has {found} messages, and should have {expected}", None, *place)
+
+
+def _left_out(entries: tuple[LeftOut, ...]) -> dict[tuple[str, int], int]:
+    missing: dict[tuple[str, int], int] = {}
+    for one in entries:
+        missing[one.topic, one.queue_id] = missing.get((one.topic, one.queue_id), 0) + one.next - one.first
+    return missing

@@ -1,0 +1,104 @@
+"""What a task of the writing job does: rows of whole parts, in order, → a Parquet file each; a row of what it wrote."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from tidemark.errors import DiskFullError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidemark.archive.parquet_file import ParquetFile
+
+WRITTEN = "file binary"  # an ArchivedFile as JSON, a row
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+Task = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def partition_folder(topic: str, day: str) -> str:
+    """As Hive has it, with what may mean something in a path escaped."""
+    return f"topic={quote(topic, safe='-_')}/day={day}"
+
+
+def write_parts(root: Path, prefix: str, *, row_group_bytes: int) -> Task:
+    """For mapInArrow, of rows sorted by `part`: files below *root*, whose names begin with *prefix*."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        parts = _Parts(root, prefix, row_group_bytes)
+        try:
+            for batch in batches:
+                for rows in _runs(batch):
+                    yield from parts.add(rows)
+            yield from parts.close()
+        except OSError as error:
+            if error.errno in _FULL:
+                raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+            raise
+        finally:
+            parts.abandon()
+        yield from [pa.RecordBatch.from_pydict({"file": pa.array([], pa.binary())})]
+
+    return task
+
+
+class _Parts:
+    """Files one after the other; at most one is open."""
+
+    def __init__(self, root: Path, prefix: str, row_group_bytes: int) -> None:
+        self._root, self._prefix, self._row_group_bytes = root, prefix, row_group_bytes
+        self._part: int | None = None
+        self._file: ParquetFile | None = None
+
+    def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Rows of one part; tells the file before, when this begins another."""
+        part, topic, day = (rows.column(name)[0].as_py() for name in ("part", "topic", "day"))
+        columns = rows.drop_columns(["part", "topic", "day"])
+        if part != self._part:
+            yield from self.close()
+            self._part, self._file = part, self._new_file(part, topic, day, columns.schema)
+        assert self._file is not None
+        self._file.add(columns)
+
+    def _new_file(self, part: int, topic: str, day: str, schema: pa.Schema) -> ParquetFile:
+        from pyspark import TaskContext
+
+        from tidemark.archive.parquet_file import ParquetFile
+
+        context = TaskContext.get()
+        attempt = 0 if context is None else context.taskAttemptId()  # a task that is tried again has another name
+        path = self._root / partition_folder(topic, day) / f"{self._prefix}-{part:05d}-{attempt}.parquet"
+        return ParquetFile(path, schema, topic=topic, day=day, row_group_bytes=self._row_group_bytes)
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """Finish the file that is open, and tell it."""
+        import pyarrow as pa
+
+        if self._file is not None:
+            written = self._file.finish(self._root)
+            self._file = None
+            yield pa.RecordBatch.from_pydict({"file": pa.array([written.model_dump_json().encode()], pa.binary())})
+
+    def abandon(self) -> None:
+        """After an error."""
+        if self._file is not None:
+            self._file.abandon()
+            self._file = None
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The stretches of one part each, of rows that are sorted by it."""
+    import numpy as np
+
+    parts = batch.column("part").to_numpy()
+    edges = [0, *(np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist(), len(parts)]
+    for first, following in itertools.pairwise(edges):
+        if following > first:
+            yield batch.slice(first, following - first)

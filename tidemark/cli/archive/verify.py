@@ -1,0 +1,102 @@
+"""`tidemark archive verify`: whether an archive is what it was, and what the store says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemark.cli.archive.spark_options import LOCAL, ConfOption, MasterOption, job_progress, parse_conf
+from tidemark.cli.failures import ExitStatus
+from tidemark.cli.output import Output, OutputOption, print_json
+
+if TYPE_CHECKING:
+    from tidemark.archive.against import Compared
+    from tidemark.archive.manifest import Manifest
+    from tidemark.archive.verify import Finding, Verified
+
+
+def verify(
+    archive: Annotated[Path, typer.Argument(metavar="OUT", help="The archive's folder.", exists=True, file_okay=False)],
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The store, to compare messages with.", exists=True, file_okay=False),
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Of an attached broker's directory: where Tidemark keeps its own files.")
+    ] = None,
+    master: MasterOption = LOCAL,
+    conf: ConfOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Check every file of an archive against its manifest; with --against also every message against the store.
+
+    Without --against no Spark is needed. What the store has deleted since is not compared, and told. Exit status 1 when
+    something is wrong.
+    """
+    from tidemark.archive.verify import verify_archive
+    from tidemark.cli.store.progress import byte_progress
+
+    settings = parse_conf(conf)
+    quiet = output is Output.JSON or not sys.stderr.isatty()
+    with byte_progress(quiet=quiet) as progress:
+        task = progress.add_task("verifying", total=None)
+        verified = verify_archive(
+            archive, on_progress=lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    compared = None
+    if against is not None and not verified.findings:
+        compared = _compare(archive, verified.manifest, against, state, master, settings, quiet)
+    findings = verified.findings + ([] if compared is None else compared.findings)
+    if output is Output.JSON:
+        print_json(_document(verified, compared, findings))
+    else:
+        _print_text(verified, compared, findings)
+    raise typer.Exit(ExitStatus.FAILED if findings else ExitStatus.OK)
+
+
+def _compare(
+    archive: Path,
+    manifest: Manifest,
+    against: Path,
+    state: Path | None,
+    master: str,
+    settings: dict[str, str],
+    quiet: bool,
+) -> Compared:
+    from tidemark.archive.against import compare_with_store
+    from tidemark.archive.options import Source
+    from tidemark.archive.session import spark_session
+
+    with spark_session(master, settings) as session, job_progress(quiet=quiet) as progress:
+        return compare_with_store(session, archive, manifest, Source(against, state), on_progress=progress)
+
+
+def _document(verified: Verified, compared: Compared | None, findings: list[Finding]) -> dict[str, object]:
+    manifest = verified.manifest
+    return {
+        "store_name": manifest.store.store_name,
+        "physical_end": manifest.physical_end,
+        "rows": verified.rows,
+        "files": len(manifest.files),
+        "compared_rows": None if compared is None else compared.rows,
+        "gone_from_store": None if compared is None else compared.gone,
+        "left_out": [one.model_dump() for one in manifest.left_out],
+        "findings": [finding._asdict() for finding in findings],
+    }
+
+
+def _print_text(verified: Verified, compared: Compared | None, findings: list[Finding]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    for finding in findings:
+        place = finding.path or f"queue {finding.queue_id} of {finding.topic}"
+        console.print(f"[red]{finding.reason}[/]", end=" ")
+        console.print(f"{place}: {finding.text}", markup=False)
+    if compared is not None:
+        console.print(f"{compared.rows:,} messages compared with the store, {compared.gone:,} are there no more")
+    outcome = f"{len(findings)} findings" if findings else "sound"
+    console.print(f"{verified.rows:,} messages in {len(verified.manifest.files):,} files: [bold]{outcome}[/]")
