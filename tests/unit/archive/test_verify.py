@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,12 @@ def test_a_sound_archive_has_no_findings(tmp_path: Path, manifest: Manifest) -> 
     verified = verify_archive(tmp_path, on_progress=lambda done, total: told.append((done, total)))
     assert (verified.findings, verified.rows, verified.manifest) == ([], len(OFFSETS), manifest)
     assert told[-1] == (manifest.size, manifest.size)
+
+
+def test_verifying_needs_no_spark() -> None:
+    """Nor does a run that finds nothing new."""
+    program = "import sys, tidemark.archive.verify, tidemark.archive.run; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
