@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidemark.client.received import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
-from tidemark.spark.options import Connection
+from tidemark.spark.options import SourceOptions
 
 BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
 
@@ -82,7 +82,7 @@ def short(queue: TopicQueue, offset: int, max_offset: int) -> OffsetOutOfRangeEr
     return OffsetOutOfRangeError(f"{place} ends at {max_offset}: there is no offset {offset}", max_offset=max_offset)
 
 
-def open_log(options: Connection) -> Log:
+def open_log(options: SourceOptions) -> Log:
     """Of the store that *options* name; CorruptStoreError or TopicNotFoundError tell later what is not there."""
     if options.path is not None:
         from tidemark.spark.file_log import FileLog

@@ -43,8 +43,8 @@ class Options(BaseModel):
         return {name: to_camel(name) for name in cls.model_fields}
 
 
-class Connection(Options):
-    """Where the log is."""
+class SourceOptions(Options):
+    """Where the log is; what of it to read, from where to where, how much at once."""
 
     path: Path | None = Field(None, description="the store's directory, for who sees its files; else `url`")
     state_path: Path | None = Field(
@@ -52,10 +52,6 @@ class Connection(Options):
     )
     url: str | None = Field(None, description="the query service, `http://host:8080`; needed by `commitGroup`")
     timeout: Seconds = Field("60s", gt=0, validate_default=True, description="of one request to the query service")
-
-
-class SourceOptions(Connection):
-    """What to read, from where to where, how much at once."""
 
     subscribe: str | None = Field(None, description="topics, separated by commas")
     subscribe_pattern: re.Pattern[str] | None = Field(

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.option_values import End
-from tidemark.spark.options import Connection, SourceOptions, read_options
+from tidemark.spark.options import SourceOptions, read_options
 
 _EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, and what it means
     "path": ("path", "/data/store", Path("/data/store")),
@@ -101,10 +101,9 @@ def test_a_value_means_what_it_says(name: str, text: str, value: object) -> None
     assert getattr(options(**{name: text}), _EXAMPLES[name][0]) == value
 
 
-@pytest.mark.parametrize("model", [Connection, SourceOptions])
-def test_every_option_is_described(model: type[Connection]) -> None:
+def test_every_option_is_described() -> None:
     """The documentation is written from the descriptions."""
-    assert [name for name, field in model.model_fields.items() if not (field.description or "").strip()] == []
+    assert [name for name, field in SourceOptions.model_fields.items() if not (field.description or "").strip()] == []
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -128,13 +127,6 @@ def test_options_travel_to_tasks() -> None:
         SourceOptions, {"path": "/store", "subscribePattern": "a.*", "startingOffsets": '{"a": {"0": 1}}'}
     )
     assert pickle.loads(pickle.dumps(given)) == given
-
-
-def test_a_connections_options_are_fewer() -> None:
-    """What to read is no option of where the log is."""
-    assert read_options(Connection, {"URL": "http://query:8080"}).url == "http://query:8080"
-    with pytest.raises(ArgumentIllegalError, match="no such option"):
-        read_options(Connection, {"path": "/store", "subscribe": "orders"})
 
 
 @pytest.mark.parametrize("name", ["checkpointLocation", "checkpointlocation"])
