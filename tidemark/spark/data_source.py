@@ -8,8 +8,8 @@ import pyspark
 from pyspark.sql.datasource import DataSource
 
 from tidemark.errors import ArgumentIllegalError
+from tidemark.spark.columns import all_columns, require_schema
 from tidemark.spark.options import SourceOptions, read_options
-from tidemark.spark.rows import SCHEMA, require_schema
 from tidemark.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -33,22 +33,25 @@ class TidemarkDataSource(DataSource):
 
     def schema(self) -> StructType:
         """All columns; `.schema("queue_offset long, body binary")` reads only some of them."""
-        return SCHEMA
+        has_more = any(name.lower() == "bodyschema" for name in self.options)  # a sink has other options altogether
+        return all_columns(self._options().body_schema if has_more else None)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Of a batch query."""
         from tidemark.spark.batch_reader import BatchReader
 
-        require_schema(schema)
-        return BatchReader(self._options(), schema)
+        options = self._options()
+        require_schema(schema, options.body_schema)
+        return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Of a streaming query."""
         _require_streams()
         from tidemark.spark.stream_reader import StreamReader
 
-        require_schema(schema)
-        return StreamReader(self._options(), schema)
+        options = self._options()
+        require_schema(schema, options.body_schema)
+        return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Of a batch query."""

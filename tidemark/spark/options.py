@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from tidemark.errors import ArgumentIllegalError
 from tidemark.format.tags import parse_tag_expression
+from tidemark.spark.columns import parse_body_schema
 from tidemark.spark.option_values import (
     EARLIEST,
     LATEST,
@@ -29,6 +30,8 @@ _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
 _ByQueue = Annotated[Any, BeforeValidator(parse_times)]
 Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 _SPARKS = frozenset({"checkpointlocation"})  # Spark's own, which it hands to a sink, too
+_Schema = Annotated[Any, BeforeValidator(parse_body_schema)]
+_Mode = Annotated[Literal["PERMISSIVE", "FAILFAST"], BeforeValidator(str.upper)]
 _Milliseconds = Annotated[int, Field(ge=0)]
 
 
@@ -85,6 +88,16 @@ class SourceOptions(Options):
     )
     tag: str | None = Field(None, description="only messages with this tag, or one of `A || B`")
     key: str | None = Field(None, description="only messages that carry this key")
+    body_schema: _Schema = Field(
+        None,
+        description="bodies are JSON, and these fields of theirs are columns, too: `carrier string, delay int`, with "
+        "struct&lt;&gt; and array&lt;&gt;",
+    )
+    mode: _Mode = Field(
+        "PERMISSIVE",
+        description="of bodySchema: a body that is no JSON object, or has a field of another type, gives nulls, and "
+        "its text where bodySchema has a column `_corrupt_record string`; `FAILFAST`: it ends the query",
+    )
     push_filters: bool = Field(
         False,
         description="batch only: let filters leave out what need not be read; needs "

@@ -34,9 +34,11 @@ def read_range(
     """Batches of *schema* with the messages of *wanted*.
 
     tags    only messages with one of them
-    raises  with failOnDataLoss an OffsetError where messages are gone; with failOnCorruption a CorruptMessageError
+    raises  with failOnDataLoss an OffsetError where messages are gone; with failOnCorruption a CorruptMessageError;
+            as `Rows.batch`
     """
-    log, rows = open_log(options), Rows(schema)
+    rows = Rows(schema, options.body_schema, fail_fast=options.mode == "FAILFAST")
+    log = open_log(options)
     try:
         for page in _pages(log, wanted, options, tags):
             if page.damage:

@@ -1,4 +1,4 @@
-"""Messages as Spark has them: its columns and types, out of the library's."""
+"""Messages as Spark has them: batches of its columns and types, out of the library's."""
 
 from __future__ import annotations
 
@@ -8,64 +8,65 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from tidemark.client.received import TopicQueue
 from tidemark.errors import ArgumentIllegalError
+from tidemark.spark.columns import CORRUPT_RECORD, SCHEMA
+from tidemark.spark.json_bodies import JsonBodies, texts_of_nulls
 
-SCHEMA = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("queue_id", IntegerType()),
-        StructField("queue_offset", LongType()),
-        StructField("physical_offset", LongType()),
-        StructField("keys", ArrayType(StringType())),
-        StructField("tag", StringType()),
-        StructField("body", BinaryType()),
-        StructField("properties", MapType(StringType(), StringType())),
-        StructField("born_timestamp", TimestampType()),
-        StructField("store_timestamp", TimestampType()),
-        StructField("message_id", StringType()),
-        StructField("offset_msg_id", StringType()),
-    ]
-)
 _TIMES = {"born_timestamp": "born_timestamp_ms", "store_timestamp": "store_timestamp_ms"}
+_OF_MESSAGES = frozenset(SCHEMA.names)
 
 
 class Rows:
-    """Makes batches of a *schema*: all of SCHEMA's columns, or some of them, in any order."""
+    """Makes batches of a *schema*: all of the columns, or some of them, in any order.
 
-    def __init__(self, schema: StructType) -> None:
-        given: dict[str, Any] = (
-            {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
-        )
-        self._schema = to_arrow_schema(schema, **given)  # older ones know UTC alone
+    body_schema  of JSON bodies, whose fields are columns, too
+    fail_fast    a body that is not as it says is an error
+    """
+
+    def __init__(self, schema: StructType, body_schema: StructType | None = None, *, fail_fast: bool = False) -> None:
+        self._schema = _arrow_schema(schema)
+        self._fail_fast = fail_fast
+        self._bodies: JsonBodies | None = None
+        of_body = set(schema.names) - _OF_MESSAGES
+        if body_schema is not None and of_body:
+            every = CORRUPT_RECORD in of_body
+            fields = [field for field in _arrow_schema(body_schema) if every or field.name in of_body]
+            self._bodies = JsonBodies([field for field in fields if field.name != CORRUPT_RECORD])
 
     def batch(self, queue: TopicQueue, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """*messages* (tidemark.read.message_columns.SCHEMA) of *queue*; nothing is copied that need not be."""
-        columns = [_column(field, queue, messages) for field in self._schema]
+        """*messages* (tidemark.read.message_columns.SCHEMA) of *queue*; nothing is copied that need not be.
+
+        raises ArgumentIllegalError with fail_fast, for a body that is not as body_schema says
+        """
+        parsed = {} if self._bodies is None else self._parsed(self._bodies, queue, messages)
+        columns = [
+            parsed[field.name] if field.name in parsed else _column(field, queue, messages) for field in self._schema
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
+    def _parsed(self, parser: JsonBodies, queue: TopicQueue, messages: pa.RecordBatch) -> dict[str, pa.Array]:
+        bodies = messages.column("body")
+        rows = parser.parse(bodies)
+        if self._fail_fast and rows.null_count:
+            offset = messages.column("queue_offset").filter(rows.is_null())[0]
+            raise ArgumentIllegalError(
+                f"the body at offset {offset} of queue {queue.queue_id} of {queue.topic} is no JSON object as "
+                "bodySchema says; mode=PERMISSIVE gives nulls for it",
+                argument="bodySchema",
+            )
+        columns = dict(zip(rows.type.names, rows.flatten(), strict=True))
+        if CORRUPT_RECORD in self._schema.names:
+            columns[CORRUPT_RECORD] = texts_of_nulls(bodies, rows)
+        return columns
 
-def require_schema(schema: StructType) -> None:
-    """ArgumentIllegalError for a schema with a column that messages have not, or have as another type."""
-    known = {field.name: field.dataType for field in SCHEMA}
-    for field in schema:
-        if field.name not in known:
-            raise ArgumentIllegalError(f"messages have no column {field.name}; they have {', '.join(known)}")
-        if field.dataType != known[field.name]:
-            wanted = known[field.name].simpleString()
-            raise ArgumentIllegalError(f"column {field.name} is {wanted}, not {field.dataType.simpleString()}")
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    """Times in UTC: older ones know that alone."""
+    given: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **given)
 
 
 def _column(field: pa.Field, queue: TopicQueue, messages: pa.RecordBatch) -> pa.Array:

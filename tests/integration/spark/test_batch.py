@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -162,6 +163,63 @@ def test_a_schema_chooses_columns(spark: SparkSession, mixed: Served) -> None:
         reader.schema("price double").load().collect()
 
 
+_BODIES = "id int, name string, price double, at timestamp, on date, sizes array<int>, of struct<x: long, y: string>"
+
+
+@pytest.fixture
+def json_bodies(served: Served) -> Served:
+    """Objects, pretty-printed ones and incomplete ones among them, and two that are none."""
+    for number in range(20):
+        body = {
+            "id": number,
+            "name": f"n{number} }} ü",
+            "price": number / 4,
+            "at": f"2013-01-01T00:00:{number:02}Z",
+            "on": f"2013-01-{number + 1:02}",
+            "sizes": [None, number],
+            "of": {"x": 1 << number, "y": None},
+            "more": [{}],
+        }
+        kept = dict(list(body.items())[: len(body) - number % 3])
+        served.put(json.dumps(kept, indent=number % 2 or None).encode(), queue_id=number % QUEUES)
+    served.put(b"plain text", b'{"id": "one"}')
+    return served
+
+
+@pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
+def test_json_bodies_are_columns(spark: SparkSession, json_bodies: Served, from_files: bool) -> None:
+    """The same as Spark's own from_json gives for them."""
+    frame = read(spark, json_bodies, from_files=from_files, subscribe="orders", bodySchema=_BODIES)
+    rows = frame.withColumn("expected", f.from_json(f.col("body").cast("string"), _BODIES))
+    found = {row.queue_offset * QUEUES + row.queue_id: row for row in rows.collect()}
+    assert len(found) == 22
+    for number in range(20):
+        expected = found[number].expected.asDict()
+        assert expected["id"] == number
+        assert {name: found[number][name] for name in expected} == expected
+    for row in (found[5 * QUEUES], found[6 * QUEUES]):
+        assert [row[name] for name in found[0].expected.asDict()] == [None] * 7
+
+
+def test_bodies_that_are_no_json_are_counted_or_end_the_job(spark: SparkSession, json_bodies: Served) -> None:
+    """As `mode` says; with their texts, where they are asked for."""
+    options: dict[str, Any] = {"subscribe": "orders", "bodySchema": "id int, _corrupt_record string"}
+    wrong = read(spark, json_bodies, **options).where("_corrupt_record is not null").collect()
+    assert sorted(row._corrupt_record for row in wrong) == ["plain text", '{"id": "one"}']
+    with pytest.raises(PySparkException, match="the body at offset 5 of queue 0 of orders is no JSON object"):
+        read(spark, json_bodies, mode="FAILFAST", **options).collect()
+
+
+def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Served) -> None:
+    """Beside other columns."""
+    reader = spark.read.format("tidemark").options(path=str(json_bodies.store.root), assign='{"orders": [1]}')
+    frame = reader.option("bodySchema", _BODIES).schema("of struct<x: long, y: string>, queue_offset long").load()
+    assert frame.columns == ["of", "queue_offset"]
+    assert sorted((row.queue_offset, row.of.x) for row in frame.where("of is not null").collect()) == [
+        (number // QUEUES, 1 << number) for number in range(1, 20, QUEUES) if number % 3 < 2
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -171,6 +229,8 @@ def test_a_schema_chooses_columns(spark: SparkSession, mixed: Served) -> None:
         ({"subscribe": "orders", "startingOffsets": '{"orders": {"0":'}, "option startingOffsets: is no JSON"),
         ({"subscribe": "orders", "startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({"subscribe": "events", "startingOffsets": '{"events": {"0": 3}}'}, "ends at 2"),
+        ({"subscribe": "orders", "bodySchema": "tag int"}, "option bodySchema: tag is a column of every message"),
+        ({"subscribe": "orders", "bodySchema": "a map<string,int>"}, "option bodySchema: the type map is not read"),
     ],
 )
 def test_what_is_wrong_is_told(spark: SparkSession, mixed: Served, options: dict[str, Any], told: str) -> None:

@@ -199,6 +199,18 @@ def test_progress_goes_to_a_group(served: Served, streams: Streams) -> None:
     assert all(1 <= one["offset"] <= 2 for one in queues)
 
 
+def test_json_bodies_are_columns(spark: SparkSession, served: Served, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Of a stream as of a batch."""
+    served.put(*[b'{"n": %d}' % number for number in range(9)], b"none")
+    options = {"path": str(served.store.root), "subscribe": "orders", "startingOffsets": "earliest"}
+    frame = spark.readStream.format("tidemark").options(bodySchema="n int", **options).load()
+    found: list[Any] = []
+    writer = frame.writeStream.foreachBatch(lambda batch, _: found.extend(row.n for row in batch.select("n").collect()))
+    query = writer.option("checkpointLocation", str(tmp_path_factory.mktemp("json"))).trigger(availableNow=True).start()
+    assert query.awaitTermination(_DEADLINE_S)
+    assert found == [*range(9), None]
+
+
 def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Served, streams: Streams) -> None:
     """As failOnDataLoss says."""
     put(served, 0, 8)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.option_values import End
@@ -33,6 +34,8 @@ _EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, 
     "failOnCorruption": ("fail_on_corruption", "FALSE", False),
     "tag": ("tag", "A || B", "A || B"),
     "key": ("key", "order-1", "order-1"),
+    "bodySchema": ("body_schema", "a int", StructType([StructField("a", IntegerType())])),
+    "mode": ("mode", "failfast", "FAILFAST"),
     "pushFilters": ("push_filters", "true", True),
     "clockSlack": ("clock_slack", "10s", 10),
     "minPartitions": ("min_partitions", "8", 8),
@@ -176,6 +179,8 @@ def test_nothing_is_suggested_for_what_is_like_no_option() -> None:
         ("endingTimestamp", "1.5"),
         ("failOnDataLoss", "perhaps"),
         ("failOnCorruption", ""),
+        ("bodySchema", "a"),
+        ("mode", "DROPMALFORMED"),
         ("clockSlack", "-1s"),
         ("maxTriggerDelay", "soon"),
         ("timeout", "-1s"),

@@ -19,10 +19,10 @@ from tidemark.errors import (
     TopicNotFoundError,
     UnavailableError,
 )
+from tidemark.spark.columns import SCHEMA
 from tidemark.spark.options import SourceOptions, read_options
 from tidemark.spark.ranges import QueueRange
 from tidemark.spark.reading import read_range
-from tidemark.spark.rows import SCHEMA
 
 _QUEUE = TopicQueue("orders", 0)
 _WHOLE = QueueRange("orders", 0, 0, 10)

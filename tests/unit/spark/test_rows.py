@@ -26,7 +26,9 @@ from pyspark.sql.types import (
 from tests.unit.spark.fake_log import FakeMessage, message_batch
 from tidemark.client.received import TopicQueue
 from tidemark.errors import ArgumentIllegalError
-from tidemark.spark.rows import SCHEMA, Rows, carrying, require_schema
+from tidemark.read.message_columns import SCHEMA as MESSAGE_COLUMNS
+from tidemark.spark.columns import SCHEMA, all_columns, parse_body_schema, require_schema
+from tidemark.spark.rows import Rows, carrying
 
 _QUEUE = TopicQueue("orders", 3)
 _MESSAGES = [
@@ -165,6 +167,73 @@ def test_a_column_of_another_type_is_refused(name: str, kind: DataType, wanted: 
     """Nothing is converted; the refusal tells both types."""
     with pytest.raises(ArgumentIllegalError, match=f"column {name} is {wanted}, not {kind.simpleString()}"):
         require_schema(StructType([SCHEMA["topic"], StructField(name, kind)]))
+
+
+# ── fields of bodies ────────────────────────────────────────────────────────────────────────────────────────────────
+
+_BODY_SCHEMA = parse_body_schema("carrier string, delay int, _corrupt_record string")
+
+
+def with_bodies(*bodies: bytes) -> pa.RecordBatch:
+    """Messages 0, 1, … with these bodies."""
+    rows = [FakeMessage(number).row() | {"body": body} for number, body in enumerate(bodies)]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_COLUMNS)
+
+
+def test_fields_of_bodies_stand_behind_the_messages_columns() -> None:
+    """Of a body that is wrong they are null, and its text is there."""
+    schema = all_columns(_BODY_SCHEMA)
+    require_schema(schema, _BODY_SCHEMA)
+    batch = Rows(schema, _BODY_SCHEMA).batch(_QUEUE, with_bodies(b'{"carrier": "UA", "delay": 3}', b"plain", b"{}"))
+    batch.validate(full=True)
+    assert batch.schema.names == [*_COLUMNS, "carrier", "delay", "_corrupt_record"]
+    found = [(row["queue_offset"], row["carrier"], row["delay"], row["_corrupt_record"]) for row in batch.to_pylist()]
+    assert found == [(0, "UA", 3, None), (1, None, None, "plain"), (2, None, None, None)]
+
+
+def test_some_fields_of_bodies_may_be_named_among_other_columns() -> None:
+    """In any order; a body is looked at for what is named alone, but for _corrupt_record for all."""
+    messages = with_bodies(b'{"carrier": "UA", "delay": "late"}')
+    few = StructType([_BODY_SCHEMA["carrier"], SCHEMA["queue_id"]])
+    require_schema(few, _BODY_SCHEMA)
+    assert Rows(few, _BODY_SCHEMA).batch(_QUEUE, messages).to_pylist() == [{"carrier": "UA", "queue_id": 3}]
+    told = StructType([_BODY_SCHEMA["_corrupt_record"]])
+    assert Rows(told, _BODY_SCHEMA).batch(_QUEUE, messages).to_pylist() == [
+        {"_corrupt_record": '{"carrier": "UA", "delay": "late"}'}
+    ]
+
+
+def test_a_body_that_is_wrong_may_be_an_error() -> None:
+    """It tells which message's; where no field is read nobody looks."""
+    messages = with_bodies(b"{}", b'{"delay": "late"}', b"")
+    with pytest.raises(ArgumentIllegalError, match="at offset 1 of queue 3 of orders is no JSON object") as refused:
+        Rows(all_columns(_BODY_SCHEMA), _BODY_SCHEMA, fail_fast=True).batch(_QUEUE, messages)
+    assert refused.value.argument == "bodySchema"
+    assert Rows(SCHEMA, _BODY_SCHEMA, fail_fast=True).batch(_QUEUE, messages).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("price double, tag string", "tag is a column of every message; read that field with from_json"),
+        ("Topic string", "Topic is a column of every message"),
+        ("a int, _corrupt_record binary", "the type binary"),
+        ("a int, _corrupt_record int", "_corrupt_record is a string"),
+        ("_corrupt_record string", "names no field of the bodies"),
+        ("a map<string,int>", "the type map"),
+    ],
+)
+def test_a_body_schema_that_cannot_be_is_refused(text: str, told: str) -> None:
+    """By its reason."""
+    with pytest.raises(ValueError, match=told):
+        parse_body_schema(text)
+
+
+def test_a_schema_may_name_no_other_field() -> None:
+    """Than those of bodySchema, with their types."""
+    for field in (StructField("delay", LongType()), StructField("late", IntegerType())):
+        with pytest.raises(ArgumentIllegalError, match=field.name):
+            require_schema(StructType([field]), _BODY_SCHEMA)
 
 
 # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────────

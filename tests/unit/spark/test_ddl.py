@@ -1,0 +1,115 @@
+"""DDL strings: read as Spark reads them, refused where JSON has no answer for a type."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from tidemark.spark.ddl import parse_ddl
+
+_PLAIN: list[DataType] = [
+    BooleanType(), ByteType(), ShortType(), IntegerType(), LongType(), FloatType(), DoubleType(), StringType(),
+    DateType(), TimestampType(), DecimalType(10, 0), DecimalType(38, 38), DecimalType(5, 2),
+]  # fmt: skip
+_NAMES = st.sampled_from(["a", "b2", "_c", "a b", "tick`ed", "struct", "not", "comment", "1x", "a<b>:,"])
+
+
+def _structs(inner: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
+    return st.lists(st.tuples(_NAMES, inner), min_size=1, max_size=3, unique_by=lambda field: field[0]).map(
+        lambda fields: StructType([StructField(name, kind) for name, kind in fields])
+    )
+
+
+TYPES: st.SearchStrategy[DataType] = st.recursive(
+    st.sampled_from(_PLAIN), lambda inner: inner.map(ArrayType) | _structs(inner), max_leaves=6
+)
+
+
+def ddl_of(kind: DataType) -> str:
+    """As a user may write it."""
+    if isinstance(kind, ArrayType):
+        return f"ARRAY < {ddl_of(kind.elementType)}>"
+    if isinstance(kind, StructType):
+        return f"struct<{', '.join(fields_of(kind, ':'))}>"
+    return kind.simpleString()
+
+
+def fields_of(schema: StructType, colon: str) -> list[str]:
+    """name type of each."""
+    return [f"`{field.name.replace('`', '``')}`{colon} {ddl_of(field.dataType)}" for field in schema]
+
+
+@given(schema=_structs(TYPES))
+def test_what_was_written_is_read(schema: StructType) -> None:
+    """Of every type that is read, in any nesting, with any name."""
+    assert parse_ddl(", ".join(fields_of(schema, ""))) == schema
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("carrier string, delay int", "struct<carrier:string,delay:int>"),
+        ("  a: BIGINT ,b  Double\n", "struct<a:bigint,b:double>"),
+        ("a long NOT NULL COMMENT 'it''s', b tinyint", None),
+        ("a long NOT NULL COMMENT 'it is', b tinyint", "struct<a:bigint,b:tinyint>"),
+        ('a byte COMMENT "x, y", b decimal(7, 2), c numeric', "struct<a:tinyint,b:decimal(7,2),c:decimal(10,0)>"),
+        ("a struct<b int, c: array<struct<d:date>>>", "struct<a:struct<b:int,c:array<struct<d:date>>>>"),
+        ("größe real", "struct<größe:float>"),
+    ],
+)
+def test_forms_that_spark_knows(text: str, expected: str | None) -> None:
+    """Colons, comments, NOT NULL, any case; all fields may be null."""
+    if expected is None:
+        with pytest.raises(ValueError, match="a comma or the end is missing"):
+            parse_ddl(text)
+        return
+    schema = parse_ddl(text)
+    assert schema.simpleString() == expected
+    assert all(field.nullable for field in schema)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "a name is missing before character 0"),
+        ("a", "a type is missing"),
+        ("a int,", "a name is missing"),
+        ("a int b int", "a comma or the end is missing before character 5"),
+        ("a array<int", "> is missing"),
+        ("a array int", "< is missing"),
+        ("a struct<>", "a name is missing"),
+        ("a decimal(39)", r"no decimal\(39,0\)"),
+        ("a decimal(4,5)", r"no decimal\(4,5\)"),
+        ("a decimal(x)", "x is no number"),
+        ("a int not", "NULL is missing"),
+        ("a int comment b", "a text in quotes is missing"),
+        ("a int, A string", "a name stands twice among a, A"),
+        ("a struct<b int, b int>", "a name stands twice"),
+        ("a map<string,int>", "the type map is not read from JSON"),
+        ("a binary", "the type binary is not read"),
+        ("a timestamp_ntz", "the type timestamp_ntz is not read"),
+        ("a array<variant>", "the type variant is not read"),
+    ],
+)
+def test_what_is_wrong_is_told(text: str, told: str) -> None:
+    """With the type's name, or what is missing where."""
+    with pytest.raises(ValueError, match=told):
+        parse_ddl(text)
