@@ -12,10 +12,12 @@ import pyarrow as pa
 from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
 from tidemark.read.message_columns import SCHEMA
-from tidemark.spark.log import BATCH_BYTES, Bounds, Page, short
+from tidemark.read.records import REMOVED
+from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone, short
 from tidemark.spark.visible import SETTLE_S, wait_until_visible
 
 _SAMPLE_MESSAGES = 64
+_PAGE_MESSAGES = 32_768  # and no more bytes than BATCH_BYTES
 
 
 class ServiceLog:
@@ -50,19 +52,28 @@ class ServiceLog:
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
         tag = None if tags is None else sorted(tags)
         next_offset = start
-        for table in self._query.tables(*queue, start, with_empty=True, max_bytes=BATCH_BYTES, tag=tag):
+        most = min(end - start, _PAGE_MESSAGES)
+        for table in self._query.tables(
+            *queue, start, with_empty=True, max_messages=most, max_bytes=BATCH_BYTES, tag=tag
+        ):
             facts = table.schema.metadata
+            skipped = orjson.loads(facts[b"tidemark.skipped"])
+            if any(skip["reason"] == REMOVED for skip in skipped):
+                self._require(queue, next_offset)
             next_offset = int(facts[b"tidemark.next_offset"])
-            damage = [
-                f"{skip['reason']} at queue offset {skip['queue_offset']}"
-                for skip in orjson.loads(facts[b"tidemark.skipped"])
-            ]
+            damage = [f"{skip['reason']} at queue offset {skip['queue_offset']}" for skip in skipped]
             offsets = table.column("queue_offset").to_numpy()
             wanted = table.slice(0, int(np.searchsorted(offsets, end)))
             yield from _pages(wanted, next_offset, damage)
             if next_offset >= end:
                 return
         raise short(queue, next_offset, next_offset)
+
+    def _require(self, queue: TopicQueue, offset: int) -> None:
+        """OffsetTooSmallError where retention has taken messages from *offset* on: that is no damage."""
+        min_offset = self.bounds(queue).min_offset
+        if offset < min_offset:
+            raise gone(queue, offset, min_offset)
 
     def settle(self) -> None:
         wait_until_visible(self._query, SETTLE_S)
