@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from tidemark.spark.carriers import with_places
 from tidemark.spark.log import open_log
 from tidemark.spark.options import SourceOptions
 from tidemark.spark.pruning import Wanted
@@ -44,12 +45,18 @@ class BatchReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """A range a queue, or more with minPartitions; of none Spark makes an empty partition."""
+        """A range a queue, or more with minPartitions; of none Spark makes an empty partition.
+
+        Of messages with a key those ranges in which the key index knows some, and their places.
+        """
         log = open_log(self._options)
         try:
             slack_ms = int(self._options.clock_slack * 1000)
             whole = Resolver(log, self._options).batch()
             kept = [part for one in whole if (part := self._wanted.of_range(one, log, slack_ms=slack_ms)) is not None]
+            key, most = self._options.key, self._options.key_lookup_limit
+            if key is not None and most:
+                kept = with_places(kept, log, key, most=most)
         finally:
             log.close()
         return cast(list[InputPartition], split(kept, self._options.min_partitions))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidemark.client.received import TopicQueue
 from tidemark.errors import CorruptStoreError
+from tidemark.read.key_places import QueuePlace, places_of_key
 from tidemark.read.message_columns import SCHEMA, message_batch
 from tidemark.read.offset_by_time import offset_by_time
 from tidemark.read.pull import PullRequest, PullResult, pull
@@ -71,6 +72,9 @@ class FileLog:
                 return min(reached, end)
             number += len(run)
         return end
+
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
+        return places_of_key(self._store, self._store.watermark(), topic=topic, key=key, most=most)
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
         reader = self._store.queue(*queue)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidemark.client.received import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
+from tidemark.read.key_places import QueuePlace
 from tidemark.spark.options import SourceOptions
 
 BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
@@ -56,6 +57,13 @@ class Log(Protocol):
         """Messages with start ≤ queue offset < end, all of them or those with one of *tags*.
 
         raises OffsetTooSmallError once they are gone; OffsetOutOfRangeError where the queue does not go so far
+        """
+        ...
+
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
+        """Places of all visible messages of *topic* that carry *key*, and maybe of some others.
+
+        None: they are more than *most*, or it is not known where all of them are
         """
         ...
 

@@ -88,6 +88,12 @@ class SourceOptions(Options):
     )
     tag: str | None = Field(None, description="only messages with this tag, or one of `A || B`")
     key: str | None = Field(None, description="only messages that carry this key")
+    key_lookup_limit: int = Field(
+        1000,
+        ge=0,
+        description="batch only, with `key`: the key index finds them, and nothing else is read, where at most so many "
+        "messages of the topic carry it; 0: queues are scanned always",
+    )
     body_schema: _Schema = Field(
         None,
         description="bodies are JSON, and these fields of theirs are columns, too: `carrier string, delay int`, with "

@@ -10,15 +10,18 @@ from pyspark.sql.datasource import InputPartition
 
 from tidemark.client.received import TopicQueue
 
+_NEAR = 64  # messages between two places: reading over them is cheaper than another look
+
 
 @dataclass(frozen=True)
 class QueueRange(InputPartition):
-    """Messages of a queue with start ≤ queue offset < end."""
+    """Messages of a queue with start ≤ queue offset < end; of them, where *places* are told, only those near them."""
 
     topic: str
     queue_id: int
     start: int
     end: int
+    places: tuple[int, ...] | None = None  # queue offsets, ascending
 
     @property
     def queue(self) -> TopicQueue:
@@ -30,10 +33,31 @@ class QueueRange(InputPartition):
         """Offsets in it."""
         return self.end - self.start
 
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """What is read: from which offset to which, exclusive."""
+        if self.places is None:
+            return [(self.start, self.end)]
+        found: list[tuple[int, int]] = []
+        for place in self.places:
+            if found and place - found[-1][1] < _NEAR:
+                found[-1] = found[-1][0], place + 1
+            else:
+                found.append((place, place + 1))
+        return found
+
 
 def split(ranges: Iterable[QueueRange], least: int | None) -> list[QueueRange]:
-    """*ranges* without empty ones, cut into at least *least*, of about equal lengths, where there is so much."""
-    filled = [one for one in ranges if one.count > 0]
+    """*ranges* without empty ones, cut into at least *least*, of about equal lengths, where there is so much.
+
+    Those with places stay whole: there is little to read.
+    """
+    given = [one for one in ranges if one.count > 0]
+    told = [one for one in given if one.places is not None]
+    return told + _split([one for one in given if one.places is None], least)
+
+
+def _split(filled: list[QueueRange], least: int | None) -> list[QueueRange]:
     total = sum(one.count for one in filled)
     if least is None or len(filled) >= least or not total:
         return filled

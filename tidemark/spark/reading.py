@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ def read_range(
     rows = Rows(schema, options.body_schema, fail_fast=options.mode == "FAILFAST")
     log = open_log(options)
     try:
-        for page in _pages(log, wanted, options, tags):
+        for page in _pages_of_spans(log, wanted, options, tags):
             if page.damage:
                 _tell_of_damage(wanted, page.damage, options)
             messages = page.messages if options.key is None else carrying(page.messages, options.key)
@@ -48,6 +49,13 @@ def read_range(
                 yield rows.batch(wanted.queue, messages)
     finally:
         log.close()
+
+
+def _pages_of_spans(
+    log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset[str] | None
+) -> Iterator[Page]:
+    for start, end in wanted.spans:
+        yield from _pages(log, replace(wanted, start=start, end=end), options, tags)
 
 
 def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset[str] | None) -> Iterator[Page]:

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
+from tidemark.read.key_places import QueuePlace, can_be_indexed
 from tidemark.read.message_columns import SCHEMA
 from tidemark.read.records import REMOVED
 from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone, short
 from tidemark.spark.visible import SETTLE_S, wait_until_visible
+from tidemark.store.topics import BATCH_QUEUE
 
 _SAMPLE_MESSAGES = 64
 _PAGE_MESSAGES = 32_768  # and no more bytes than BATCH_BYTES
@@ -48,6 +50,27 @@ class ServiceLog:
             return end
         mean = max(1, len(sample.data) // sample.message_count)
         return min(end, start + max_bytes // mean)
+
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
+        """None also where the service's lookup meets damage: a scan tells where."""
+        if not can_be_indexed(topic, key) or self._is_partly_indexed(topic):
+            return None
+        found: list[QueuePlace] = []
+        cursor: str | None = None
+        while len(found) <= most:
+            page = self._query.by_key(topic, key, limit=_SAMPLE_MESSAGES, cursor=cursor)
+            if page["skipped"]:
+                return None
+            found += [QueuePlace(message["queue_id"], message["queue_offset"]) for message in page["messages"]]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        return found if len(found) <= most else None
+
+    def _is_partly_indexed(self, topic: str) -> bool:
+        """Keys inside inner batches are in no index, and who knows which ones a broker has indexed."""
+        facts = self._query.get(f"/v1/topics/{quote(topic, safe='')}")
+        return bool(facts["queue_type"] == BATCH_QUEUE or self._query.get("/v1/status")["attached"])
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
         tag = None if tags is None else sorted(tags)

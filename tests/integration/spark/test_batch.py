@@ -88,6 +88,18 @@ def test_options_choose(
     assert read(spark, mixed, from_files=from_files, **options).count() == expected
 
 
+@pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
+def test_a_key_is_looked_up_in_the_index(spark: SparkSession, mixed: Served, from_files: bool) -> None:
+    """A task for each queue that has some, or for every queue where they are more than keyLookupLimit."""
+    mixed.store.marks.set_index_file(mixed.store.index_name)
+    one = read(spark, mixed, from_files=from_files, subscribe="orders", key="k7")
+    assert (one.rdd.getNumPartitions(), bodies(one)) == (1, [b"7"])
+    for limit, tasks in (("0", QUEUES), ("1000", 1)):
+        frame = read(spark, mixed, from_files=from_files, subscribe="orders", key="k7", keyLookupLimit=limit)
+        assert frame.rdd.getNumPartitions() == tasks
+    assert read(spark, mixed, from_files=from_files, subscribe="orders", key="nobody").count() == 0
+
+
 def test_min_partitions_cut_queues(spark: SparkSession, mixed: Served) -> None:
     """A task a queue else."""
     assert read(spark, mixed, subscribe="orders").rdd.getNumPartitions() == QUEUES

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidemark.client.received import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicNotFoundError
+from tidemark.read.key_places import QueuePlace
 from tidemark.read.message_columns import SCHEMA
 from tidemark.spark.log import Bounds, Page
 
@@ -62,6 +63,7 @@ class FakeLog:
         self.damaged: frozenset[int] = frozenset()
         self.on_page: Callable[[int], None] = lambda offset: None
         self.settled = 0
+        self.knows_keys = True
         self.closed = 0
         self._page_size = page_size
         self._halving = halving
@@ -104,6 +106,16 @@ class FakeLog:
             following = min(start + self._page_size, end, bounds.max_offset)
             yield self._page(queue, range(start, following), tags)
             start = following
+
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
+        """Of messages that carry it, and of some that do not."""
+        found = [
+            QueuePlace(queue.queue_id, one.queue_offset)
+            for queue, messages in self.queues.items()
+            for one in messages
+            if queue.topic == topic and (key in one.keys or one.queue_offset % 7 == 3)
+        ]
+        return found if self.knows_keys and len(found) <= most else None
 
     def settle(self) -> None:
         self.settled += 1

@@ -1,0 +1,228 @@
+"""Messages with a key, found by the key index: the same as a scan finds, and nothing else is read."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.built_store import BuiltStore, java_hash
+from tests.query_server import serve_query
+from tidemark.client.received import TopicQueue
+from tidemark.errors import CorruptMessageError
+from tidemark.read.key_places import places_of_key
+from tidemark.read.store_reader import StoreReader
+from tidemark.spark.batch_reader import BatchReader
+from tidemark.spark.columns import SCHEMA
+from tidemark.spark.file_log import FileLog
+from tidemark.spark.log import Page
+from tidemark.spark.options import SourceOptions, read_options
+from tidemark.spark.ranges import QueueRange
+from tidemark.spark.service_log import ServiceLog
+
+_KEYS = ["Aa", "BB", "k", "k1", "ü", "u7", "nobody"]  # the first two have one hash
+_QUEUES = 3
+Row = tuple[str, int, int, bytes]
+
+
+def planned(options: dict[str, Any]) -> tuple[BatchReader, list[QueueRange]]:
+    """A reader and what its tasks would read."""
+    reader = BatchReader(read_options(SourceOptions, {name: str(value) for name, value in options.items()}), SCHEMA)
+    return reader, [part for part in reader.partitions() if isinstance(part, QueueRange)]
+
+
+def rows(options: dict[str, Any]) -> list[Row]:
+    """All that is read."""
+    reader, parts = planned(options)
+    batches = [batch for part in parts for batch in reader.read(part)]
+    return sorted(
+        (row["topic"], row["queue_id"], row["queue_offset"], row["body"])
+        for batch in batches
+        for row in batch.to_pylist()
+    )
+
+
+def append_some(store: BuiltStore, count: int, choose: random.Random) -> None:
+    """Messages of two topics with none, one or some of the keys, and unique keys of which one is a key, too."""
+    for number in range(count):
+        keys = " ".join(choose.sample(_KEYS[:-1], choose.choice([0, 0, 1, 1, 2])))
+        entries = {"UNIQ_KEY": f"u{number}", "TAGS": choose.choice("AB")} | ({"KEYS": keys} if keys else {})
+        topic = choose.choice(["orders", "orders", "events"])
+        store.append(topic, b"%d" % number + bytes(choose.randrange(300)), entries, queue_id=choose.randrange(_QUEUES))
+
+
+def index_is_told(store: BuiltStore) -> None:
+    """As the pipeline does with each publication."""
+    store.marks.set_index_file(store.index_name)
+    store.publish()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BuiltStore:
+    """Some files of log, units and index, half of the last one above the watermark."""
+    assert java_hash("orders#Aa") == java_hash("orders#BB")
+    built = BuiltStore(tmp_path / "store", log_file_size=16_384)
+    built.topic("orders", queues=_QUEUES)
+    built.topic("events", queues=_QUEUES)
+    append_some(built, 400, random.Random(7))
+    index_is_told(built)
+    append_some(built, 40, random.Random(8))
+    return built
+
+
+@pytest.fixture(params=["files", "service"])
+def place(request: pytest.FixtureRequest, store: BuiltStore) -> Iterator[dict[str, str]]:
+    """Where to read."""
+    if request.param == "files":
+        yield {"path": str(store.root)}
+        return
+    with serve_query(store.root) as client:
+        yield {"url": str(client.base_url)}
+
+
+@pytest.mark.parametrize("expire", [False, True], ids=["whole", "expired"])
+def test_the_index_finds_what_a_scan_finds(store: BuiltStore, place: dict[str, str], expire: bool) -> None:
+    """Of every key, between any offsets, with any tag, also behind what retention has taken."""
+    if expire:
+        (store.root / "commitlog" / f"{0:020d}").unlink()
+    choose = random.Random(9)
+    for key in _KEYS:
+        topic = choose.choice(["orders", "events"])
+        ends = {str(queue): choose.randrange(20, 60) for queue in range(_QUEUES)}
+        chosen: list[dict[str, Any]] = [
+            {"subscribePattern": ".*", "endingOffsets": "latest"},
+            {"subscribe": topic, "endingOffsets": json.dumps({topic: ends}), "tag": "A", "failOnDataLoss": "false"},
+        ]
+        for options in chosen:
+            scanned = rows(place | options | {"key": key, "keyLookupLimit": 0, "minPartitions": 9})
+            assert rows(place | options | {"key": key}) == scanned
+            assert bool(scanned) == (key != "nobody")
+
+
+def test_what_is_indexed_later_is_not_missed(store: BuiltStore) -> None:
+    """The index may be ahead of the watermark, never behind it."""
+    options = {"path": store.root, "subscribe": "orders", "key": "k"}
+    before = rows(options)
+    index_is_told(store)
+    assert len(rows(options)) > len(before)
+    assert rows(options) == rows(options | {"keyLookupLimit": 0})
+
+
+def test_nothing_but_the_places_is_read(
+    store: BuiltStore, place: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One task for one message, and one offset of it."""
+    store.append("orders", b"rare", {"KEYS": "rare"}, queue_id=1)
+    place_of_it = store.next["orders", 1] - 1
+    append_some(store, 300, random.Random(10))
+    index_is_told(store)
+    asked: list[tuple[TopicQueue, int, int]] = []
+    for kind in (FileLog, ServiceLog):
+        pages: Callable[..., Iterator[Page]] = kind.pages
+
+        def told(
+            self: Any, queue: TopicQueue, start: int, end: int, *, pages: Any = pages, **more: Any
+        ) -> Iterator[Page]:
+            asked.append((queue, start, end))
+            yield from pages(self, queue, start, end, **more)
+
+        monkeypatch.setattr(kind, "pages", told)
+    options = place | {"subscribe": "orders", "key": "rare", "minPartitions": "5"}
+    assert [row[3] for row in rows(options)] == [b"rare"]
+    assert asked == [(TopicQueue("orders", 1), place_of_it, place_of_it + 1)]
+    assert len(planned(options)[1]) == 1
+    assert planned(options | {"key": "nobody"})[1] == []
+
+
+def scans(options: dict[str, Any]) -> bool:
+    """Whether queues are read whole; they give what a scan gives."""
+    parts = planned(options)[1]
+    assert rows(options) == rows(options | {"keyLookupLimit": 0})
+    assert len({part.places is None for part in parts}) == 1
+    return parts[0].places is None
+
+
+def test_many_messages_are_scanned_for(store: BuiltStore, place: dict[str, str]) -> None:
+    """Beyond the limit."""
+    count = len(rows(place | {"subscribe": "orders", "key": "k1"}))
+    hits = count + len(rows(place | {"subscribe": "events", "key": "k1"}))
+    assert count < hits
+    options = place | {"subscribe": "orders", "key": "k1"}
+    assert not scans(options | {"keyLookupLimit": count})
+    assert scans(options | {"keyLookupLimit": count - 1})
+
+
+def test_inner_batches_are_scanned(store: BuiltStore, place: dict[str, str]) -> None:
+    """Their messages' keys are in no index."""
+    store.topic("batches", batch=True)
+    store.append_batch("batches", [(b"a", {"KEYS": "k"}, 0), (b"b", {}, 0)])
+    index_is_told(store)
+    assert [row[3] for row in rows(place | {"subscribe": "batches", "key": "k"})] == [b"a"]
+    assert scans(place | {"subscribe": "batches", "key": "k"})
+
+
+def test_queues_are_scanned_where_the_index_is_not_what_the_pipeline_told_of(store: BuiltStore) -> None:
+    """Its newest file is gone, or it never told of one."""
+    options = {"path": store.root, "subscribe": "orders", "key": "k"}
+    assert not scans(options)
+    newest = store.root / "index" / str(store.marks.index_file)
+    newest.rename(newest.with_suffix(".away"))
+    assert scans(options)
+    newest.with_suffix(".away").rename(newest)
+    store.marks.set_index_file(0)
+    assert scans(options)
+
+
+@pytest.mark.parametrize(("slots", "entries"), [(7, 64), (12, 6), (7, 7)], ids=["no size", "as 2 slots", "as 2, too"])
+def test_queues_are_scanned_where_the_index_is_laid_out_in_another_way(
+    tmp_path: Path, slots: int, entries: int
+) -> None:
+    """Also where its size is that of one with other numbers."""
+    store = BuiltStore(tmp_path / "store", slots=slots, entries=entries)
+    store.topic("orders", queues=_QUEUES)
+    for number in range(40):
+        store.append("orders", b"%d" % number, {"KEYS": f"k{number}"})
+    index_is_told(store)
+    for number in range(0, 40, 13):
+        options = {"path": store.root, "subscribe": "orders", "key": f"k{number}"}
+        assert scans(options)
+        assert [row[3] for row in rows(options)] == [b"%d" % number]
+
+
+@pytest.mark.parametrize("at", [12, 20, 4], ids=["queue id", "queue offset", "magic"])
+def test_a_damaged_record_that_has_the_key_is_scanned_for(store: BuiltStore, at: int) -> None:
+    """And the scan tells of it, or finds it all the same."""
+    written = store.append("orders", b"here", {"KEYS": "mine"}, queue_id=2)
+    index_is_told(store)
+    reader = StoreReader(store.root)
+    assert places_of_key(reader, reader.watermark(), topic="orders", key="mine", most=9) is not None
+    store.write_log(written.physical_offset + at, b"\x01")
+    assert places_of_key(reader, reader.watermark(), topic="orders", key="mine", most=9) is None
+    options = {"path": store.root, "subscribe": "orders", "key": "mine"}
+    outcomes: list[object] = []
+    for limit in (0, 1000):
+        try:
+            outcomes.append(rows(options | {"keyLookupLimit": limit}))
+        except CorruptMessageError as error:
+            outcomes.append(error.message)
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_body_that_is_damaged_is_told(store: BuiltStore, place: dict[str, str]) -> None:
+    """At the place that the index names as by a scan."""
+    written = store.append("orders", b"here", {"KEYS": "mine"}, queue_id=2)
+    index_is_told(store)
+    store.write_log(written.physical_offset + 88, b"\xff")
+    for limit in (0, 1000):
+        with pytest.raises(CorruptMessageError, match=f"at queue offset {written.queue_offset}"):
+            rows(place | {"subscribe": "orders", "key": "mine", "keyLookupLimit": limit})
+
+
+@pytest.mark.parametrize("key", ["", "\ufffd", "k" * 40_000], ids=["empty", "no UTF-8", "too long"])
+def test_what_no_index_has_is_scanned_for(store: BuiltStore, place: dict[str, str], key: str) -> None:
+    """In the form in which it is asked for."""
+    assert scans(place | {"subscribe": "orders", "key": key})
