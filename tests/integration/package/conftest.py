@@ -6,10 +6,12 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable
+from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[3]
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
@@ -35,7 +37,7 @@ class Installed(NamedTuple):
         """Run *program* in its folder, with no other path, no Java, and of the environment only what is given."""
         command = [str(self.python), "-c", program]
         return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240, check=False
         )
 
 
@@ -71,6 +73,32 @@ def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
     _call((*_PIP, "--python", installed.python, "install", "--no-deps", wheel))
     (installed.site_packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return installed
+
+
+@pytest.fixture(scope="session")
+def with_spark(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel with what `tidemark[spark]` names, and nothing else: links into the tests' own environment."""
+    installed = _venv(tmp_path_factory.mktemp("with-spark"))
+    _call((*_PIP, "--python", installed.python, "install", "--no-deps", wheel))
+    (ours,) = distributions(name="tidemark", path=[str(installed.site_packages)])
+    for name in _needed(ours, {"spark"}, set()) - {"tidemark"}:
+        for top in {file.parts[0] for file in distribution(name).files or ()} - {"..", "__pycache__"}:
+            link = installed.site_packages / top
+            if not link.exists():
+                link.symlink_to(Path(sysconfig.get_path("purelib")) / top)
+    return installed
+
+
+def _needed(one: Distribution, extras: set[str], seen: set[str]) -> set[str]:
+    """Names of the distributions that *one* requires with *extras*, and of those that they require; its own, too."""
+    names = {one.name}
+    for requirement in map(Requirement, one.requires or ()):
+        wanted = any(not requirement.marker or requirement.marker.evaluate({"extra": extra}) for extra in extras | {""})
+        if wanted and str(requirement) not in seen:
+            seen.add(str(requirement))
+            other = one if requirement.name == one.name else distribution(requirement.name)
+            names |= _needed(other, requirement.extras, seen)
+    return names
 
 
 def _venv(folder: Path) -> Installed:
