@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.client.received import TopicQueue
-from tidemark.errors import CorruptStoreError
+from tidemark.errors import CorruptStoreError, OffsetError, RejectedError
 from tidemark.read.key_places import QueuePlace, places_of_key
 from tidemark.read.message_columns import SCHEMA, message_batch
 from tidemark.read.offset_by_time import offset_by_time
@@ -33,9 +33,7 @@ class FileLog:
 
     def __init__(self, path: Path, *, state: Path | None = None) -> None:
         if not path.is_dir():
-            raise CorruptStoreError(
-                f"there is no store at {path}; does this machine see its file system?", path=str(path)
-            )
+            raise _no_store(path)
         self._store = StoreReader(path, state=state, refresh_s=0)
 
     def topics(self) -> list[str]:
@@ -77,6 +75,15 @@ class FileLog:
         return places_of_key(self._store, self._store.watermark(), topic=topic, key=key, most=most)
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+        """Fails also with CorruptStoreError where the whole store is out of sight: that is no loss of messages."""
+        try:
+            yield from self._pages(queue, start, end, tags)
+        except (OffsetError, RejectedError):
+            if not any(folder.is_dir() for folder in self._store.paths.log_folders.all):
+                raise _no_store(self._store.paths.root) from None
+            raise
+
+    def _pages(self, queue: TopicQueue, start: int, end: int, tags: frozenset[str] | None) -> Iterator[Page]:
         reader = self._store.queue(*queue)
         wanted = None if tags is None else TagFilter(tags)
         self._wait_for(reader, end)
@@ -121,6 +128,10 @@ class FileLog:
 
     def close(self) -> None:
         self._store.watermarks.close()
+
+
+def _no_store(path: Path) -> CorruptStoreError:
+    return CorruptStoreError(f"there is no store at {path}; does this machine see its file system?", path=str(path))
 
 
 def _clipped(reader: QueueReader, bounds: QueueBounds, end: int) -> QueueBounds:

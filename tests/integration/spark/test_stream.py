@@ -232,11 +232,12 @@ def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Serve
         ({"endingOffsets": "latest"}, "option endingOffsets: a stream has no end"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "is above"),
         ({"commitGroup": "g"}, "commitGroup needs `url`"),
+        ({"subscribe": "nobody"}, "there is no topic nobody"),
         ({"startingOffsets": '{"orders": {"0": 3, "1": 0, "2": 0, "3": 0}}'}, "ends at 0"),
     ],
 )
 def test_what_is_wrong_is_told(served: Served, streams: Streams, options: dict[str, str], told: str) -> None:
     """In one sentence."""
     with pytest.raises(PySparkException) as caught:
-        streams.run(Collected(), subscribe="orders", **options)
+        streams.run(Collected(), **({"subscribe": "orders"} | options))
     assert told in str(caught.value)

@@ -318,6 +318,29 @@ def test_messages_that_are_gone_are_an_error(store: BuiltStore) -> None:
     assert read(log, _ORDERS, begin, 40) == [(offset, bytes([offset]) * 4000) for offset in range(begin, 40)]
 
 
+@pytest.mark.parametrize("left", ["nothing", "a mount point"])
+def test_a_store_that_vanishes_between_pages_is_told(built: Built, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
+    """It is no loss that may be passed over, whatever of its files is open; nothing waits for it to come back."""
+    monkeypatch.setattr(file_log, "_BATCH_MESSAGES", 1)
+    root = built.store.root
+    pages = FileLog(root).pages(built.queue, 0, _COUNT, tags=None)
+    next(pages)
+    root.rename(root.with_name("away"))
+    if left == "a mount point":
+        root.mkdir()
+    with pytest.raises(CorruptStoreError, match=f"no store at {root}; does this machine see its file system"):
+        list(pages)
+
+
+def test_a_mount_point_without_a_store_is_told(built: Built) -> None:
+    """A task runs on a machine that does not see what the driver saw."""
+    root = built.store.root
+    root.rename(root.with_name("away"))
+    root.mkdir()
+    with pytest.raises(CorruptStoreError, match=f"no store at {root}; does this machine see its file system"):
+        list(FileLog(root).pages(built.queue, 0, _COUNT, tags=None))
+
+
 def test_messages_that_go_away_between_pages_are_an_error(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that came before it hold."""
     monkeypatch.setattr(file_log, "_BATCH_MESSAGES", 5)
