@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
+from tidemark.errors import StoreContradictionError
 from tidemark.read.key_places import QueuePlace, can_be_indexed
 from tidemark.read.message_columns import SCHEMA
 from tidemark.read.records import REMOVED
@@ -52,9 +54,14 @@ class ServiceLog:
         return min(end, start + max_bytes // mean)
 
     def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
-        """None also where the service's lookup meets damage: a scan tells where."""
+        """None also where the service cannot read its index, or meets damage: a scan tells where."""
         if not can_be_indexed(topic, key) or self._is_partly_indexed(topic):
             return None
+        with contextlib.suppress(StoreContradictionError):
+            return self._places(topic, key, most)
+        return None
+
+    def _places(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
         found: list[QueuePlace] = []
         cursor: str | None = None
         while len(found) <= most:

@@ -193,6 +193,16 @@ def test_queues_are_scanned_where_the_index_is_laid_out_in_another_way(
         assert [row[3] for row in rows(options)] == [b"%d" % number]
 
 
+def test_queues_are_scanned_where_a_service_cannot_read_its_index(tmp_path: Path) -> None:
+    """It was not told of what size the files are."""
+    store = BuiltStore(tmp_path / "store", slots=7, entries=64)
+    store.topic("orders", queues=_QUEUES)
+    store.append("orders", b"one", {"KEYS": "k"})
+    store.publish()
+    with serve_query(store.root) as client:
+        assert scans({"url": str(client.base_url), "subscribe": "orders", "key": "k"})
+
+
 @pytest.mark.parametrize("at", [12, 20, 4], ids=["queue id", "queue offset", "magic"])
 def test_a_damaged_record_that_has_the_key_is_scanned_for(store: BuiltStore, at: int) -> None:
     """And the scan tells of it, or finds it all the same."""
