@@ -63,7 +63,7 @@ class TidemarkDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Of a streaming query."""
         _require_streams()
-        from tidemark.spark.sink import StreamSink
+        from tidemark.spark.stream_sink import StreamSink
 
         _require_append(overwrite)
         return StreamSink(read_options(SinkOptions, dict(self.options)), schema)
@@ -80,4 +80,4 @@ def _require_append(overwrite: bool) -> None:
 def _require_streams() -> None:
     found = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if found < _STREAMS_SINCE:
-        raise ArgumentIllegalError(f"streams need Spark 4.2 or later; this is {pyspark.__version__}. Batch reads work")
+        raise ArgumentIllegalError(f"streams need Spark 4.2 or later; this is {pyspark.__version__}. Batches work")

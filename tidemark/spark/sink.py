@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from concurrent.futures import Future
-from hashlib import sha256
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -13,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.producer import Producer
 from tidemark.client.send_result import SendResult
 from tidemark.client.send_table import BATCH_BYTES
 from tidemark.client.table_columns import column_slices
-from tidemark.errors import ArgumentIllegalError, TopicForbiddenError
+from tidemark.errors import TopicForbiddenError
 from tidemark.format.elements import decode_elements, encode_elements
 from tidemark.format.pack import I64Array, pack_batches
 from tidemark.spark.sent_before import SentBefore
@@ -41,38 +40,19 @@ class BatchSink(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send all rows; fails as `Producer.send_table` does, and where a replay's rows are others."""
-        return _send(iterator, self._options, self._run)
+        return send(iterator, self._options, self._run)
 
 
-class StreamSink(DataSourceStreamArrowWriter):
-    """Of one streaming query, over all its restarts."""
-
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        require_sink_schema(schema, options.topic)
-        if not options.url:
-            raise ArgumentIllegalError("option url: a stream needs it, to look up what was sent before a restart")
-        if options.run_id is not None:
-            raise ArgumentIllegalError("option runId: a stream is known by its checkpoint")
-        self._options = options
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """As `BatchSink.write`."""
-        task = _task()
-        query_id = task.getLocalProperty("sql.streaming.queryId")
-        batch_id = task.getLocalProperty("streaming.sql.batchId")
-        assert query_id is not None
-        assert batch_id is not None
-        return _send(iterator, self._options, f"{sha256(query_id.encode()).hexdigest()[:16]}-{batch_id}")
-
-
-def _task() -> TaskContext:
+def current_task() -> TaskContext:
+    """Whose rows are sent."""
     task = TaskContext.get()
     assert task is not None, "runs in a task"
     return task
 
 
-def _send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> WriterCommitMessage:
-    sending = _Sending(options, f"{run}-{_task().partitionId()}-")
+def send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> WriterCommitMessage:
+    """All rows of a task. run: what its messages' ids begin with, the same for every attempt."""
+    sending = _Sending(options, f"{run}-{current_task().partitionId()}-")
     try:
         for table in slices(batches):
             sending.add(table)
