@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import zlib
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -261,25 +257,6 @@ def test_a_store_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path) 
     frame = spark.read.format("tidemark").options(path=str(tmp_path / "gone"), subscribe="t")
     with pytest.raises(PySparkException, match="does this machine see its file system"):
         frame.load().count()
-
-
-def test_a_store_that_vanishes_while_it_is_read_is_told(spark: SparkSession, mixed: Served) -> None:
-    """Also where lost messages are passed over: Spark has tried once more, and nothing hangs."""
-    root = str(mixed.store.root)
-
-    def away(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(f"{root}/commitlog", f"{root}/elsewhere")
-            yield batch
-
-    frame = read(spark, mixed, subscribe="orders", failOnDataLoss="false", minPartitions="20").coalesce(1)
-    try:
-        with pytest.raises(PySparkException, match=r"there is no store at .*; does this machine see it"):
-            frame.mapInArrow(away, frame.schema).collect()
-    finally:
-        os.rename(f"{root}/elsewhere", f"{root}/commitlog")
-    assert frame.count() == 40
 
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
