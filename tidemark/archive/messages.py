@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from tidemark.archive.options import Source
 from tidemark.archive.plan import Stretch
-from tidemark.spark.rows import SCHEMA
+from tidemark.spark.columns import SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
