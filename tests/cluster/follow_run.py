@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.load import Load
+from tests.cluster.load import SENDERS, Load
 from tests.cluster.onlooker import Onlooker
 from tests.cluster.standalone import Standalone
 from tests.pipeline_runs import index_contents, queue_files
@@ -79,6 +79,13 @@ class FollowRun:
             assert time.monotonic() < deadline, self.stack.services[PIPELINE].last_lines()
             time.sleep(_POLL_S)
         return epochs[-1]
+
+    def wait_for_append(self) -> None:
+        """Until something is committed that was not yet when this was called."""
+        answered, deadline = len(self.load.acknowledged), time.monotonic() + RECOVERY_S
+        while len(self.load.acknowledged) <= answered + SENDERS:  # some may have been on their way
+            assert time.monotonic() < deadline, "nothing is appended"
+            time.sleep(_POLL_S)
 
     def recover(self) -> float:
         """Seconds until everything is visible that is committed now; appends have gone on meanwhile."""

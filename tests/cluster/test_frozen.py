@@ -44,6 +44,7 @@ def test_a_frozen_executor_is_replaced_and_refused_when_it_wakes(run: FollowRun,
 def _freeze_and_wake(run: FollowRun, processes: list[psutil.Process], tell: Tell, what: str) -> None:
     signal_all(processes, signal.SIGSTOP)
     try:
+        run.wait_for_append()  # what is visible from here on was built by another
         tell(f"{what} frozen: visible again after {run.recover():.1f} s")
         frozen = [process for process in processes if _is_frozen(process)]
         assert frozen, "it has ended: what wakes is not looked at"
