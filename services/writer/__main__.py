@@ -10,6 +10,7 @@ import pydantic
 import structlog
 
 from tidemark.errors import StoreError
+from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
 
 from .config import WriterSettings
@@ -68,6 +69,7 @@ def main() -> int:
             sys.stderr.write(f"writer: {name}: {fault['msg']}\n")
         return 1
     configure_logging(settings.log_level)
+    allow_many_files()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
         return asyncio.run(serve(settings))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import resource
 import signal
 import sys
 import threading
@@ -17,6 +16,7 @@ from pydantic_settings import CliApp, SettingsError
 from tidemark.errors import StoreError
 from tidemark.index.warm_up import warm_up
 from tidemark.store.lock import FolderLock
+from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage, Storage
 
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     try:
-        _allow_many_files()
+        allow_many_files()
         warm_up()
         _own_and_follow(settings, stopping)
     except StoreError as error:
@@ -69,13 +69,6 @@ def _set_up_logging(level: str) -> None:
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-
-
-def _allow_many_files() -> None:
-    """A queue is a file at least."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _own_and_follow(settings: AttachSettings, stopping: threading.Event) -> None:

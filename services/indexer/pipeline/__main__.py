@@ -18,6 +18,7 @@ from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
 from tidemark.store.format_file import require_known_format
+from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
 
 from .config import PipelineSettings
@@ -44,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     _set_up_logging(settings.log_level)
+    allow_many_files()
     storage = DiskStorage()
     plan = make_plan(settings)
     try:

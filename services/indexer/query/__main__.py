@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
+from tidemark.store.open_files_limit import allow_many_files
 
 from .config import QuerySettings
 from .server import serve
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"log_level {error}: debug, info, warning or error\n")
         return 2
     faulthandler.enable()
+    allow_many_files()
     _set_up_logging(level)
     try:
         return serve(settings)
