@@ -1,6 +1,7 @@
 """`python -m benchmarks.spark_job JSON`: a Spark session that reads a source, and prints what it found as JSON.
 
     format, options  of the source
+    columns          those that a batch reads, as DDL; "": all
     jars             what the session needs beside Spark
     triggers         0: a batch read to nowhere, warmed up once; else a stream to nowhere of at least so many triggers
 
@@ -45,7 +46,8 @@ def main(job: dict[str, Any]) -> dict[str, float]:
 
 def _batch(spark: SparkSession, job: dict[str, Any]) -> dict[str, float]:
     def reader() -> DataFrameReader:
-        return spark.read.format(job["format"]).options(**job["options"])
+        named = spark.read.format(job["format"]).options(**job["options"])
+        return named.schema(job["columns"]) if job["columns"] else named
 
     messages = reader().load().count()  # and warm
     began = time.perf_counter()

@@ -15,11 +15,11 @@ _TIMEOUT_S = 1800.0
 
 
 def spark_run(
-    source: str, options: dict[str, str], *, jars: Sequence[Path] = (), triggers: int = 0
+    source: str, options: dict[str, str], *, columns: str = "", jars: Sequence[Path] = (), triggers: int = 0
 ) -> dict[str, float]:
     """What the job prints; CalledProcessError when it fails."""
-    job = {"format": source, "options": options, "jars": [str(jar) for jar in jars], "triggers": triggers}
-    command = [sys.executable, "-m", "benchmarks.spark_job", json.dumps(job)]
+    job = {"format": source, "options": options, "columns": columns, "triggers": triggers}
+    command = [sys.executable, "-m", "benchmarks.spark_job", json.dumps({**job, "jars": [str(jar) for jar in jars]})]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT_S, check=True)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

@@ -74,6 +74,7 @@ GOALS = (
     _at_least(1, ROCKETMQ, "queues_10000_pull"),
     _at_most(1, ROCKETMQ, "queues_10000_start_s"),
     _at_least(2, KAFKA, "spark_read"),
+    _at_least(2, KAFKA, "spark_read_columns", "spark_read"),
     _at_least(None, KAFKA, "spark_read_service", "spark_read"),
     _at_most(1, KAFKA, "spark_trigger_p50"),
 )

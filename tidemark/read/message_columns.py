@@ -6,7 +6,8 @@ an inner batch's elements carry their own properties, without TAGS, KEYS and UNI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -46,33 +47,82 @@ SCHEMA = pa.schema(
 )
 
 
-def message_batch(part: PulledPart) -> pa.RecordBatch:
-    """The messages of *part*, in order."""
-    buffer, messages = part.records.buffer, part.messages
-    body, decompressed = _bodies(buffer, messages)
-    sys_flag = messages["sys_flag"] & ~np.where(messages["inner"] == 1, INNER_BATCH_FLAGS, 0).astype(np.int32)
-    sys_flag &= ~np.where(decompressed, int(SysFlag.COMPRESSED), 0).astype(np.int32)
-    offset_ids = _strings(*message.offset_message_ids(buffer, messages), None)
-    unique_keys = _texts(buffer, messages, "unique_key")
-    columns = [
-        pa.array(messages["queue_offset"]),
-        pa.array(messages["physical_offset"]),
-        offset_ids if unique_keys.null_count == len(messages) else pc.coalesce(unique_keys, offset_ids),
-        offset_ids,
-        pa.array(messages["store_timestamp"]),
-        pa.array(messages["born_timestamp"]),
-        _texts(buffer, messages, "tags"),
-        _key_lists(_texts(buffer, messages, "keys")),
-        _properties(buffer, messages),
-        pa.array(messages["flag"]),
-        pa.array(sys_flag),
-        pa.array(messages["reconsume_times"]),
-        _hosts(buffer, messages, "born"),
-        _hosts(buffer, messages, "store"),
-        pa.array(messages["body_crc"]),
-        body,
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+def message_batch(part: PulledPart, columns: Collection[str] | None = None) -> pa.RecordBatch:
+    """The messages of *part*, in order. columns: only these, in SCHEMA's order; the others are not built."""
+    fields = [field for field in SCHEMA if columns is None or field.name in columns]
+    made = _Columns(part.records.buffer, part.messages)
+    return pa.RecordBatch.from_arrays([made.column(field.name) for field in fields], schema=pa.schema(fields))
+
+
+_AS_THEY_ARE = {
+    "queue_offset": "queue_offset",
+    "physical_offset": "physical_offset",
+    "store_timestamp_ms": "store_timestamp",
+    "born_timestamp_ms": "born_timestamp",
+    "flag": "flag",
+    "reconsume_times": "reconsume_times",
+    "body_crc": "body_crc",
+}
+
+
+class _Columns:
+    """The columns of some messages, each built when it is asked for."""
+
+    def __init__(self, buffer: U8Array, messages: MessageArray) -> None:
+        self._buffer = buffer
+        self._messages = messages
+
+    def column(self, name: str) -> pa.Array:
+        """One of SCHEMA's."""
+        if name in _AS_THEY_ARE:
+            return pa.array(self._messages[_AS_THEY_ARE[name]])
+        column: pa.Array = getattr(self, name)
+        return column
+
+    @property
+    def message_id(self) -> pa.Array:
+        unique_keys = _texts(self._buffer, self._messages, "unique_key")
+        if unique_keys.null_count == len(self._messages):
+            return self.offset_msg_id
+        return pc.coalesce(unique_keys, self.offset_msg_id)
+
+    @functools.cached_property
+    def offset_msg_id(self) -> pa.Array:
+        return _strings(*message.offset_message_ids(self._buffer, self._messages), None)
+
+    @property
+    def tag(self) -> pa.Array:
+        return _texts(self._buffer, self._messages, "tags")
+
+    @property
+    def keys(self) -> pa.Array:
+        return _key_lists(_texts(self._buffer, self._messages, "keys"))
+
+    @property
+    def properties(self) -> pa.Array:
+        return _properties(self._buffer, self._messages)
+
+    @property
+    def sys_flag(self) -> pa.Array:
+        flags = self._messages["sys_flag"]
+        flags = flags & ~np.where(self._messages["inner"] == 1, INNER_BATCH_FLAGS, 0).astype(np.int32)
+        return pa.array(flags & ~np.where(self._bodies[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
+
+    @property
+    def born_host(self) -> pa.Array:
+        return _hosts(self._buffer, self._messages, "born")
+
+    @property
+    def store_host(self) -> pa.Array:
+        return _hosts(self._buffer, self._messages, "store")
+
+    @property
+    def body(self) -> pa.Array:
+        return self._bodies[0]
+
+    @functools.cached_property
+    def _bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
+        return _bodies(self._buffer, self._messages)
 
 
 def arrow_stream(parts: list[PulledPart], metadata: Mapping[str, str]) -> list[bytes | memoryview]:

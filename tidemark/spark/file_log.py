@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +29,13 @@ _LOOKS = 5
 
 
 class FileLog:
-    """state: of an attached broker's directory, where Tidemark keeps its own files about it."""
+    """state: of an attached broker's directory, where Tidemark keeps its own files about it; columns: of its pages."""
 
-    def __init__(self, path: Path, *, state: Path | None = None) -> None:
+    def __init__(self, path: Path, *, state: Path | None = None, columns: Collection[str] = SCHEMA.names) -> None:
         if not path.is_dir():
             raise _no_store(path)
         self._store = StoreReader(path, state=state, refresh_s=0)
+        self._columns = {"queue_offset", *columns}
 
     def topics(self) -> list[str]:
         return sorted(self._store.topics())
@@ -90,8 +91,8 @@ class FileLog:
         while start < end:
             result = self._pull(reader, start, end, wanted)
             for part in result.parts[:-1]:
-                yield Page(_below(message_batch(part), end), start, [])
-            last = message_batch(result.parts[-1]) if result.parts else _NOTHING
+                yield Page(_below(message_batch(part, self._columns), end), start, [])
+            last = message_batch(result.parts[-1], self._columns) if result.parts else _NOTHING
             damage = [f"{skip.reason} at queue offset {skip.queue_offset}" for skip in result.skipped]
             start = max(result.next_offset, start + 1)
             yield Page(_below(last, end), start, damage)
@@ -144,7 +145,7 @@ def _clipped(reader: QueueReader, bounds: QueueBounds, end: int) -> QueueBounds:
 
 def _below(batch: pa.RecordBatch, end: int) -> pa.RecordBatch:
     """Without messages from queue offset *end* on: an inner batch may go beyond."""
-    offsets = batch.column(0).to_numpy()
+    offsets = batch.column("queue_offset").to_numpy()
     return batch if not len(offsets) or offsets[-1] < end else batch.slice(0, int(np.searchsorted(offsets, end)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from tidemark.client.received import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
 from tidemark.read.key_places import QueuePlace
+from tidemark.read.message_columns import SCHEMA
 from tidemark.spark.options import SourceOptions
 
 BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
@@ -25,7 +26,7 @@ class Bounds(NamedTuple):
 class Page(NamedTuple):
     """Messages of one queue, in order. damage: what was left out, a line each."""
 
-    messages: pa.RecordBatch  # tidemark.read.message_columns.SCHEMA
+    messages: pa.RecordBatch  # tidemark.read.message_columns.SCHEMA; at least the columns that were asked for
     next_offset: int
     damage: list[str]
 
@@ -90,12 +91,15 @@ def short(queue: TopicQueue, offset: int, max_offset: int) -> OffsetOutOfRangeEr
     return OffsetOutOfRangeError(f"{place} ends at {max_offset}: there is no offset {offset}", max_offset=max_offset)
 
 
-def open_log(options: SourceOptions) -> Log:
-    """Of the store that *options* name; CorruptStoreError or TopicNotFoundError tell later what is not there."""
+def open_log(options: SourceOptions, columns: Collection[str] = SCHEMA.names) -> Log:
+    """Of the store that *options* name; CorruptStoreError or TopicNotFoundError tell later what is not there.
+
+    columns  that pages must have; files give no others
+    """
     if options.path is not None:
         from tidemark.spark.file_log import FileLog
 
-        return FileLog(options.path, state=options.state_path)
+        return FileLog(options.path, state=options.state_path, columns=columns)
     from tidemark.spark.service_log import ServiceLog
 
     return ServiceLog(options.url, timeout_s=options.timeout)

@@ -39,7 +39,8 @@ def read_range(
             as `Rows.batch`
     """
     rows = Rows(schema, options.body_schema, fail_fast=options.mode == "FAILFAST")
-    log = open_log(options)
+    needed = rows.message_columns if options.key is None else rows.message_columns | {"keys"}
+    log = open_log(options, needed)
     try:
         for page in _pages_of_spans(log, wanted, options, tags):
             if page.damage:

@@ -36,6 +36,13 @@ class Rows:
             fields = [field for field in _arrow_schema(body_schema) if every or field.name in of_body]
             self._bodies = JsonBodies([field for field in fields if field.name != CORRUPT_RECORD])
 
+    @property
+    def message_columns(self) -> set[str]:
+        """What of a message they are made of: columns of tidemark.read.message_columns.SCHEMA."""
+        needed = {_TIMES.get(name, name) for name in self._schema.names if name in _OF_MESSAGES}
+        of_body = {"body"} if self._bodies is not None else set()
+        return (needed | of_body | {"queue_offset"}) - {"topic", "queue_id"}
+
     def batch(self, queue: TopicQueue, messages: pa.RecordBatch) -> pa.RecordBatch:
         """*messages* (tidemark.read.message_columns.SCHEMA) of *queue*; nothing is copied that need not be.
 

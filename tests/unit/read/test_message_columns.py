@@ -63,6 +63,18 @@ def test_columns_and_rows_say_the_same(built: BuiltStore) -> None:
     assert rows[0]["born_host"] == "[::1]:5"
 
 
+@pytest.mark.parametrize("name", SCHEMA.names)
+def test_a_column_alone_is_what_it_is_among_all(built: BuiltStore, name: str) -> None:
+    """Also where it shares work with others, which are not built then."""
+    sys_flag, body = next(iter(COMPRESSED.values()))
+    built.append("orders", body, {"TAGS": "A", "KEYS": "k1 k2", "UNIQ_KEY": "u", "a": "b"}, sys_flag=sys_flag)
+    built.append("orders", b"plain", {"KEYS": "k"}, flag=3)
+    part = part_of(built, "orders")
+    alone = message_batch(part, {name})
+    assert alone.schema.names == [name]
+    assert alone.column(name).equals(message_batch(part).column(name))
+
+
 def test_bytes_that_are_no_utf8_are_replaced_alike(built: BuiltStore) -> None:
     """In tags, keys and properties; bodies stay as they are."""
     built.append("orders", b"\xff\xfe", properties=b"TAGS\x01\xff\x02KEYS\x01k\xc3\x02a\x01\xe2\x82\x02")

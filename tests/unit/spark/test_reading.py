@@ -36,7 +36,7 @@ def opened(
     """Batches of *whole*, read from *log*."""
     options = read_options(SourceOptions, {"path": "/store", "subscribe": "orders"} | dict(given))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidemark.spark.reading.open_log", lambda of: log)
+        patch.setattr("tidemark.spark.reading.open_log", lambda of, columns: log)
         yield from read_range(whole, options, SCHEMA, tags)
 
 
@@ -245,7 +245,7 @@ def test_the_log_is_closed_when_nobody_reads_on(log: FakeLog) -> None:
     """As with `limit`."""
     batches = read_range(_WHOLE, read_options(SourceOptions, {"path": "/store", "subscribe": "orders"}), SCHEMA, None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidemark.spark.reading.open_log", lambda of: log)
+        patch.setattr("tidemark.spark.reading.open_log", lambda of, columns: log)
         next(batches)
     assert log.closed == 0
     batches.close()  # type: ignore[attr-defined]
