@@ -5,7 +5,8 @@ SYNCED := .venv/.synced
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 PROTOS := $(wildcard proto/tidemark/v1/*.proto)
-QUICK := unit property integration crash conformance
+ALONE := unit property# start no services: several at once
+TOGETHER := integration crash conformance
 
 .DEFAULT_GOAL := help
 .PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
@@ -58,7 +59,8 @@ types: $(SYNCED)  ## mypy, strict
 	$(BIN)/mypy $(CODE)
 
 test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance
-	$(BIN)/pytest $(QUICK:%=tests/%)
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 $(ALONE:%=tests/%)
+	$(BIN)/pytest $(TOGETHER:%=tests/%)
 
 # -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)

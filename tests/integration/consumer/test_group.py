@@ -92,13 +92,13 @@ def test_members_share_and_hand_over_without_reading_twice(served: Served) -> No
 
 def test_a_member_that_leaves_gives_its_queues_at_once(served: Served) -> None:
     """Not only when its session ends."""
-    with member(served, session_timeout_s=60) as one:
-        two = member(served, session_timeout_s=60)
+    with member(served, session_timeout_s=24) as one:
+        two = member(served, session_timeout_s=24)
         settle(one, two, until=lambda: len(one.assignment) == len(two.assignment) == QUEUES // 2, timeout_s=60)
         two.close()
         began = time.monotonic()
-        settle(one, until=lambda: one.assignment == ALL, timeout_s=40)
-        assert time.monotonic() - began < 40
+        settle(one, until=lambda: one.assignment == ALL, timeout_s=16)
+        assert time.monotonic() - began < 16
 
 
 def test_a_silent_member_is_replaced_and_fenced(served: Served) -> None:

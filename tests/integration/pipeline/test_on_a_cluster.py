@@ -11,7 +11,7 @@ from tests.cluster.standalone import Standalone
 from tests.integration.pipeline.test_pipeline_process import events, run_once
 from tests.pipeline_runs import GOLDEN_SETTINGS, index_contents, queue_files, without_derived
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 
 def test_once_drains_a_brokers_log_in_two_workers(
