@@ -6,14 +6,9 @@ Prints its port.
 
 from __future__ import annotations
 
-import socket
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
-import uvicorn
-
-Message = MutableMapping[str, Any]
+from benchmarks.serve_asgi import Message, Receive, Send, serve
 
 
 def main(size: int) -> None:
@@ -21,18 +16,11 @@ def main(size: int) -> None:
     body = memoryview(bytearray(size))
     headers = [(b"content-type", b"application/octet-stream"), (b"content-length", str(size).encode())]
 
-    async def answer(
-        scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-    ) -> None:
+    async def answer(scope: Message, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-    settings = uvicorn.Config(
-        answer, loop="uvloop", http="httptools", ws="none", lifespan="off", access_log=False, log_level="warning"
-    )
-    uvicorn.Server(settings).run([listener])
+    serve(answer)
 
 
 if __name__ == "__main__":

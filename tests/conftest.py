@@ -11,6 +11,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+_lines: list[str] = []
 GOLDEN = Path(__file__).parent / "conformance" / "data"
 
 settings.register_profile(  # the first call of a compiled loop compiles it
@@ -27,6 +28,19 @@ def _no_log_outlives_its_test() -> Iterator[None]:
     """A service's door that is called in a test sets up logging to a stream that ends with the test."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def tell() -> Callable[[str], None]:
+    """One line for the end of the run: what the exhaustive suites looked at, seeds, counts, times."""
+    return _lines.append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _lines:
+        terminalreporter.section("told")
+        for line in _lines:
+            terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session")

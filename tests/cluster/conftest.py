@@ -1,29 +1,14 @@
-"""A cluster, the services on it under load, and a place to say what was measured."""
+"""A cluster, and the services on it under load."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.follow_run import FollowRun
 from tests.cluster.standalone import Standalone
-
-_lines: list[str] = []
-
-
-@pytest.fixture
-def tell() -> Callable[[str], None]:
-    """One line for the end of the run."""
-    return _lines.append
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _lines:
-        terminalreporter.section("on a Spark cluster")
-        for line in _lines:
-            terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session")

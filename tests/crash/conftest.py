@@ -1,11 +1,11 @@
-"""A folder in memory, quiet services, and a place to say what the exhaustive suites looked at."""
+"""A folder in memory, and quiet services."""
 
 from __future__ import annotations
 
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,20 +13,6 @@ import structlog
 
 _MEMORY = Path("/dev/shm")
 _JOURNAL_ENTRIES = 256  # of 32 bytes: two pages; the real size only makes each state two megabytes longer
-_lines: list[str] = []
-
-
-@pytest.fixture
-def tell() -> Callable[[str], None]:
-    """One line for the end of the run: seeds and counts."""
-    return _lines.append
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _lines:
-        terminalreporter.section("crash states")
-        for line in _lines:
-            terminalreporter.line(line)
 
 
 @pytest.fixture

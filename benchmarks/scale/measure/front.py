@@ -6,16 +6,13 @@ clients that ask each service themselves.
 
 from __future__ import annotations
 
-import socket
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
-import uvicorn
 
-Message = MutableMapping[str, Any]
+from benchmarks.serve_asgi import Message, Receive, Send, serve
+
 _HOP = (b"connection", b"transfer-encoding", b"keep-alive", b"date", b"server")  # of one connection
 
 
@@ -23,9 +20,7 @@ def main(stores: dict[str, str]) -> None:
     """Until it is ended. stores: address by name."""
     client = httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=64))
 
-    async def answer(
-        scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-    ) -> None:
+    async def answer(scope: Message, receive: Receive, send: Send) -> None:
         asked = scope["query_string"].decode()
         url = f"{stores[parse_qs(asked)['store'][0]]}{scope['path']}?{asked}"
         headers = [header for header in scope["headers"] if header[0] in (b"accept", b"accept-encoding")]
@@ -36,12 +31,7 @@ def main(stores: dict[str, str]) -> None:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    print(listener.getsockname()[1], flush=True)
-    settings = uvicorn.Config(
-        answer, loop="uvloop", http="httptools", ws="none", lifespan="off", access_log=False, log_level="warning"
-    )
-    uvicorn.Server(settings).run([listener])
+    serve(answer)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+    shutil.rmtree(plan.scan_folder, ignore_errors=True)  # of a drain that was killed: who follows reads the log
     prepare(plan, storage)
     session = start_session(settings, plan)
     try:

@@ -156,7 +156,7 @@ def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
     build(plan_of(root, **GOLDEN_SETTINGS[name]))
     wanted = queue_files(root), index_contents(root)
     command = [sys.executable, "-m", "tidemark.cli", "store", "rebuild", str(root)]
-    environment = {**os.environ, "TIDEMARK_CHUNK_SIZE_BYTES": "4096"}
+    environment = {**os.environ, "TIDEMARK_CHUNK_SIZE_BYTES": "4096", "TIDEMARK_LOG_LEVEL": "error"}
     with subprocess.Popen(command, env=environment) as process:
         deadline = time.monotonic() + 200
         while process.poll() is None and not _has_begun(root):

@@ -81,7 +81,11 @@ def rebuilt(root: Path, target: Path) -> Path:
 def stack(tmp_path: Path) -> Iterator[LocalStack]:
     """A writer and a pipeline on a new store."""
     stack = LocalStack(tmp_path / "store", environment=ENVIRONMENT, services=(WRITER, PIPELINE))
+    left = StorePaths(stack.data).indexer / "scan"
+    left.mkdir(parents=True)
+    (left / "of-a-rebuild-that-was-killed.rows").touch()
     stack.start()
+    assert not left.exists()
     yield stack
     stack.stop()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tidemark.index.check.findings import Finding, Scope
+    from tidemark.index.check.store import CheckReport
     from tidemark.index.check.verdicts import QueueVerdict
 
 _SHOWN = 50
@@ -53,8 +54,6 @@ def check(
     With --master, Spark's tasks read the log and verify its CRCs, and what they saw is compared here.
     Exit status 1 when something is wrong.
     """
-    from rich.console import Console
-
     from tidemark.cli.store.progress import byte_progress
     from tidemark.cli.store.scan_on_spark import scan_on_spark
     from tidemark.index.check.scope import whole_store
@@ -82,14 +81,20 @@ def check(
     if as_json:
         print_json(report.as_json() if queues else {**report.as_json(), "queues": len(report.queues)})
     else:
-        console = Console(soft_wrap=True, highlight=False)
-        if queues:
-            console.print(_table(report.queues))
-        _show(console, report.findings, "red")
-        _show(console, report.notes, "yellow")
-        outcome = f"{len(report.findings)} findings" if report.findings else "sound"
-        console.print(f"{report.records:,} records from {report.start} to {report.end}: [bold]{outcome}[/]")
+        _print_text(report, with_queues=queues)
     raise typer.Exit(ExitStatus.FAILED if report.findings else ExitStatus.OK)
+
+
+def _print_text(report: CheckReport, *, with_queues: bool) -> None:
+    from rich.console import Console
+
+    console = Console(soft_wrap=True, highlight=False)
+    if with_queues:
+        console.print(_table(report.queues))
+    _show(console, report.findings, "red")
+    _show(console, report.notes, "yellow")
+    outcome = f"{len(report.findings)} findings" if report.findings else "sound"
+    console.print(f"{report.records:,} records from {report.start} to {report.end}: [bold]{outcome}[/]")
 
 
 def _table(queues: list[QueueVerdict]) -> Table:

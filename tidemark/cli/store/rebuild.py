@@ -12,7 +12,7 @@ import typer
 
 from tidemark.cli.failures import ExitStatus, say
 from tidemark.cli.output import Output, OutputOption, print_json
-from tidemark.cli.store.rebuild_report import report, scanned_bytes
+from tidemark.cli.store.rebuild_report import report
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.2
 _STOP_TIMEOUT_S = 30.0
 _MASTER = "TIDEMARK_SPARK_MASTER"
+_TELLING = {"TIDEMARK_LOG_LEVEL": "info"}  # what it did is told by its log
 
 
 def rebuild(
@@ -43,9 +44,9 @@ def rebuild(
 ) -> None:
     """Take queue files and key index away and build them again from the log; both without an option.
 
-    The log is scanned in ranges side by side, then queues and index are built from what was seen. The pipeline must be
-    stopped; the writer may run. Readers see nothing until it is done. When it is stopped in between, the same command
-    goes on: ranges that are scanned are not scanned again. So does the pipeline's next start.
+    With more cores than shards the log is scanned in ranges first, side by side, and both are built from what was seen.
+    The pipeline must be stopped; the writer may run. Readers see nothing until it is done. When it is stopped in
+    between, the same command goes on, and does not scan again what is scanned; so does the pipeline's next start.
     """
     from tidemark.index.drop import drop_built, forget_dropped, no_pipeline, sizes_of_built
     from tidemark.store.format_file import require_known_format
@@ -81,7 +82,7 @@ def _build(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, A
     service = Service(
         "rebuild",
         [service_module("indexer"), "pipeline", "--once", *([] if master else ["--no-spark"])],
-        {**settings, **_given(), "TIDEMARK_STORE_ROOT": str(paths.root), _MASTER: master},
+        {**settings, **_given(), "TIDEMARK_STORE_ROOT": str(paths.root), _MASTER: master, **_TELLING},
         logs / "rebuild.log",
     )
     try:
@@ -104,6 +105,7 @@ def _given() -> dict[str, str]:
 
 def _show(service: Service, paths: StorePaths, progress: Progress) -> None:
     """Until the service ends: how much is scanned, and how far the least mark is, of where the log's files end."""
+    from tidemark.index.scan.range_files import read_progress
     from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 
     size = size_on_disk(paths.commit_log)
@@ -111,7 +113,7 @@ def _show(service: Service, paths: StorePaths, progress: Progress) -> None:
     scanning = progress.add_task("scanning", total=log.capacity_end - log.min_offset if log else None, visible=False)
     building = progress.add_task("building", total=log.capacity_end if log else None)
     while service.exit_status is None:
-        scanned = scanned_bytes(paths.indexer / "scan")
+        scanned = read_progress(paths.indexer / "scan")
         progress.update(scanning, completed=scanned, visible=scanned > 0)
         progress.update(building, completed=_watermark(paths))
         time.sleep(_POLL_S)
