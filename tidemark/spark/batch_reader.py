@@ -11,9 +11,9 @@ from tidemark.spark.carriers import with_places
 from tidemark.spark.log import open_log
 from tidemark.spark.options import SourceOptions
 from tidemark.spark.pruning import Wanted
-from tidemark.spark.ranges import QueueRange, split
-from tidemark.spark.reading import read_range
+from tidemark.spark.reading import read_ranges
 from tidemark.spark.resolve import Resolver
+from tidemark.spark.tasks import Task, in_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ class BatchReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """A range a queue, or more with minPartitions; of none Spark makes an empty partition.
+        """Tasks and their ranges; of none Spark makes an empty partition.
 
         Of messages with a key those ranges in which the key index knows some, and their places.
         """
@@ -59,12 +59,12 @@ class BatchReader(DataSourceReader):
                 kept = with_places(kept, log, key, most=most)
         finally:
             log.close()
-        return cast(list[InputPartition], split(kept, self._options.min_partitions))
+        return cast(list[InputPartition], in_tasks(kept, self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Batches of the messages of a QueueRange; fails as `read_range` does."""
-        if isinstance(partition, QueueRange):
-            yield from read_range(partition, self._options, self._schema, self._wanted.tags)
+        """Batches of the messages of a Task; fails as `read_ranges` does."""
+        if isinstance(partition, Task):
+            yield from read_ranges(partition.ranges, self._options, self._schema, self._wanted.tags)
 
 
 class _Pushing:

@@ -115,7 +115,13 @@ class SourceOptions(Options):
         description="filters on store_timestamp read so much more: a writer's clock may have been set back by as much",
     )
     min_partitions: int | None = Field(
-        None, ge=1, description="cut queues into at least so many tasks; default one a queue"
+        None, ge=1, description="cut queues into at least so many tasks; default one a queue with much to read"
+    )
+    min_offsets_per_partition: int = Field(
+        8192,
+        ge=1,
+        description="without minPartitions: queues with fewer messages to read share tasks, until a task has so many; "
+        "1: a task a queue",
     )
     max_offsets_per_trigger: int | None = Field(
         None, ge=1, description="stream: at most so many messages a trigger, shared by the queues in proportion"

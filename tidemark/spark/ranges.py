@@ -1,4 +1,4 @@
-"""QueueRange: what one task reads; and queues cut into as many of them as are wanted."""
+"""QueueRange: what is read of a queue; and queues cut into as many of them as are wanted."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyspark.sql.datasource import InputPartition
-
 from tidemark.client.received import TopicQueue
 
 _NEAR = 64  # messages between two places: reading over them is cheaper than another look
 
 
 @dataclass(frozen=True)
-class QueueRange(InputPartition):
+class QueueRange:
     """Messages of a queue with start ≤ queue offset < end; of them, where *places* are told, only those near them."""
 
     topic: str
@@ -32,6 +30,11 @@ class QueueRange(InputPartition):
     def count(self) -> int:
         """Offsets in it."""
         return self.end - self.start
+
+    @property
+    def wanted(self) -> int:
+        """Messages that are wanted of it."""
+        return self.count if self.places is None else len(self.places)
 
     @property
     def spans(self) -> list[tuple[int, int]]:

@@ -1,9 +1,9 @@
-"""What a task does: pages of its range → batches of Spark's columns."""
+"""What a task does: pages of its ranges → batches of Spark's columns."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,10 @@ _log = logging.getLogger(__name__)
 _GONE = (OffsetTooSmallError, OffsetOutOfRangeError, TopicNotFoundError, QueueIllegalError)
 
 
-def read_range(
-    wanted: QueueRange, options: SourceOptions, schema: StructType, tags: frozenset[str] | None
+def read_ranges(
+    ranges: Iterable[QueueRange], options: SourceOptions, schema: StructType, tags: frozenset[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of *schema* with the messages of *wanted*.
+    """Batches of *schema* with the messages of *ranges*, one range after the other.
 
     tags    only messages with one of them
     raises  with failOnDataLoss an OffsetError where messages are gone; with failOnCorruption a CorruptMessageError;
@@ -42,12 +42,13 @@ def read_range(
     needed = rows.message_columns if options.key is None else rows.message_columns | {"keys"}
     log = open_log(options, needed)
     try:
-        for page in _pages_of_spans(log, wanted, options, tags):
-            if page.damage:
-                _tell_of_damage(wanted, page.damage, options)
-            messages = page.messages if options.key is None else carrying(page.messages, options.key)
-            if messages.num_rows:
-                yield rows.batch(wanted.queue, messages)
+        for one in ranges:
+            for page in _pages_of_spans(log, one, options, tags):
+                if page.damage:
+                    _tell_of_damage(one, page.damage, options)
+                messages = page.messages if options.key is None else carrying(page.messages, options.key)
+                if messages.num_rows:
+                    yield rows.batch(one.queue, messages)
     finally:
         log.close()
 

@@ -82,9 +82,9 @@ def _column(field: pa.Field, queue: TopicQueue, messages: pa.RecordBatch) -> pa.
     if field.name == "queue_id":
         return pa.repeat(pa.scalar(queue.queue_id, pa.int32()), messages.num_rows)
     if field.name in _TIMES:
-        times = pc.multiply(messages.column(_TIMES[field.name]), 1000)
-        return times.cast(pa.timestamp("us")).cast(field.type)
-    return messages.column(field.name).cast(field.type)
+        return pc.multiply(messages.column(_TIMES[field.name]), 1000).view(field.type)
+    column = messages.column(field.name)
+    return column if column.type == field.type else column.cast(field.type)
 
 
 def carrying(messages: pa.RecordBatch, key: str) -> pa.RecordBatch:

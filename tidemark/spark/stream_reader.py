@@ -23,10 +23,11 @@ from tidemark.spark.log import Bounds, Log, open_log
 from tidemark.spark.option_values import End
 from tidemark.spark.options import SourceOptions
 from tidemark.spark.progress import GroupProgress
-from tidemark.spark.ranges import QueueRange, split
-from tidemark.spark.reading import read_range
+from tidemark.spark.ranges import QueueRange
+from tidemark.spark.reading import read_ranges
 from tidemark.spark.resolve import Resolver
 from tidemark.spark.stream_offsets import Json, from_json, to_json
+from tidemark.spark.tasks import Task, in_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,12 +113,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         bounds = {queue: self._log.bounds(queue) for queue in ends.keys() - starts.keys()}
         begins = {queue: self._begin(queue, starts, bounds) for queue in ends}
         ranges = [QueueRange(*queue, begins[queue], ends[queue]) for queue in sorted(ends)]
-        return cast(list[InputPartition], split(ranges, self._options.min_partitions))
+        return cast(list[InputPartition], in_tasks(ranges, self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Batches of the messages of a QueueRange; fails as `read_range` does."""
-        assert isinstance(partition, QueueRange)
-        return read_range(partition, self._options, self._schema, self._options.tags)
+        """Batches of the messages of a Task; fails as `read_ranges` does."""
+        assert isinstance(partition, Task)
+        return read_ranges(partition.ranges, self._options, self._schema, self._options.tags)
 
     def commit(self, end: Json) -> None:
         """All below *end* is done: tell the group, where there is one."""

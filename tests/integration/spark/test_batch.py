@@ -90,20 +90,32 @@ def test_options_choose(
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
 def test_a_key_is_looked_up_in_the_index(spark: SparkSession, mixed: Served, from_files: bool) -> None:
-    """A task for each queue that has some, or for every queue where they are more than keyLookupLimit."""
+    """A task for each queue that has some, or for every queue where they are more than keyLookupLimit.
+
+    Queues do not share tasks here.
+    """
     mixed.store.marks.set_index_file(mixed.store.index_name)
     one = read(spark, mixed, from_files=from_files, subscribe="orders", key="k7")
     assert (one.rdd.getNumPartitions(), bodies(one)) == (1, [b"7"])
     for limit, tasks in (("0", QUEUES), ("1000", 1)):
-        frame = read(spark, mixed, from_files=from_files, subscribe="orders", key="k7", keyLookupLimit=limit)
+        options = {"subscribe": "orders", "key": "k7", "keyLookupLimit": limit, "minOffsetsPerPartition": "1"}
+        frame = read(spark, mixed, from_files=from_files, **options)
         assert frame.rdd.getNumPartitions() == tasks
     assert read(spark, mixed, from_files=from_files, subscribe="orders", key="nobody").count() == 0
 
 
-def test_min_partitions_cut_queues(spark: SparkSession, mixed: Served) -> None:
-    """A task a queue else."""
-    assert read(spark, mixed, subscribe="orders").rdd.getNumPartitions() == QUEUES
-    assert read(spark, mixed, subscribe="orders", minPartitions="9").rdd.getNumPartitions() >= 9
+def test_queues_are_cut_or_share_tasks(spark: SparkSession, mixed: Served) -> None:
+    """As minPartitions and minOffsetsPerPartition say; a queue's messages stay in order."""
+    for options, tasks in (
+        ({}, 1),
+        ({"minOffsetsPerPartition": "11"}, QUEUES // 2),
+        ({"minOffsetsPerPartition": "10"}, QUEUES),
+        ({"minPartitions": "9"}, 4 * -(-9 // 4)),
+    ):
+        frame = read(spark, mixed, subscribe="orders", **options)
+        assert frame.rdd.getNumPartitions() == tasks
+        rows = frame.select("queue_id", "queue_offset").collect()
+        assert rows == [(queue, offset) for queue in range(QUEUES) for offset in range(40 // QUEUES)]
 
 
 def test_times_choose(spark: SparkSession, mixed: Served) -> None:
@@ -132,6 +144,7 @@ def test_filters_leave_out_what_need_not_be_read(
     """Fewer tasks are planned where filters are pushed down; the rows are the same in any case."""
     spark.conf.set(PUSH, push)
     options: dict[str, Any] = {"subscribePattern": "orders|events|batches", "pushFilters": "true"}
+    options["minOffsetsPerPartition"] = "1"
     try:
         assert read(spark, mixed, **options).where(where).count() == left
         frame = read(spark, mixed, **options).where(where)

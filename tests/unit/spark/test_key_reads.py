@@ -23,6 +23,7 @@ from tidemark.spark.log import Page
 from tidemark.spark.options import SourceOptions, read_options
 from tidemark.spark.ranges import QueueRange
 from tidemark.spark.service_log import ServiceLog
+from tidemark.spark.tasks import Task
 
 _KEYS = ["Aa", "BB", "k", "k1", "ü", "u7", "nobody"]  # the first two have one hash
 _QUEUES = 3
@@ -32,13 +33,13 @@ Row = tuple[str, int, int, bytes]
 def planned(options: dict[str, Any]) -> tuple[BatchReader, list[QueueRange]]:
     """A reader and what its tasks would read."""
     reader = BatchReader(read_options(SourceOptions, {name: str(value) for name, value in options.items()}), SCHEMA)
-    return reader, [part for part in reader.partitions() if isinstance(part, QueueRange)]
+    return reader, [one for task in reader.partitions() if isinstance(task, Task) for one in task.ranges]
 
 
 def rows(options: dict[str, Any]) -> list[Row]:
     """All that is read."""
     reader, parts = planned(options)
-    batches = [batch for part in parts for batch in reader.read(part)]
+    batches = reader.read(Task(tuple(parts)))
     return sorted(
         (row["topic"], row["queue_id"], row["queue_offset"], row["body"])
         for batch in batches

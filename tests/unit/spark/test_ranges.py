@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tidemark.client.received import TopicQueue
 from tidemark.spark.ranges import QueueRange, split
+from tidemark.spark.tasks import Task
 
 
 @st.composite
@@ -70,5 +71,5 @@ def test_a_range_knows_its_queue_and_length() -> None:
 
 def test_a_range_travels_to_a_task() -> None:
     """Spark pickles partitions."""
-    one = QueueRange("orders", 2, 10, 15)
+    one = Task((QueueRange("orders", 2, 10, 15),))
     assert pickle.loads(pickle.dumps(one)) == one

@@ -22,7 +22,7 @@ from tidemark.errors import (
 from tidemark.spark.columns import SCHEMA
 from tidemark.spark.options import SourceOptions, read_options
 from tidemark.spark.ranges import QueueRange
-from tidemark.spark.reading import read_range
+from tidemark.spark.reading import read_ranges
 
 _QUEUE = TopicQueue("orders", 0)
 _WHOLE = QueueRange("orders", 0, 0, 10)
@@ -37,7 +37,7 @@ def opened(
     options = read_options(SourceOptions, {"path": "/store", "subscribe": "orders"} | dict(given))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidemark.spark.reading.open_log", lambda of, columns: log)
-        yield from read_range(whole, options, SCHEMA, tags)
+        yield from read_ranges([whole], options, SCHEMA, tags)
 
 
 def read(
