@@ -137,6 +137,10 @@ class Drain:
         """Cores of this machine; a cluster's come and go, and are many."""
         return len(os.sched_getaffinity(0)) if self._is_local else sys.maxsize
 
+    def start(self) -> None:
+        """Have a Python worker for each task that runs at once: their daemon loads the loops."""
+        self._numbers(self._session.sparkContext.defaultParallelism).mapInArrow(_pass_on, "value long").collect()
+
     def scan(self, plan: EpochPlan) -> list[RangeProgress]:
         """Scan the plan's ranges, a task each."""
         assert plan.scanned is not None, "the caller has planned it"
@@ -151,6 +155,10 @@ class Drain:
     def _numbers(self, count: int) -> DataFrame:
         """A partition for each of *count* tasks."""
         return self._session.range(count, numPartitions=count).toDF("value")
+
+
+def _pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
 
 def _scan_tasks(plan: EpochPlan) -> Any:

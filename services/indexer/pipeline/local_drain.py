@@ -25,9 +25,13 @@ def slots() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def start() -> None:
+    """Load every loop, once for all processes: they are forked."""
+    warm_up()
+
+
 def scan(plan: EpochPlan) -> list[RangeProgress]:
     """Scan the plan's ranges, as `job.scan`: every process takes its share of them."""
-    warm_up()
     assert plan.scanned is not None, "the caller has planned it"
     count = len(plan.scanned.ranges)
     processes = min(slots(), count)
@@ -41,7 +45,6 @@ def _scan_share(plan: EpochPlan, numbers: Sequence[int]) -> list[RangeProgress]:
 
 def drain(plan: EpochPlan) -> list[dict[str, Any]]:
     """Build what is committed; a row of progress a task, as `job.drain`. raises what a task failed with."""
-    warm_up()  # once, for all of them
     tasks = [partial(run_epoch, plan, shard=shard, follower=0) for shard in range(plan.all_shards)]
     return [asdict(progress) for progress in _run(tasks)]
 

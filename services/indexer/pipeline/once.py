@@ -35,6 +35,9 @@ log = structlog.get_logger()
 class DrainTasks(Protocol):
     """Who runs the tasks of a drain: Spark, or processes of this machine."""
 
+    def start(self) -> None:
+        """Have what tasks run in, with all loops loaded."""
+
     def slots(self) -> int:
         """How many tasks run at once."""
 
@@ -47,10 +50,11 @@ class DrainTasks(Protocol):
 
 @dataclass
 class _Drained:
-    """What was done: a row for each range and each shard, and how long it took without the start of Spark."""
+    """What was done: a row for each range and each shard, and how long each step took."""
 
     scanned: list[RangeProgress]
     built: list[dict[str, Any]]
+    start_s: float
     scan_s: float
     build_s: float
 
@@ -81,15 +85,20 @@ def _end_of_log(plan: EpochPlan) -> int:
 def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> _Drained:
     from . import job
 
+    began = time.monotonic()
     session = start_session(settings, plan)
+    session_s = time.monotonic() - began
     try:
-        return _drain(settings, plan, job.Drain(session, is_local=settings.is_local))
+        drained = _drain(settings, plan, job.Drain(session, is_local=settings.is_local))
+        return replace(drained, start_s=session_s + drained.start_s)
     finally:
         session.stop()
 
 
 def _drain(settings: PipelineSettings, plan: EpochPlan, tasks: DrainTasks) -> _Drained:
     """Scan the log in ranges side by side where it has several, then build from what was seen."""
+    starting = time.monotonic()
+    tasks.start()
     began = time.monotonic()
     scanned: list[RangeProgress] = []
     range_size = settings.scan_range_size_bytes or (RANGE_SIZE_BYTES if tasks.slots() > plan.all_shards else None)
@@ -101,7 +110,7 @@ def _drain(settings: PipelineSettings, plan: EpochPlan, tasks: DrainTasks) -> _D
     between = time.monotonic()
     built = tasks.drain(plan)
     shutil.rmtree(plan.scan_folder, ignore_errors=True)
-    return _Drained(scanned, built, between - began, time.monotonic() - between)
+    return _Drained(scanned, built, began - starting, between - began, time.monotonic() - between)
 
 
 def _facts(plan: EpochPlan, drained: _Drained) -> dict[str, Any]:
@@ -117,6 +126,7 @@ def _facts(plan: EpochPlan, drained: _Drained) -> dict[str, Any]:
         "damages": sum(row["damages"] for row in rows),
         "ranges": len(drained.scanned),
         "reused_ranges": sum(row.reused for row in drained.scanned),
+        "start_s": round(drained.start_s, 3),
         "scan_s": round(drained.scan_s, 3),
         "build_s": round(drained.build_s, 3),
         "bytes_per_s": round(read / seconds),

@@ -9,7 +9,7 @@ _EVENT = "drain_finished"
 
 
 def report(lines: Sequence[str]) -> dict[str, Any]:
-    """What the pipeline's log *lines* say about the drain: bytes of log, times in seconds.
+    """What the pipeline's log *lines* say about the drain: bytes of log, times in seconds; bytes_per_s without start_s.
 
     ValueError where they say nothing of it.
     """
