@@ -243,7 +243,9 @@ def test_the_log_is_closed_once_all_is_read(log: FakeLog) -> None:
 
 def test_the_log_is_closed_when_nobody_reads_on(log: FakeLog) -> None:
     """As with `limit`."""
-    batches = read_range(_WHOLE, read_options(SourceOptions, {"path": "/store", "subscribe": "orders"}), SCHEMA, None)
+    batches = read_ranges(
+        [_WHOLE], read_options(SourceOptions, {"path": "/store", "subscribe": "orders"}), SCHEMA, None
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidemark.spark.reading.open_log", lambda of, columns: log)
         next(batches)
