@@ -106,12 +106,13 @@ def test_a_key_is_looked_up_in_the_index(spark: SparkSession, mixed: Served, fro
 
 def test_queues_are_cut_or_share_tasks(spark: SparkSession, mixed: Served) -> None:
     """As minPartitions and minOffsetsPerPartition say; a queue's messages stay in order."""
-    for options, tasks in (
+    chosen: list[tuple[dict[str, Any], int]] = [
         ({}, 1),
         ({"minOffsetsPerPartition": "11"}, QUEUES // 2),
         ({"minOffsetsPerPartition": "10"}, QUEUES),
         ({"minPartitions": "9"}, 4 * -(-9 // 4)),
-    ):
+    ]
+    for options, tasks in chosen:
         frame = read(spark, mixed, subscribe="orders", **options)
         assert frame.rdd.getNumPartitions() == tasks
         rows = frame.select("queue_id", "queue_offset").collect()
