@@ -7,29 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_core import PydanticUndefined
-from pydantic_settings import BaseSettings
 
-from services.indexer.attach.config import AttachSettings
-from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.query.config import QuerySettings
-from services.writer.config import WriterSettings
+from tidemark.settings.registry import SERVICES, settings_class, variable
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operations.md"
 HEADING = "## Settings\n"
-_CLASSES: dict[str, type[BaseSettings]] = {
-    "writer": WriterSettings,
-    "pipeline": PipelineSettings,
-    "query": QuerySettings,
-    "attach": AttachSettings,
-}
+_ABOUT = """From the environment. All but the writer take theirs as options, too (`--help`).
+
+`tidemark config show` prints every setting with its value and where that is from: environment, file, command line or
+default; `--env-file` reads a file as systemd does. A service does not start (exit status 2) with a variable
+`TIDEMARK_…` that neither a service nor a client reads, and names the nearest one that there is. What Kubernetes sets
+for its Services of the name `tidemark-…` does not count.
+"""
 
 
 def table() -> str:
     """Every setting of every service: name, who reads it, default, meaning. Markdown."""
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for service, settings in _CLASSES.items():
-        for name, field in settings.model_fields.items():
-            key = (f"TIDEMARK_{name.upper()}", _default(field.default), str(field.description))
+    for service in SERVICES:
+        for name, field in settings_class(service).model_fields.items():
+            key = (variable(name), _default(field.default), str(field.description))
             rows.setdefault(key, []).append(service)
     lines = ["| setting | read by | default | |", "|---|---|---|---|"]
     for (name, default, meaning), services in sorted(rows.items()):
@@ -44,8 +41,7 @@ def _default(value: Any) -> str:
 def with_table(page: str) -> str:
     """The page with what stands behind its last heading replaced."""
     head, heading, _ = page.partition(HEADING)
-    source = "From the environment. All but the writer take theirs as options, too (`--help`)."
-    return f"{head}{heading}\n{source}\n\n{table()}"
+    return f"{head}{heading}\n{_ABOUT}\n{table()}"
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ import asyncio
 import signal
 import sys
 
-import pydantic
 import structlog
 
 from tidemark.errors import StoreError
+from tidemark.settings.door import SettingsRefusedError, read_settings
+from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
 
@@ -60,20 +61,21 @@ def _stop_once(loop: asyncio.AbstractEventLoop, number: int, server: WriterServe
 
 
 def main() -> int:
-    """The exit code: 0 after a clean stop, 1 when the store cannot be served."""
+    """The exit code: 0 after a clean stop, 1 when the store cannot be served, 2 for bad settings."""
     try:
-        settings = WriterSettings()
-    except pydantic.ValidationError as error:
-        for fault in error.errors():
-            name = "TIDEMARK_" + "_".join(str(part) for part in fault["loc"]).upper()
-            sys.stderr.write(f"writer: {name}: {fault['msg']}\n")
-        return 1
+        settings = read_settings("writer", WriterSettings)
+    except SettingsRefusedError as error:
+        sys.stderr.writelines(f"{line}\n" for line in error.lines)
+        return 2
     configure_logging(settings.log_level)
     allow_many_files()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
         return asyncio.run(serve(settings))
-    except (StoreError, OSError) as error:
+    except StoreError as error:
+        sys.stderr.write(f"writer: {status_of(error).reason}: {error.message}\n")
+        return 1
+    except OSError as error:
         sys.stderr.write(f"writer: {error}\n")
         return 1
 

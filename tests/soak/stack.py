@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 
 from tidemark.cli.local_stack import PIPELINE, QUERY, START_ORDER, WRITER
-from tidemark.cli.service import Service, service_module
+from tidemark.cli.service import Service
+from tidemark.settings.registry import service_module
 
 SIZES = {  # small: a few minutes are to see many files and hand-overs
     "COMMIT_LOG_SEGMENT_SIZE_BYTES": 1 << 20,

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.cli.local_stack import PIPELINE, STOP_TIMEOUT_S, WRITER, LocalStack, ServiceDiedError
-from tidemark.cli.service import Service, service_module
+from tidemark.cli.service import Service
 from tidemark.errors import StoreContradictionError, StoreLockedError, UnavailableError
+from tidemark.settings.registry import service_module
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.lock import FolderLock, lock_holder
 from tidemark.store.log_folders import LogFolders

@@ -18,8 +18,9 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tidemark.cli.service import Service, service_module
+from tidemark.cli.service import Service
 from tidemark.errors import StoreClosedError, StoreContradictionError, UnavailableError
+from tidemark.settings.registry import service_module
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import signal
 import subprocess
@@ -12,12 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _TAIL_BYTES = 16 << 10
-
-
-def service_module(name: str) -> str:
-    """Module of `writer` or `indexer`: in `tidemark_services` where a wheel is installed, in a checkout `services`."""
-    package = "tidemark_services" if importlib.util.find_spec("tidemark_services") else "services"
-    return f"{package}.{name}"
 
 
 class Service:

@@ -10,11 +10,10 @@ import threading
 from types import FrameType
 
 import structlog
-from pydantic import ValidationError
-from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
 from tidemark.index.warm_up import warm_up
+from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.store.lock import FolderLock
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.paths import StorePaths
@@ -32,9 +31,9 @@ _PAUSE_GROWTH = 1.05  # from the least pause to ten times that within 50 looks
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 stopped, 1 failed, 2 bad settings."""
     try:
-        settings = CliApp.run(AttachSettings, cli_args=sys.argv[1:] if arguments is None else arguments)
-    except (ValidationError, SettingsError) as error:
-        sys.stderr.write(f"{error}\n")
+        settings = read_settings("attach", AttachSettings, sys.argv[1:] if arguments is None else arguments)
+    except SettingsRefusedError as error:
+        sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2
     _set_up_logging(settings.log_level)
     stopping = threading.Event()

@@ -13,10 +13,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import structlog
-from pydantic import ValidationError
-from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
+from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
@@ -40,9 +39,9 @@ log = structlog.get_logger()
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 done or stopped, 1 failed, 2 bad settings."""
     try:
-        settings = CliApp.run(PipelineSettings, cli_args=sys.argv[1:] if arguments is None else arguments)
-    except (ValidationError, SettingsError) as error:
-        sys.stderr.write(f"{error}\n")
+        settings = read_settings("pipeline", PipelineSettings, sys.argv[1:] if arguments is None else arguments)
+    except SettingsRefusedError as error:
+        sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2
     _set_up_logging(settings.log_level)
     allow_many_files()

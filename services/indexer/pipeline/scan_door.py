@@ -9,11 +9,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import Field, ValidationError
-from pydantic_settings import CliApp, SettingsConfigDict, SettingsError
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
 
 from tidemark.errors import StoreError
 from tidemark.index.scan.log_range import RANGE_SIZE_BYTES, ScannedRanges, ranges_of
+from tidemark.settings.door import SettingsRefusedError, read_settings
 
 from . import job
 from .config import PipelineSettings
@@ -34,9 +35,9 @@ class ScanSettings(PipelineSettings):
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 done, 1 failed, 2 bad settings."""
     try:
-        settings = CliApp.run(ScanSettings, cli_args=sys.argv[1:] if arguments is None else arguments)
-    except (ValidationError, SettingsError) as error:
-        sys.stderr.write(f"{error}\n")
+        settings = read_settings("scan", ScanSettings, sys.argv[1:] if arguments is None else arguments)
+    except SettingsRefusedError as error:
+        sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2
     try:
         _scan(settings)

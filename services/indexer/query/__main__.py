@@ -7,10 +7,9 @@ import logging
 import sys
 
 import structlog
-from pydantic import ValidationError
-from pydantic_settings import CliApp, SettingsError
 
 from tidemark.errors import StoreError
+from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.store.open_files_limit import allow_many_files
 
 from .config import QuerySettings
@@ -20,10 +19,10 @@ from .server import serve
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 stopped, 1 failed, 2 bad settings."""
     try:
-        settings = CliApp.run(QuerySettings, cli_args=sys.argv[1:] if arguments is None else arguments)
+        settings = read_settings("query", QuerySettings, sys.argv[1:] if arguments is None else arguments)
         level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    except (ValidationError, SettingsError) as error:
-        sys.stderr.write(f"{error}\n")
+    except SettingsRefusedError as error:
+        sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2
     except KeyError as error:
         sys.stderr.write(f"log_level {error}: debug, info, warning or error\n")

@@ -122,7 +122,7 @@ def test_bad_settings_are_told_and_exit_2(tmp_path: Path) -> None:
     """Nothing is started."""
     done = run_once(tmp_path, shards=0)
     assert done.returncode == 2
-    assert "shards" in done.stderr
+    assert "pipeline: TIDEMARK_SHARDS: Input should be greater than or equal to 1" in done.stderr
 
 
 def test_what_is_followed_equals_a_rebuild_over_hand_overs_kills_and_restarts(

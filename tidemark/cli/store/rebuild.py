@@ -73,8 +73,9 @@ def rebuild(
 
 def _build(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, Any] | None:
     """Run the pipeline once, as it is run by hand; what it tells of itself, None when it did not come through."""
-    from tidemark.cli.service import Service, service_module
+    from tidemark.cli.service import Service
     from tidemark.cli.store.progress import byte_progress
+    from tidemark.settings.registry import service_module
 
     settings = {f"TIDEMARK_{name.upper()}": str(size) for name, size in sizes.items()}
     logs = paths.root / "logs"

@@ -1,0 +1,49 @@
+"""What services do about settings that are wrong: real processes, which end before they touch anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+DOORS = {
+    "writer": ["services.writer"],
+    "pipeline": ["services.indexer", "pipeline"],
+    "query": ["services.indexer", "query"],
+    "attach": ["services.indexer", "attach"],
+}
+
+
+def start(service: str, root: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """To its end."""
+    own = {"TIDEMARK_STORE_ROOT": str(root), "TIDEMARK_STATE_ROOT": f"{root}-state"}
+    return subprocess.run(
+        [sys.executable, "-m", *DOORS[service]],
+        env={**os.environ, **own, **settings},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("service", DOORS)
+def test_a_variable_that_nobody_reads_is_refused_in_one_line(tmp_path: Path, service: str) -> None:
+    """With the nearest name; nothing is made in the store."""
+    root = tmp_path / "store"
+    done = start(service, root, TIDEMARK_FLUSH_MOD="async", TIDEMARK_QUERY_URL="http://127.0.0.1:1")
+    told = f"{service}: TIDEMARK_FLUSH_MOD: there is no such setting; did you mean TIDEMARK_FLUSH_MODE?\n"
+    assert (done.returncode, done.stderr) == (2, told)
+    assert not root.exists()
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    """A line each, no traceback, and no value."""
+    done = start("writer", tmp_path / "store", TIDEMARK_FLUSH_MODE="hunter2", TIDEMARK_STORE_NAM="x")
+    assert done.returncode == 2
+    assert [line.split(": ")[1] for line in done.stderr.splitlines()] == ["TIDEMARK_FLUSH_MODE", "TIDEMARK_STORE_NAM"]
+    assert "hunter2" not in done.stderr

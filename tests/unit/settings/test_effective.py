@@ -1,0 +1,43 @@
+"""Values with their sources."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tidemark.settings.door import SettingsRefusedError, read_settings
+from tidemark.settings.effective import Setting, Source, effective
+
+SECRET = "correct horse battery staple"
+
+
+class SomeSettings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", cli_kebab_case=True)
+
+    token: SecretStr = Field(SecretStr(SECRET), min_length=8)
+    store_name: str = "tidemark-0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "source"),
+    [(None, Source.ENVIRONMENT), ([], Source.DEFAULT), (["--token", SECRET], Source.COMMAND_LINE)],
+    ids=str,
+)
+def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, arguments: list[str] | None, source: Source) -> None:
+    """Wherever it is from."""
+    if arguments is None:
+        monkeypatch.setenv("TIDEMARK_TOKEN", SECRET)
+    shown = effective(SomeSettings, arguments)
+    assert shown["TIDEMARK_TOKEN"] == Setting("**********", source)
+    assert SECRET not in str(shown)
+
+
+def test_a_secret_that_is_refused_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is wrong with it."""
+    monkeypatch.setenv("TIDEMARK_TOKEN", "hunter2")
+    with pytest.raises(SettingsRefusedError) as refused:
+        read_settings("service", SomeSettings)
+    line, _ = refused.value.lines  # the other one: no service of ours reads it
+    assert line.startswith("service: TIDEMARK_TOKEN: ")
+    assert "hunter2" not in line

@@ -1,0 +1,76 @@
+"""What a service would be set to, and by what."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic_settings import BaseSettings, CliApp, CliSettingsSource
+
+from tidemark.settings.registry import PREFIX, variable
+
+
+class Source(enum.StrEnum):
+    """Where a value is from."""
+
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    COMMAND_LINE = "command line"
+    DEFAULT = "default"
+
+
+class Setting(NamedTuple):
+    """A value as JSON has it; of a secret there are only asterisks."""
+
+    value: Any
+    source: Source
+
+
+def effective(
+    settings: type[BaseSettings], arguments: Sequence[str] | None = None, *, given: Source = Source.ENVIRONMENT
+) -> dict[str, Setting]:
+    """Every setting of a class by its name in the environment, as a start with these *arguments* would read it now.
+
+    arguments  None: a service that takes none
+    given      what the environment stands for
+    raises     ValidationError and SettingsError as the class itself
+    """
+    values = settings() if arguments is None else CliApp.run(settings, cli_args=list(arguments))
+    on_command_line = CliSettingsSource(settings, cli_parse_args=list(arguments))() if arguments else {}
+    as_json = values.model_dump(mode="json")
+
+    def source_of(field: str) -> Source:
+        if field in on_command_line:
+            return Source.COMMAND_LINE
+        return given if field in values.model_fields_set else Source.DEFAULT
+
+    return {variable(field): Setting(as_json[field], source_of(field)) for field in settings.model_fields}
+
+
+@contextmanager
+def environment_of(path: Path) -> Iterator[None]:
+    """While it lasts, the variables TIDEMARK_… of this process are those of a file of lines NAME=value, and no others.
+
+    As systemd starts a service with EnvironmentFile=. OSError when it cannot be read.
+    """
+    from dotenv import dotenv_values
+
+    with path.open(encoding="utf-8") as file:
+        in_file = dotenv_values(stream=file, interpolate=False)
+    before = {name: value for name, value in os.environ.items() if name.upper().startswith(PREFIX)}
+    now = {name: value or "" for name, value in in_file.items() if name.upper().startswith(PREFIX)}
+    _replace(before, now)
+    try:
+        yield
+    finally:
+        _replace(now, before)
+
+
+def _replace(before: dict[str, str], now: dict[str, str]) -> None:
+    for name in before:
+        os.environ.pop(name, None)
+    os.environ.update(now)
