@@ -128,6 +128,7 @@ class WriterServer:
             Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
             self._reader,
             on_delayed=self._scheduler.appended,
+            free_disk_bytes=lambda: store.free_bytes(store.paths.root),
         )
         self._topic_service = TopicService(
             topics,

@@ -60,6 +60,7 @@ class CommitLogService(CommitLogServiceServicer):
         reader: LogReader,
         *,
         on_delayed: Callable[[Batch], None],
+        free_disk_bytes: Callable[[], int],
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -68,6 +69,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._admission = admission
         self._reader = reader
         self._on_delayed = on_delayed
+        self._free_disk_bytes = free_disk_bytes
         self._streams: set[AppendStream] = set()
         self._closing = False
 
@@ -222,4 +224,6 @@ class CommitLogService(CommitLogServiceServicer):
             max_properties_size_bytes=MAX_PROPERTIES_SIZE_BYTES,
             max_in_flight_bytes=settings.max_in_flight_bytes,
             idempotence_window_batches=settings.idempotence_window_batches,
+            free_disk_bytes=self._free_disk_bytes(),
+            min_free_disk_bytes=settings.min_free_disk_bytes,
         )

@@ -1,15 +1,17 @@
-"""The verb `status`: who answers, and how far everybody is, on one screen."""
+"""The verb `status`: is it taking writes, how far behind is it, what is damaged, how long will the disk last."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from tidemark.cli.addresses import DEFAULT_WRITER_ADDRESS, QueryUrl, WriterAddress
 from tidemark.cli.failures import ExitStatus
-from tidemark.cli.output import Output, StreamOption, console, make_facts, print_json
+from tidemark.cli.output import Output, StreamOption, console, print_json
+from tidemark.cli.status_problems import Limits, problems_of
+from tidemark.cli.status_screen import screen
 
 EXAMPLE = "Example: tidemark status --watch"
 _WRITER_TIMEOUT_S = _QUERY_TIMEOUT_S = 3.0
@@ -18,47 +20,67 @@ _REFRESH_S = 1.0
 _Status = dict[str, Any]
 
 
+class _Asked(NamedTuple):
+    """Whom to ask, and what is too much."""
+
+    query: str | None
+    writer: str | None
+    limits: Limits
+
+
 def status(
     query: QueryUrl = None,
     writer: WriterAddress = None,
+    max_behind_s: Annotated[
+        float, typer.Option(min=0, help="Unhealthy when the oldest message that cannot be read yet is older.")
+    ] = 60,
+    min_disk_hours: Annotated[
+        float, typer.Option(min=0, help="Unhealthy when the disk is full sooner, as fast as the log has grown lately.")
+    ] = 24,
     output: StreamOption = Output.TABLE,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again every second, until Ctrl-C.")] = False,
 ) -> None:
-    """Show which services answer, and how far all is.
+    """Show whether all is well, on one screen.
 
-    Exit status 1 when a service does not answer, 5 when none does.
+    Is it taking writes, how far behind is the pipeline, what is damaged, how long will the disk last, which groups lag
+    most. `unknown` stands for what cannot be known.
+
+    Exit status 0: healthy. 1: a service does not answer, appends are refused, the pipeline is too far behind, a place
+    of the log is damaged, or the disk is full soon; the lines under `problems` say which. 5: no service answers.
     """
+    asked = _Asked(query, writer, Limits(max_behind_s, min_disk_hours))
     if watch:
-        _watch(query, writer, output)
-    seen = look(query, writer)
+        _watch(asked, output)
+    seen = look(asked)
     if output is Output.JSON:
         print_json(seen)
     else:
-        console().print(_screen(seen), soft_wrap=False)
+        console().print(screen(seen), soft_wrap=False)
     raise typer.Exit(exit_status(seen))
 
 
-def look(query: str | None, writer: str | None) -> _Status:
+def look(asked: _Asked) -> _Status:
     """What the services say of themselves: `query`, `writer`, `pipeline` each with `answers`; `store` is null, or what
-    GET /v1/status says."""
-    asked, store = _ask_query(query)
+    GET /v1/status says; `problems`, a line each, none where all is well."""
+    told, store = _ask_query(asked.query)
     is_attached = bool(store and store["attached"])
     pipeline = store["pipeline"] if store else None
     quiet_ms = pipeline["alive_age_ms"] if pipeline else None
-    return {
-        "query": asked,
-        "writer": {"address": None, "answers": True, "problem": None} if is_attached else _ask_writer(writer),
+    seen = {
+        "query": told,
+        "writer": {"address": None, "answers": True, "problem": None} if is_attached else _ask_writer(asked.writer),
         "pipeline": {"answers": quiet_ms is not None and quiet_ms < _LONGEST_QUIET_MS, "quiet_ms": quiet_ms},
         "store": store,
     }
+    problems = problems_of(seen, asked.limits, now_ms=time.time_ns() // 1_000_000)
+    return {"healthy": not problems, "problems": problems, **seen}
 
 
 def exit_status(seen: _Status) -> ExitStatus:
-    """OK when all are there."""
-    answers = [seen[name]["answers"] for name in ("query", "writer", "pipeline")]
-    if all(answers):
-        return ExitStatus.OK
-    return ExitStatus.FAILED if any(answers) else ExitStatus.UNAVAILABLE
+    """OK when all is well."""
+    if not any(seen[name]["answers"] for name in ("query", "writer", "pipeline")):
+        return ExitStatus.UNAVAILABLE
+    return ExitStatus.OK if seen["healthy"] else ExitStatus.FAILED
 
 
 def _ask_query(url: str | None) -> tuple[_Status, _Status | None]:
@@ -79,65 +101,31 @@ def _ask_query(url: str | None) -> tuple[_Status, _Status | None]:
 def _ask_writer(address: str | None) -> _Status:
     from tidemark.client import Producer
     from tidemark.errors import StoreError
+    from tidemark.v1.commit_log_pb2 import FLUSH_MODE_ASYNC
 
     asked: _Status = {"address": address or DEFAULT_WRITER_ADDRESS, "answers": True, "problem": None}
     with Producer(address, timeout_s=_WRITER_TIMEOUT_S) as producer:
         try:
-            producer.log_info()
+            told = producer.log_info()
         except StoreError as error:
             return {**asked, "answers": False, "problem": error.message}
-        return asked
+        return {
+            **asked,
+            "flush_mode": "async" if told.flush_mode == FLUSH_MODE_ASYNC else "sync",
+            "free_disk_bytes": told.free_disk_bytes,
+            "min_free_disk_bytes": told.min_free_disk_bytes,
+        }
 
 
-def _watch(query: str | None, writer: str | None, output: Output) -> None:
+def _watch(asked: _Asked, output: Output) -> None:
     """Until Ctrl-C."""
     if output is Output.JSON:
         while True:
-            print_json(look(query, writer))
+            print_json(look(asked))
             time.sleep(_REFRESH_S)
     from rich.live import Live
 
-    with Live(_screen(look(query, writer)), console=console(), auto_refresh=False) as live:
+    with Live(screen(look(asked)), console=console(), auto_refresh=False) as live:
         while True:
             time.sleep(_REFRESH_S)
-            live.update(_screen(look(query, writer)), refresh=True)
-
-
-def _screen(seen: _Status) -> Any:
-    store = seen["store"]
-    facts: dict[str, object] = {
-        "query": _service(seen["query"], seen["query"]["url"]),
-        "writer": "none: attached, read-only"
-        if store and store["attached"]
-        else _service(seen["writer"], seen["writer"]["address"]),
-        "pipeline": "follows" if seen["pipeline"]["answers"] else _why_quiet(seen),
-    }
-    if store:
-        facts |= _store_facts(store)
-    return make_facts(facts)
-
-
-def _service(asked: _Status, address: str) -> str:
-    return f"{address}  answers" if asked["answers"] else f"{address}  DOES NOT ANSWER: {asked['problem']}"
-
-
-def _why_quiet(seen: _Status) -> str:
-    if seen["store"] is None:
-        return "unknown: the query service would tell"
-    quiet_ms = seen["pipeline"]["quiet_ms"]
-    return "IS NOT THERE" if quiet_ms is None else f"IS NOT THERE: quiet for {quiet_ms / 1000:,.0f} s"
-
-
-def _store_facts(store: _Status) -> dict[str, object]:
-    disk, log = store["disk"], store["log"]
-    free, total = disk["free_bytes"], disk["total_bytes"]
-    return {
-        "store": f"{store['store']}, term {store['watermark']['term']}, version {store['version']}",
-        "watermark": store["watermark"]["physical_offset"],
-        "committed": store["committed_offset"],
-        "lag, bytes": store["lag_bytes"],
-        "log": f"from {log['min_physical_offset']:,}: {log['files']} files of {log['file_size_bytes']:,} bytes",
-        "topics": store["topics"],
-        "damaged places": store["corruptions"],
-        "disk": f"{free / 1e9:,.1f} GB free of {total / 1e9:,.1f} GB ({free / max(1, total):.0%})",
-    }
+            live.update(screen(look(asked)), refresh=True)

@@ -10,7 +10,7 @@ import numpy as np
 from tidemark.errors import CorruptStoreError
 from tidemark.format.record import HEAD, Magic
 from tidemark.read.file_run import FileRun
-from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 from tidemark.store.terms import NO_TERM, Term, TermsFile, clamp, machine_boot_id
@@ -73,6 +73,13 @@ class WatermarkReader:
     def term(self) -> Term:
         """The writer's current term."""
         return self._terms.current()
+
+    @property
+    def flushed_store_time(self) -> int | None:
+        """Store time, epoch milliseconds, of the last record that the writer has synced; None when it never told."""
+        if self._checkpoint is None:
+            return None
+        return self._checkpoint.get(Field.PHYSIC_MESSAGE_TIMESTAMP) or None
 
     def read(self) -> Watermark:
         """What holds now. The committed offset is looked at first, so that lag 0 means: all of it is visible."""

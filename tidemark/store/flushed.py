@@ -59,6 +59,12 @@ def read_floor_of_async(path: Path) -> int | None:
     return offset if is_ahead else None
 
 
+def commits_ahead(path: Path) -> bool | None:
+    """Whether the last writer's commits may run ahead of its syncs: flush mode `async`. None when there was none."""
+    offset, is_ahead = _read(path)
+    return None if offset is None else is_ahead
+
+
 def _read(path: Path) -> tuple[int | None, bool]:
     try:
         if path.stat().st_size < FLUSHED_SIZE:

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidemark.errors import MessageNotFoundError, QueueIllegalError, TopicNotFoundError
-from tidemark.read.watermark import Watermark
+from tidemark.errors import MessageNotFoundError
 
 from .arguments import GroupName, QueueId, TopicName
 from .bodies import json_response
 from .facade import Facade, facade_of
 from .group_answers import GroupAnswer, GroupQueueAnswer, GroupsAnswer
+from .group_offsets import offset_json
 from .groups import ConsumerOffset
 from .membership import GroupState
 from .models import ProblemAnswer
@@ -24,23 +24,6 @@ from .routes_append import described_body, no_arguments, read_json
 router = APIRouter(tags=["groups"], dependencies=[Depends(no_arguments)])
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _PATH = "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"
-
-
-def offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
-    """One offset with the bounds of its queue, as GroupOffsetAnswer describes it."""
-    try:
-        bounds = facade.store.bounds(facade.store.queue(offset.topic, offset.queue_id), watermark)
-    except (TopicNotFoundError, QueueIllegalError, ValueError):
-        bounds = None
-    return {
-        "topic": offset.topic,
-        "queue_id": offset.queue_id,
-        "offset": offset.offset,
-        "min_offset": None if bounds is None else bounds.min_offset,
-        "max_offset": None if bounds is None else bounds.max_offset,
-        "below_min": None if bounds is None else max(0, bounds.min_offset - offset.offset),
-        "lag": None if bounds is None else max(0, bounds.max_offset - max(offset.offset, bounds.min_offset)),
-    }
 
 
 @router.get("/v1/groups", summary="All groups", response_model=GroupsAnswer)

@@ -13,10 +13,10 @@ from .bodies import json_response
 from .consumer_groups import Told
 from .facade import Facade, facade_of
 from .group_answers import GroupOffsetsAnswer, LeaseAnswer
+from .group_offsets import offset_json
 from .models import ProblemAnswer
 from .requests import HeartbeatBody, JoinBody, OffsetsBody
 from .routes_append import described_body, no_arguments, read_json
-from .routes_groups import offset_json
 
 router = APIRouter(tags=["groups"])
 _STRICT = [Depends(no_arguments)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from typing import Any
 
 from fastapi import APIRouter, Depends
@@ -12,28 +10,18 @@ from starlette.responses import Response
 
 from tidemark.errors import CorruptStoreError, StoreError
 from tidemark.index.ledger import read_ledger
-from tidemark.read.watermark import Watermark
-from tidemark.store.lock import lock_holder
-from tidemark.version import program_version
 
 from .arguments import CorruptionArguments, described, read_arguments
 from .bodies import json_response
-from .facade import Facade, facade_of
+from .facade import facade_of
 from .models import CorruptionsAnswer, ProblemAnswer, WatermarkDetailAnswer
 from .problems import of_store_error
 from .routes_append import no_arguments
+from .status_answer import published_age_ms, status_answer
 
 router = APIRouter(tags=["status"])
 _STRICT = [Depends(no_arguments)]
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
-
-
-def _age_ms(watermark: Watermark) -> int | None:
-    return _now_ms() - watermark.published_ms if watermark.published_ms else None
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @router.get("/v1/watermark", summary="How far may be read", response_model=WatermarkDetailAnswer, dependencies=_STRICT)
@@ -45,63 +33,19 @@ async def get_watermark(request: Request) -> Response:
         {
             "store": facade.settings.store_name,
             **facade.position(watermark),
-            "published_age_ms": _age_ms(watermark),
+            "published_age_ms": published_age_ms(watermark),
         }
     )
 
 
 @router.get("/v1/status", summary="The store on one screen", dependencies=_STRICT)
 async def get_status(request: Request) -> Response:
-    """Who is there, how far everybody is, what is damaged, what room is left."""
+    """Is it taking writes, how far is everybody, what is damaged, and for how long is there room.
+
+    `null` stands for what cannot be known: `disk.full_in_s` for one, as long as the log's own times tell no growth.
+    """
     facade = facade_of(request)
-    return await facade.read(lambda: json_response(_status(facade)))
-
-
-def _status(facade: Facade) -> dict[str, Any]:
-    store = facade.store
-    watermark = store.watermark()
-    marks = store.watermarks.marks
-    term = store.watermarks.term
-    holder = lock_holder(store.paths.lock)
-    disk = os.statvfs(store.paths.root)
-    listing = store.log.listing()
-    return {
-        "store": facade.settings.store_name,
-        "version": program_version(),
-        "attached": store.paths.is_attached,
-        **facade.position(watermark),
-        "log": {
-            "min_physical_offset": listing.starts[0] if listing.starts else 0,
-            "files": len(listing.starts),
-            "file_size_bytes": listing.file_size,
-        },
-        "writer": {
-            "present": holder is not None,
-            "pid": holder or None,
-            "term": term.number,
-            "recovered_end_offset": term.recovered_end,
-            "forwarding_to": facade.settings.writer_address,
-        },
-        "pipeline": {
-            "published_age_ms": _age_ms(watermark),
-            "alive_age_ms": None if marks is None or not marks.alive_ms else _now_ms() - marks.alive_ms,
-            "shards": []
-            if marks is None
-            else [
-                {
-                    "shard": shard,
-                    "visible": marks.visible(shard),
-                    "durable": marks.durable(shard),
-                    "term": marks.shard_term(shard),
-                }
-                for shard in range(marks.shards)
-            ],
-        },
-        "corruptions": len(read_ledger(store.paths.indexer)),
-        "topics": len(store.topics()),
-        "disk": {"free_bytes": disk.f_bavail * disk.f_frsize, "total_bytes": disk.f_blocks * disk.f_frsize},
-        "query": {"waiting_requests": facade.watcher.waiting, "owns_consumer_offsets": facade.offsets.is_owner},
-    }
+    return await facade.read(lambda: json_response(status_answer(facade)))
 
 
 @router.get(

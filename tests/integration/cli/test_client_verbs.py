@@ -185,9 +185,13 @@ def test_status_is_0_while_all_answer(tidemark: Tidemark, nowhere: Tidemark) -> 
     """1 when one does not, 5 when nobody does."""
     seen = tidemark.json("status")
     assert [seen[name]["answers"] for name in ("query", "writer", "pipeline")] == [True, True, True]
-    assert b"watermark" in tidemark.run("status").stdout
+    assert (seen["healthy"], seen["problems"], seen["writer"]["flush_mode"]) == (True, [], "sync")
+    assert seen["writer"]["free_disk_bytes"] > seen["writer"]["min_free_disk_bytes"] > 0
+    assert seen["store"]["writer"]["flush_mode"] == "sync"
+    shown = tidemark.run("status").stdout
+    assert b"healthy" in shown and b"takes writes" in shown and b"watermark" in shown
     one = tidemark.json("status", "--writer", nowhere.environment["TIDEMARK_WRITER_ADDRESS"], status=1)
-    assert (one["writer"]["answers"], one["query"]["answers"]) == (False, True)
+    assert (one["writer"]["answers"], one["query"]["answers"], one["healthy"]) == (False, True, False)
     nobody = nowhere.json("status", status=5)
     assert (nobody["store"], nobody["pipeline"]["answers"]) == (None, False)
 

@@ -149,6 +149,34 @@ def test_status_watermark_and_metrics(built: BuiltStore, client: httpx.Client) -
     assert 'path="/v1/topics/{topic}/queues/{queue_id}/messages",status="200"' in metrics
 
 
+def test_status_tells_what_a_person_asks_at_night(built: BuiltStore, client: httpx.Client) -> None:
+    """How long the disk lasts, the newest damage, the groups that lag most; null for what nobody can know."""
+    status = get(client, "/v1/status")
+    assert (status["pipeline"]["behind_since_ms"], status["newest_corruption"]) == (None, None)
+    assert (status["writer"]["flush_mode"], status["writer"]["last_append_ms"]) == (None, None)  # there never was one
+    assert status["groups"] == {"count": 0, "most_lag": []}
+    growth = status["log"]["growth"]
+    assert growth["size_bytes"] == built.end
+    assert status["disk"]["full_in_s"] == pytest.approx(status["disk"]["free_bytes"] / growth["bytes_per_s"], rel=0.1)
+    for group, offset in (("slow", 2), ("fast", 9), ("done", 10)):
+        client.put(f"/v1/groups/{group}/topics/orders/queues/0/offset", json={"offset": offset}).raise_for_status()
+    entry = {"size": 9, "reason": "BODY_CRC", "topic": "orders", "queue_id": 0, "queue_offset": 1}
+    lines = [json.dumps({"physical_offset": place, "found_ms": -place, **entry}) for place in (100, 200)]
+    (built.root / "tidemark" / "indexer" / "ledger-0.jsonl").write_text("\n".join(lines))
+    status = get(client, "/v1/status")
+    assert status["newest_corruption"]["physical_offset"] == 100
+    assert status["groups"] == {"count": 3, "most_lag": [{"group": "slow", "lag": 8}, {"group": "fast", "lag": 1}]}
+
+
+def test_status_tells_no_lag_where_there_are_too_many_offsets(built: BuiltStore) -> None:
+    """It is asked often, and must cost little."""
+    with serve_query(built.root, query_max_status_offsets=1) as client:
+        for queue_id, lags in ((0, [{"group": "slow", "lag": 10}]), (1, None)):
+            path = f"/v1/groups/slow/topics/orders/queues/{queue_id}/offset"
+            client.put(path, json={"offset": 0}).raise_for_status()
+            assert get(client, "/v1/status")["groups"] == {"count": 1, "most_lag": lags}
+
+
 def test_corruptions_are_told_once(built: BuiltStore, client: httpx.Client) -> None:
     """From all ledgers, ascending, page by page; a line that a crash cut off does not count."""
     entry = {"size": 9, "reason": "BODY_CRC", "topic": "orders", "queue_id": 0, "queue_offset": 1, "found_ms": 5}
