@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -76,6 +76,8 @@ spark-versions: $(SYNCED)  ## format("tidemark") on Spark 4.0, 4.1 and 4.2 from 
 	$(BIN)/python -m tests.spark_versions.run
 cluster-test: $(SYNCED)  ## the pipeline on a Spark standalone cluster whose workers, driver and master are killed under load
 	$(BIN)/pytest -m "" tests/cluster
+rolling-test: $(SYNCED)  ## restart each service in order under load: no program that sends or reads may notice
+	$(BIN)/pytest -m "" tests/rolling
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
 

@@ -82,6 +82,9 @@ class WriterSettings(BaseSettings):
     min_ping_interval_ms: int = Field(
         5_000, ge=100, description="an idle client may ask so often whether the connection stands; else it is sent away"
     )
+    drain_ms: int = Field(
+        0, ge=0, le=300_000, description="at a stop: served so long after health says not ready, for load balancers"
+    )
     shutdown_grace_ms: int = Field(10_000, ge=0, description="for requests in flight at a stop")
 
     @model_validator(mode="after")

@@ -200,6 +200,8 @@ class WriterServer:
         """Serve until somebody asks to stop, then stop in order; why the log failed, None after a clean stop."""
         await self._stopping.wait()
         await self._set_health(_NOT_SERVING)
+        if self._commit_log.failure is None:
+            await asyncio.sleep(self._settings.drain_ms / 1000)
         failure = self._commit_log.failure
         log.info("writer_stopping", clean=failure is None)
         await asyncio.to_thread(self._retention.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -10,7 +11,7 @@ from urllib.parse import quote
 from tidemark.client.membership import Assignment, commit_as_administrator
 from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
-from tidemark.errors import MessageNotFoundError
+from tidemark.errors import MessageNotFoundError, UnavailableError
 
 _TOPIC_AGE_S = 30.0
 
@@ -85,9 +86,11 @@ class AllQueues(NamedQueues):
         self._look()
 
     def assignment(self) -> Assignment:
-        """Looks for new queues every 30 s."""
+        """Looks for new queues every 30 s; while the service is away, what is known holds: pulls tell of that."""
         if time.monotonic() - self._looked_at > _TOPIC_AGE_S:
-            self._look()
+            self._looked_at = time.monotonic()
+            with contextlib.suppress(UnavailableError):
+                self._look()
         return self._assignment
 
     def _look(self) -> None:

@@ -10,7 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from tidemark.client.assigned import Assigned
 from tidemark.client.cursor import Cursors
 from tidemark.client.received import TopicQueue
-from tidemark.errors import GenerationStaleError, UnavailableError
+from tidemark.errors import GenerationStaleError, QueryUnreachableError, StoreClosedError, UnavailableError
+
+_PATIENCE_S, _PAUSE_S = 10.0, 0.1
 
 
 class Committer:
@@ -39,14 +41,26 @@ class Committer:
         return self._interval_s is not None
 
     def commit(self, cursors: Cursors, offsets: Mapping[TopicQueue, int] | None = None) -> None:
-        """Put *offsets* on record, else what is new of the cursors' positions; all or none, durable on return."""
+        """Put *offsets* on record, else what is new of the cursors' positions; all or none, durable on return.
+
+        raises QueryUnreachableError when the service is away for longer than a restart takes
+        """
         chosen = self._new(cursors) if offsets is None else offsets
         if not chosen:
             return
-        self._assigned.commit(chosen)
-        for queue, offset in chosen.items():
-            if queue in cursors:
-                cursors[queue].committed = offset
+        self._put(chosen)
+        _note(cursors, chosen)
+
+    def _put(self, offsets: Mapping[TopicQueue, int]) -> None:
+        """Tried again while the service is away, as it is in a restart: to put the same twice changes nothing."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return self._assigned.commit(offsets)
+            except (QueryUnreachableError, StoreClosedError):
+                if time.monotonic() + _PAUSE_S > deadline:
+                    raise
+            time.sleep(_PAUSE_S)
 
     def commit_async(self, cursors: Cursors, offsets: Mapping[TopicQueue, int] | None = None) -> Future[None]:
         """As `commit` of this moment, without waiting for it."""
@@ -65,7 +79,10 @@ class Committer:
         """By itself, now. Where that is not possible, messages from the offsets on record on will come once more."""
         if self._interval_s is not None:
             with contextlib.suppress(GenerationStaleError, UnavailableError):
-                self.commit(cursors)
+                offsets = self._new(cursors)
+                if offsets:
+                    self._assigned.commit(offsets)
+                    _note(cursors, offsets)
 
     def close(self) -> None:
         """Wait for what is on its way."""
@@ -80,3 +97,10 @@ class Committer:
             if isinstance(cursor.position, int)
         }
         return {queue: offset for queue, offset in offsets.items() if offset != cursors[queue].committed}
+
+
+def _note(cursors: Cursors, offsets: Mapping[TopicQueue, int]) -> None:
+    """These are on record."""
+    for queue, offset in offsets.items():
+        if queue in cursors:
+            cursors[queue].committed = offset

@@ -119,6 +119,11 @@ class StorePaths:
         return self.own / "tidemark" / "query"
 
     @property
+    def members(self) -> Path:
+        """Members of groups, from one query process to the next."""
+        return self.query / "members.json"
+
+    @property
     def terms(self) -> Path:
         return self.writer / "terms"
 

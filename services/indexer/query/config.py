@@ -54,6 +54,9 @@ class QuerySettings(BaseSettings):
     query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="the largest request body")
     query_read_threads: int = Field(8, ge=1, le=256, description="requests that read files at the same time")
     query_writer_timeout_ms: int = Field(10_000, ge=1, description="for a forwarded append")
+    drain_ms: int = Field(
+        0, ge=0, le=300_000, description="at a stop: served so long after health says not ready, for load balancers"
+    )
     query_recheck_ms: int = Field(
         250, ge=1, le=10_000, description="waiting requests, and sessions of members, are looked at at least this often"
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import structlog
 from starlette.requests import Request
 
 from tidemark.errors import StoreError, TopicNotFoundError
@@ -24,10 +25,12 @@ from .consumer_groups import ConsumerGroups
 from .forward import WriterForward
 from .groups import ConsumerOffsets
 from .leases import Leases
+from .members_file import leave_members, take_members
 from .metrics import Metrics
 from .watcher import WatermarkWatcher
 
 T = TypeVar("T")
+_log = structlog.get_logger()
 
 
 class Facade:
@@ -35,6 +38,7 @@ class Facade:
 
     def __init__(self, settings: QuerySettings) -> None:
         self.settings = settings
+        self.is_draining = False  # a signal came: whoever asks whether we are ready is told to go elsewhere
         self.store = StoreReader(
             settings.store_root,
             state=settings.state_root,
@@ -47,11 +51,14 @@ class Facade:
             slots=settings.index_slots,
             entries=settings.index_entries,
         )
-        self.offsets = ConsumerOffsets(self.store.paths, DiskStorage())
-        leases = Leases(
+        self._storage = DiskStorage()
+        self._leases = Leases(
             settings.store_name, max_groups=settings.query_max_groups, max_members=settings.query_max_group_members
         )
-        self.groups = ConsumerGroups(settings, store=self.store, offsets=self.offsets, leases=leases, read=self.read)
+        self.offsets = ConsumerOffsets(self.store.paths, self._storage, on_owned=self._take_members)
+        self.groups = ConsumerGroups(
+            settings, store=self.store, offsets=self.offsets, leases=self._leases, read=self.read
+        )
         self.writer = WriterForward(settings.writer_address, timeout_ms=settings.query_writer_timeout_ms)
         self.watcher = WatermarkWatcher(
             self.store, recheck_ms=settings.query_recheck_ms, max_waiting=settings.query_max_waiting
@@ -111,9 +118,18 @@ class Facade:
             "lag_bytes": watermark.lag_bytes,
         }
 
+    def _take_members(self) -> None:
+        """Of the process that owned the offsets before."""
+        try:
+            self._leases.take_over(take_members(self.store.paths, self._storage))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            _log.warning("members_not_taken_over", path=str(self.store.paths.members), error=str(error))
+
     async def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything; members are left to the next process."""
         self.watcher.close()
+        if self.offsets.is_owner:
+            await asyncio.to_thread(leave_members, self.store.paths, self._storage, self._leases.to_json())
         await asyncio.to_thread(self.offsets.close)
         await self.writer.close()
         self._readers.shutdown(wait=False, cancel_futures=True)

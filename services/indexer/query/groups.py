@@ -12,7 +12,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -68,10 +68,14 @@ class _TableFile:
 
 
 class ConsumerOffsets:
-    """Offsets of all groups of one store."""
+    """Offsets of all groups of one store.
 
-    def __init__(self, paths: StorePaths, storage: Storage) -> None:
+    on_owned  called once this process owns them, before it says so to anybody
+    """
+
+    def __init__(self, paths: StorePaths, storage: Storage, *, on_owned: Callable[[], None] = lambda: None) -> None:
         self._paths = paths
+        self._on_owned = on_owned
         self._storage = storage
         self._lock: FolderLock | None = None
         self._changed = threading.Condition()
@@ -106,6 +110,7 @@ class ConsumerOffsets:
             self._table = load_consumer_offsets(self._paths.consumer_offsets)
             version = (load_config(self._paths.consumer_offsets) or {}).get("dataVersion") or {}
             self._counter = int(version.get("counter", 0))
+            self._on_owned()
             self._thread = threading.Thread(target=self._write_all, name="consumer-offsets", daemon=True)
             self._thread.start()
 

@@ -1,6 +1,7 @@
 """Members of all groups, their sessions and generations: the table that one process keeps, in memory.
 
-After a restart everybody is unknown and joins again; what a group has committed lies in the offsets, not here.
+After an orderly stop the next process takes the table over (`members_file`); after any other end everybody is unknown
+and joins again. What a group has committed lies in the offsets, not here.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
 
@@ -184,6 +186,22 @@ class Leases:
         with self._lock:
             living = {group: self._living(group) for group in sorted(self._groups)}
             return {group: one.state(self._clock()) for group, one in living.items() if one is not None}
+
+    # -- over a restart -------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """All groups, for `take_over`."""
+        with self._lock:
+            return {group: membership.to_json() for group in list(self._groups) if (membership := self._living(group))}
+
+    def take_over(self, groups: dict[str, Any]) -> None:
+        """Go on with the groups of another process; KeyError, TypeError or ValueError, and none, for something else."""
+        now_s = self._clock()
+        taken = {
+            group: Membership.from_json(content, store=self._store, now_s=now_s) for group, content in groups.items()
+        }
+        with self._lock:
+            self._groups = taken | self._groups
 
     # -- inside, under the lock -----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidemark.errors import GenerationStaleError, MemberFencedError
 
@@ -143,6 +143,50 @@ class Membership:
         return Lease(
             member_id, self.generation, member.session_timeout_ms, sorted(self.members), assigned, unknown, has_new
         )
+
+    # -- over a restart -------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for `from_json`."""
+        return {
+            "strategy": self.strategy.value,
+            "generation": self.generation,
+            "queue_ids": self._queue_ids,
+            "members": {
+                member_id: {
+                    "topics": sorted(member.topics),
+                    "session_timeout_ms": member.session_timeout_ms,
+                    "joined": member.joined,
+                    "told": member.told,
+                    "holds": [list(queue) for queue in sorted(member.holds)],
+                }
+                for member_id, member in self.members.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any], *, store: str, now_s: float) -> Membership:
+        """The same group, each of its members just heard: nobody could be while no process listened.
+
+        raises KeyError, TypeError, ValueError for something else
+        """
+        generation = int(content["generation"])
+        membership = cls(Strategy(content["strategy"]), store=store, generation=generation - 1)
+        for member_id, one in content["members"].items():
+            holds = {Queue(str(topic), int(queue_id)) for topic, queue_id in one["holds"]}
+            membership.members[member_id] = Member(
+                frozenset(one["topics"]),
+                int(one["session_timeout_ms"]),
+                now_s,
+                joined=int(one["joined"]),
+                told=int(one["told"]),
+                holds=holds,
+            )
+            membership._holders.update(dict.fromkeys(holds, member_id))
+        queue_ids = content["queue_ids"].items()
+        membership._queue_ids = {topic: None if ids is None else tuple(ids) for topic, ids in queue_ids}
+        membership._rebalance()  # the generation it had: what is meant for whom follows from members and queues
+        return membership
 
     # -- questions ------------------------------------------------------------------------------------------------
 

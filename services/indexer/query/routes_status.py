@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidemark.errors import CorruptStoreError, StoreError
+from tidemark.errors import CorruptStoreError, StoreClosedError, StoreError
 from tidemark.index.ledger import read_ledger
 
 from .arguments import CorruptionArguments, described, read_arguments
@@ -81,8 +81,10 @@ async def healthz() -> Response:
 
 @router.get("/readyz", summary="The store can be read", responses={503: _PROBLEM}, dependencies=_STRICT)
 async def readyz(request: Request) -> Response:
-    """503 while marks cannot be read, or the log's files do not fit together."""
+    """503 while marks cannot be read, or the log's files do not fit together; and once the service is to stop."""
     facade = facade_of(request)
+    if facade.is_draining:
+        raise StoreClosedError("the service is stopping")
 
     def check() -> Response:
         try:

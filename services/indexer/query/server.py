@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import time
 from types import FrameType
 
 import structlog
@@ -22,11 +23,13 @@ _GRACE_S = 10
 
 
 class QueryServer(uvicorn.Server):
-    """Stops at once: a signal wakes every request that waits, and it answers with what there is."""
+    """Stops at once, or once it has drained: every request that waits is woken, and answers with what there is."""
 
     def __init__(self, settings: QuerySettings) -> None:
         app = create_app(settings)
         self._facade: Facade = app.state.facade
+        self._drain_s = settings.drain_ms / 1000
+        self._stop_at = float("inf")
         super().__init__(
             uvicorn.Config(
                 app,
@@ -61,8 +64,18 @@ class QueryServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came. (uvicorn's own would raise it again after the stop, and the exit status would not be 0.)"""
-        self.force_exit = self.should_exit and sig == signal.SIGINT  # a second Ctrl-C
-        self.stop()
+        self.force_exit = self.should_exit and sig == signal.SIGINT  # another Ctrl-C
+        if self._drain_s and not self._facade.is_draining:
+            self._stop_at = time.monotonic() + self._drain_s
+        else:
+            self.stop()
+        self._facade.is_draining = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: is the time to drain over?"""
+        if time.monotonic() >= self._stop_at:
+            self.stop()
+        return await super().on_tick(counter)
 
 
 def serve(settings: QuerySettings) -> int:

@@ -88,3 +88,25 @@ def test_an_address_that_is_taken_is_told(process: subprocess.Popen[str], built:
     assert done.returncode == 1
     assert "query_failed" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_it_is_served_on_while_it_drains(built: BuiltStore) -> None:
+    """After a signal it says that it is not ready, and answers for as long as it was told to; then it ends."""
+    environment = {
+        **os.environ,
+        "TIDEMARK_STORE_ROOT": str(built.root),
+        "TIDEMARK_QUERY_LISTEN": "127.0.0.1:0",
+        "TIDEMARK_DRAIN_MS": "1500",
+    }
+    command = [sys.executable, "-m", "services.indexer", "query"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as draining:
+        url = f"http://{address_of(draining)}"
+        assert httpx.get(f"{url}/readyz").status_code == 200
+        began = time.monotonic()
+        draining.send_signal(signal.SIGTERM)
+        while (ready := httpx.get(f"{url}/readyz")).status_code == 200:
+            assert time.monotonic() < began + 1.5
+        assert (ready.status_code, ready.json()["reason"]) == (503, "STORE_CLOSED")
+        assert httpx.get(f"{url}/v1/topics/orders/queues/0/messages").json()["status"] == "FOUND"
+        assert draining.wait(20) == 0
+        assert time.monotonic() - began > 1.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from services.indexer.query.allocation import Queue, Strategy
@@ -176,3 +177,42 @@ def test_a_group_as_others_see_it(leases: Table, clock: Clock) -> None:
     assert (a.member_id, a.session_timeout_ms, a.heartbeat_age_ms, a.holds) == ("a", 4000, 500, [])
     assert (b.member_id, set(b.holds), b.topics) == ("b", BOTH, ["orders"])
     assert leases.topics("billing") == state.topics == {"orders"}
+
+
+def test_another_table_goes_on_where_one_ends(leases: Table, clock: Clock) -> None:
+    """Through JSON: who holds what, what each was told, and the same shares; a session begins anew."""
+    first = leases.take("a", timeout_ms=1000)
+    leases.take("b", timeout_ms=2000)
+    generation = leases.beat("a", first.generation, {Queue("orders", 0)}).generation
+    shared = leases.beat("b", generation)
+    assert shared.assigned == [Queue("orders", 1)]
+    leases.take("gone", group="other", timeout_ms=10)
+    clock.now_s += 0.9
+    left = orjson.loads(orjson.dumps(leases.to_json()))
+    assert left.keys() == {"billing"}  # the session of the other one is over
+    after = Table(clock)
+    after.take_over(left)
+    state, before = after.state("billing"), leases.state("billing")
+    assert state is not None
+    assert before is not None
+    assert (state.generation, state.strategy) == (before.generation, before.strategy)
+    assert [member.holds for member in state.members] == [member.holds for member in before.members]
+    assert [member.heartbeat_age_ms for member in state.members] == [0, 0]
+    assert after.beat("b", generation, {Queue("orders", 1)}) == shared._replace(has_new=False)
+    with after.as_holder("billing", "b", generation=generation, queues={Queue("orders", 1)}):
+        pass
+    with (
+        pytest.raises(GenerationStaleError),
+        after.as_holder("billing", "b", generation=generation, queues={Queue("orders", 0)}),
+    ):
+        pass
+    clock.now_s += 1.5
+    assert after.take("c").members == ["b", "c"]  # "a" was not heard
+
+
+@pytest.mark.parametrize("left", [{"g": 1}, {"g": {}}, {"g": {"strategy": "none", "generation": 1}}], ids=str)
+def test_what_is_no_table_is_not_taken_over(leases: Table, left: dict[str, object]) -> None:
+    """Nor any part of it."""
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        leases.take_over(left)
+    assert leases.states() == {}
