@@ -1,0 +1,126 @@
+"""The units of deploy/systemd, as systemd itself reads them."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidemark.settings.effective import environment_of
+from tidemark.settings.registry import SERVICES
+from tidemark.settings.unknown import unknown_settings
+
+FOLDER = Path(__file__).resolve().parents[3] / "deploy" / "systemd"
+UNITS = ("tidemark-writer.service", "tidemark-pipeline.service", "tidemark-query.service")
+ANALYZE = shutil.which("systemd-analyze")
+WITH_SYSTEMD = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
+MOST_EXPOSED = 30  # of 100: tenths of what `systemd-analyze security` calls the exposure level
+HARDENING = ("NoNewPrivileges", "ProtectSystem", "PrivateTmp", "CapabilityBoundingSet", "ReadWritePaths")
+
+
+class Unit(configparser.RawConfigParser):
+    """Sections of a unit; of a name that is there twice the last one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(strict=False, delimiters=("=",), comment_prefixes=("#",))
+        self.optionxform = str  # type: ignore[assignment,method-assign]
+        self.read(FOLDER / name)
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The units where a Python stands in for that of /opt/tidemark, which this machine does not have."""
+    for path in FOLDER.glob("tidemark*.*"):
+        (tmp_path / path.name).write_text(path.read_text().replace("/opt/tidemark/bin/python", sys.executable))
+    return tmp_path
+
+
+@WITH_SYSTEMD
+def test_systemd_finds_nothing_wrong(installed: Path) -> None:
+    """No unknown directive, no wrong value, no unit that is not there."""
+    units = [str(installed / name) for name in (*UNITS, "tidemark.target")]
+    done = subprocess.run(
+        [str(ANALYZE), "verify", "--man=no", "--recursive-errors=no", *units],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    about_ours = [line for line in done.stderr.splitlines() if "tidemark" in line]
+    assert (done.returncode, about_ours) == (0, [])
+
+
+@WITH_SYSTEMD
+@pytest.mark.parametrize("name", UNITS)
+def test_little_is_exposed(installed: Path, name: str) -> None:
+    """By systemd's own measure."""
+    done = subprocess.run(
+        [
+            str(ANALYZE),
+            "security",
+            "--offline=true",
+            "--no-pager",
+            f"--threshold={MOST_EXPOSED}",
+            str(installed / name),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
+
+
+def test_all_are_hardened_alike() -> None:
+    """What one may not do, no other may."""
+    ours = [dict(Unit(name)["Service"]) for name in UNITS]
+    own = {"ExecStart", "RestartSec", "TimeoutStopSec"}
+    shared = [{key: value for key, value in one.items() if key not in own} for one in ours]
+    assert shared[0] == shared[1] == shared[2]
+    assert set(HARDENING) <= shared[0].keys()
+    assert (shared[0]["CapabilityBoundingSet"], shared[0]["ProtectSystem"]) == ("", "strict")
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_starts_a_door_that_there_is(name: str) -> None:
+    """As the wheel calls it."""
+    command = Unit(name)["Service"]["ExecStart"].split()
+    assert command[:2] == ["/opt/tidemark/bin/python", "-m"]
+    assert importlib.util.find_spec(command[2].replace("tidemark_services", "services")) is not None
+    assert command[3:] in ([], ["pipeline"], ["query"])
+    assert name.removeprefix("tidemark-").removesuffix(".service") in SERVICES
+
+
+def test_the_target_wants_every_service() -> None:
+    """And each is stopped with it."""
+    assert Unit("tidemark.target")["Unit"]["Wants"].split() == list(UNITS)
+    assert {Unit(name)["Unit"]["PartOf"] for name in UNITS} == {"tidemark.target"}
+
+
+def test_no_service_is_killed_before_it_has_drained() -> None:
+    """TimeoutStopSec is longer than what a stop may take by default."""
+    for name in UNITS:
+        assert int(Unit(name)["Service"]["TimeoutStopSec"].removesuffix("s")) >= 60
+
+
+def test_the_settings_file_has_settings_that_there_are() -> None:
+    """A service would refuse others."""
+
+    with environment_of(FOLDER / "tidemark.env"):
+        ours = {name: value for name, value in os.environ.items() if name.startswith("TIDEMARK_")}
+    assert ours and unknown_settings(ours) == []
+
+
+def test_only_usual_places_are_named() -> None:
+    """Nothing of the machine they were written on."""
+    for path in FOLDER.iterdir():
+        places = set(re.findall(r"(?<![\w.])/[a-z][\w./-]*", path.read_text()))
+        allowed = ("/opt/tidemark", "/var/lib/tidemark", "/etc/tidemark", "/var/cache/tidemark")
+        assert {place for place in places if not place.startswith(allowed)} == set(), path.name
