@@ -23,7 +23,7 @@
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
         ├── GroupFullError             ├── QueryUnreachableError
-        └── StoreTooNewError
+        └── StoreTooNewError           └── StoreUnsafeError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
 `tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
@@ -223,6 +223,10 @@ class DeadlineExceededError(UnavailableError):
 
 class GroupFullError(UnavailableError):
     """No more members, or no more groups with members, are taken. Facts: limit."""
+
+
+class StoreUnsafeError(UnavailableError):
+    """Others may change the store's folders, or a link leads out of them. Facts: path, fault."""
 
 
 class StoreTooNewError(UnavailableError):

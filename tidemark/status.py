@@ -67,6 +67,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, ""),
     errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),
     errors.StoreTooNewError: Status("STORE_TOO_NEW", "FAILED_PRECONDITION", 503, ""),
+    errors.StoreUnsafeError: Status("STORE_UNSAFE", "FAILED_PRECONDITION", 503, ""),
 }
 
 UNKNOWN = Status("INTERNAL", "INTERNAL", 500, "UNKNOWN_ERROR")

@@ -19,6 +19,7 @@ from tidemark.store.format_file import require_known_format, write_format
 from tidemark.store.lock import StoreLock
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
+from tidemark.store.safety import require_safe_store
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import Term, begin_term
 
@@ -84,11 +85,12 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     """Lock, recover and begin a term.
 
     raises StoreLockedError, StoreContradictionError (also when the log is not where it should be), StoreTooNewError,
-           CorruptStoreError (a foreign file), FlushFailedError
+           StoreUnsafeError, CorruptStoreError (a foreign file), FlushFailedError
     """
     root = settings.store_root.resolve()
     paths = StorePaths(root, settings.log_folders(root))
     require_known_format(paths)
+    require_safe_store(paths, with_queues=False)
     for folder in (paths.writer, *paths.log_folders.writable):
         storage.make_folder(folder)
     lock = StoreLock(paths.lock)

@@ -17,6 +17,7 @@ from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.store.lock import FolderLock
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.paths import StorePaths
+from tidemark.store.safety import require_safe_store
 from tidemark.store.storage import DiskStorage, Storage
 
 from .config import AttachSettings
@@ -72,6 +73,7 @@ def _set_up_logging(level: str) -> None:
 
 def _own_and_follow(settings: AttachSettings, stopping: threading.Event) -> None:
     paths, storage = settings.paths, DiskStorage()
+    require_safe_store(paths)
     storage.make_folder(paths.indexer)
     lock = FolderLock(paths.indexer / "lock")
     try:

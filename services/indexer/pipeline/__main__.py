@@ -18,6 +18,7 @@ from tidemark.errors import StoreError
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import allow_many_files
+from tidemark.store.safety import require_safe_store
 from tidemark.store.storage import DiskStorage
 
 from .config import PipelineSettings
@@ -49,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     plan = make_plan(settings)
     try:
         require_known_format(plan.paths)
+        require_safe_store(plan.paths)
         with own_indexer(plan, storage):
             run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
     except StoreError as error:

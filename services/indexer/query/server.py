@@ -12,6 +12,7 @@ import uvicorn
 
 from tidemark.store.format_file import require_known_format
 from tidemark.store.paths import StorePaths
+from tidemark.store.safety import require_safe_store
 
 from .app import create_app
 from .config import QuerySettings
@@ -79,8 +80,10 @@ class QueryServer(uvicorn.Server):
 
 
 def serve(settings: QuerySettings) -> int:
-    """Serve until a signal; the exit status. StoreTooNewError before anything is opened."""
-    require_known_format(StorePaths(settings.store_root))
+    """Serve until a signal; the exit status. StoreTooNewError, StoreUnsafeError before anything is opened."""
+    paths = StorePaths(settings.store_root, settings.log_folders(settings.store_root), settings.state_root)
+    require_known_format(paths)
+    require_safe_store(paths)
     limit_memory()
     server = QueryServer(settings)
     server.run()

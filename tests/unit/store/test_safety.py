@@ -1,0 +1,140 @@
+"""What a service does not work in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from services.indexer.attach.__main__ import main as attach_main
+from services.indexer.pipeline.__main__ import main as pipeline_main
+from services.indexer.query.__main__ import main as query_main
+from services.writer.__main__ import main as writer_main
+from tests.built_store import BuiltStore
+from tidemark.errors import StoreUnsafeError
+from tidemark.store.log_folders import LogFolders
+from tidemark.store.paths import StorePaths
+from tidemark.store.safety import require_safe_store
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A store with a message, a queue and an index."""
+    built = BuiltStore(tmp_path / "store")
+    built.topic("orders")
+    built.append("orders", entries={"KEYS": "k"})
+    built.publish()
+    return built.root
+
+
+def fault_of(paths: StorePaths, *, with_queues: bool = True) -> tuple[str, str] | None:
+    """(fault, where), None where all is safe."""
+    try:
+        require_safe_store(paths, with_queues=with_queues)
+    except StoreUnsafeError as error:
+        return str(error.fault), str(error.path)
+    return None
+
+
+def test_a_store_as_we_make_it_is_safe(root: Path, tmp_path: Path) -> None:
+    """And so is one that is still to be made; a store may be reached by a link."""
+    (tmp_path / "link").symlink_to(root)
+    for path in (root, tmp_path / "link", tmp_path / "new"):
+        assert fault_of(StorePaths(path)) is None
+
+
+@pytest.mark.parametrize("name", [".", "commitlog", "config", "consumequeue", "index", "tidemark"])
+def test_nothing_may_be_written_by_everybody(root: Path, name: str) -> None:
+    """Neither the store nor what lies in it."""
+    (root / name).chmod(0o777)
+    assert fault_of(StorePaths(root)) == ("WORLD_WRITABLE", str(root / name))
+
+
+def test_a_group_may_write(root: Path) -> None:
+    """Services may run as several users of one group."""
+    root.chmod(0o770)
+    assert fault_of(StorePaths(root)) is None
+
+
+def test_a_store_of_somebody_else_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may: files of root's are anybody's to trust, and root may work anywhere."""
+    owner = root.stat().st_uid
+    for user, fault in ((owner + 1, ("OWNER", str(root))), (owner, None), (0, None)):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        assert fault_of(StorePaths(root)) == (None if owner == 0 else fault)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "commitlog",
+        "commitlog/00000000000000000000",
+        "config",
+        "config/topics.json",
+        "tidemark",
+        "tidemark/indexer",
+        "tidemark/indexer/marks",
+        "consumequeue",
+        "consumequeue/orders",
+        "consumequeue/orders/0",
+        "consumequeue/orders/0/00000000000000000000",
+        "index",
+    ],
+)
+def test_a_link_inside_is_refused(root: Path, tmp_path: Path, name: str) -> None:
+    """Wherever it leads; queues and index only for who uses them."""
+    elsewhere = tmp_path / "elsewhere"
+    (root / name).rename(elsewhere)
+    (root / name).symlink_to(elsewhere)
+    assert fault_of(StorePaths(root)) == ("SYMLINK", str(root / name))
+    is_of_queues = name.startswith(("consumequeue", "index"))
+    assert (fault_of(StorePaths(root), with_queues=False) is None) == is_of_queues
+
+
+def test_a_folder_of_the_log_that_a_setting_names_may_be_a_link(root: Path, tmp_path: Path) -> None:
+    """Its files may not; nor may everybody write there."""
+    disk = tmp_path / "disk"
+    (root / "commitlog").rename(disk)
+    (tmp_path / "named").symlink_to(disk)
+    paths = StorePaths(root, LogFolders.parse(root, str(tmp_path / "named"), ""))
+    assert fault_of(paths) is None
+    disk.chmod(0o777)
+    assert fault_of(paths) == ("WORLD_WRITABLE", str(tmp_path / "named"))
+    disk.chmod(0o700)
+    (disk / "00000000000000065536").symlink_to(disk / "00000000000000000000")
+    assert fault_of(paths) == ("SYMLINK", str(tmp_path / "named" / "00000000000000065536"))
+
+
+def test_of_an_attached_store_only_our_own_folder_counts(root: Path, tmp_path: Path) -> None:
+    """The broker's is its own affair: we write nothing there."""
+    state = tmp_path / "state"
+    (state / "tidemark").mkdir(parents=True)
+    root.chmod(0o777)
+    assert fault_of(StorePaths(root, state=state)) is None
+    state.chmod(0o777)
+    assert fault_of(StorePaths(root, state=state)) == ("WORLD_WRITABLE", str(state))
+
+
+DOORS: dict[str, Callable[[Path], int]] = {
+    "writer": lambda _: writer_main(),
+    "pipeline": lambda root: pipeline_main(["--store-root", str(root)]),
+    "query": lambda root: query_main(["--store-root", str(root)]),
+    "attach": lambda root: attach_main(["--store-root", f"{root}-of-a-broker", "--state-root", str(root)]),
+}
+
+
+@pytest.mark.parametrize("service", DOORS)
+def test_every_service_ends_before_it_writes(
+    root: Path, service: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One line with the reason, exit status 1."""
+    monkeypatch.setenv("TIDEMARK_STORE_ROOT", str(root))
+    root.chmod(0o777)
+    before = sorted(root.rglob("*"))
+    assert DOORS[service](root) == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "STORE_UNSAFE" in line or "StoreUnsafeError" in line
+    assert "may be written by everybody" in line
+    assert sorted(root.rglob("*")) == before
