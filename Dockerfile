@@ -63,6 +63,5 @@ COPY services services
 USER tidemark
 RUN python -c "from tidemark.read.warm_up import warm_up; warm_up()"
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=5s --start-period=60s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=4)"]
+HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.indexer.query.healthcheck"]
 CMD ["python", "-m", "services.indexer", "query"]

@@ -23,7 +23,8 @@
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
         ├── GroupFullError             ├── QueryUnreachableError
-        └── StoreTooNewError           └── StoreUnsafeError
+        ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
+        ├── TlsFilesError              └── TlsFailedError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
 `tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
@@ -231,3 +232,15 @@ class StoreUnsafeError(UnavailableError):
 
 class StoreTooNewError(UnavailableError):
     """A newer major version has written the store. Facts: path, format, known."""
+
+
+class PlaintextRefusedError(UnavailableError):
+    """A service would listen on an address that others reach, without TLS. Facts: address."""
+
+
+class TlsFilesError(UnavailableError):
+    """A certificate, its key or a list of CAs cannot be used. Facts: path."""
+
+
+class TlsFailedError(UnavailableError):
+    """Service and client do not agree on TLS: on trust, certificates, or whether to speak it. Facts: address."""

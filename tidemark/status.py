@@ -68,6 +68,9 @@ STATUS: dict[type[StoreError], Status] = {
     errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),
     errors.StoreTooNewError: Status("STORE_TOO_NEW", "FAILED_PRECONDITION", 503, ""),
     errors.StoreUnsafeError: Status("STORE_UNSAFE", "FAILED_PRECONDITION", 503, ""),
+    errors.PlaintextRefusedError: Status("PLAINTEXT_REFUSED", "FAILED_PRECONDITION", 503, ""),
+    errors.TlsFilesError: Status("TLS_FILES_ILLEGAL", "FAILED_PRECONDITION", 503, ""),
+    errors.TlsFailedError: Status("TLS_FAILED", "UNAVAILABLE", 503, ""),
 }
 
 UNKNOWN = Status("INTERNAL", "INTERNAL", 500, "UNKNOWN_ERROR")

@@ -15,6 +15,7 @@ from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
 
 from .config import WriterSettings
+from .credentials import tell_reload
 from .server import WriterServer
 from .store import open_store, release_store
 
@@ -41,8 +42,9 @@ def configure_logging(level: str) -> None:
 
 async def serve(settings: WriterSettings) -> int:
     """Serve until a signal or a failure; the process's exit code."""
+    tls = settings.open_tls(settings.writer_listen, tell_reload)
     store = await asyncio.to_thread(open_store, settings, DiskStorage())
-    server = WriterServer(settings, store)
+    server = WriterServer(settings, store, tls)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_once, loop, number, server)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.store.log_folders import LogFolders
+from tidemark.tls.server_files import ClientAuth
+from tidemark.tls.settings import TlsSettings
 
 from .retention_policy import RetentionPolicy
 
@@ -26,7 +28,7 @@ class FlushMode(enum.StrEnum):
     ASYNC = "async"
 
 
-class WriterSettings(BaseSettings):
+class WriterSettings(TlsSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
@@ -95,6 +97,10 @@ class WriterSettings(BaseSettings):
             parse_host(self.advertised_address)
         if self.max_in_flight_bytes < self.max_message_size_bytes:
             raise ValueError("max_in_flight_bytes is less than max_message_size_bytes: such a batch could never pass")
+        if self.tls_client_auth is ClientAuth.OPTIONAL:
+            raise ValueError(
+                "tls_client_auth: gRPC in Python asks every client for a certificate or none, not optional"
+            )
         return self
 
     def advertised_host(self, bound_port: int) -> Host:

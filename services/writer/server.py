@@ -16,6 +16,7 @@ from tidemark.format.host import encode_host
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import open_log
+from tidemark.tls.reloading import Reloading
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 from .admission import Admission, Limits
@@ -23,6 +24,7 @@ from .append import LogTail
 from .batch import QueueKey
 from .commit_log import CommitLog
 from .config import WriterSettings
+from .credentials import server_credentials
 from .delay_queues import DelayQueues
 from .delivery import Delivery
 from .disk_guard import DiskGuard
@@ -49,10 +51,12 @@ _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class WriterServer:
-    """Made on the event loop, over an open store that it closes at the end."""
+    """Made on the event loop, over an open store that it closes at the end. tls: None for plaintext."""
 
-    def __init__(self, settings: WriterSettings, store: OpenStore) -> None:
+    def __init__(self, settings: WriterSettings, store: OpenStore, tls: Reloading | None = None) -> None:
         self._settings = settings
+        self._tls = tls
+        self._following_tls: asyncio.Task[None] | None = None
         self._store = store
         self._stopping = asyncio.Event()
         self._health = health_aio.HealthServicer()
@@ -76,15 +80,28 @@ class WriterServer:
 
     async def start(self) -> None:
         """Bind, then serve. RuntimeError when the address cannot be bound."""
-        self.port = self._server.add_insecure_port(self._settings.writer_listen)
+        self.port = self._bind(self._settings.writer_listen)
         self._put_together()
         await self._set_health(_SERVING)
         self._commit_log.start()
         self._retention.start()
         self._scheduler.start()
         await self._server.start()
+        if self._tls is not None:
+            self._following_tls = asyncio.create_task(self._tls.follow())
         host = self._settings.writer_listen.rpartition(":")[0]
-        log.info("writer_started", address=f"{host}:{self.port}", port=self.port, term=self._store.term.number)
+        log.info(
+            "writer_started",
+            address=f"{host}:{self.port}",
+            port=self.port,
+            tls=self._tls is not None,
+            term=self._store.term.number,
+        )
+
+    def _bind(self, listen: str) -> int:
+        if self._tls is None:
+            return self._server.add_insecure_port(listen)
+        return self._server.add_secure_port(listen, server_credentials(self._tls))
 
     def _put_together(self) -> None:
         settings, store = self._settings, self._store
@@ -202,6 +219,8 @@ class WriterServer:
         await self._set_health(_NOT_SERVING)
         if self._commit_log.failure is None:
             await asyncio.sleep(self._settings.drain_ms / 1000)
+        if self._following_tls is not None:
+            self._following_tls.cancel()
         failure = self._commit_log.failure
         log.info("writer_stopping", clean=failure is None)
         await asyncio.to_thread(self._retention.close)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from tidemark.cli.addresses import DEFAULT_QUERY_URL, DEFAULT_WRITER_ADDRESS
 from tidemark.cli.finding import Finding, Level
+from tidemark.tls.client_files import TLS_SCHEME, Tls
 
 _TIMEOUT_S = 3.0
 _CLOCK_WARN_S = 2.0  # a Date header has whole seconds
@@ -51,7 +52,7 @@ def writer_check(address: str | None) -> Finding:
 
 def is_refused(address: str) -> bool:
     """Whether nobody listens at HOST:PORT."""
-    host, _, port = address.rpartition(":")
+    host, _, port = address.removeprefix(TLS_SCHEME).rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S).close()
     except ConnectionRefusedError:
@@ -65,8 +66,13 @@ def ask_health(url: str | None) -> tuple[str, Heard]:
     """(url that was asked, what it said)."""
     asked = url or DEFAULT_QUERY_URL
     parts = urlsplit(asked)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
+        context = Tls.from_environment().context()
+        connection: http.client.HTTPConnection
+        connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", f"{parts.path.rstrip('/')}/healthz")
         answer = connection.getresponse()

@@ -61,10 +61,15 @@ _BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first one t
 )
 _START_WRITER = "is the writer running? start one with `tidemark serve`, or name it with --writer HOST:PORT"
 _START_QUERY = "is the query service running? start one with `tidemark serve`, or name it with --query URL"
+_TLS = (
+    "TIDEMARK_TLS_CA names the CAs to trust, TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY the certificate to show; "
+    "tls://HOST:PORT and https:// are spoken to with TLS"
+)
 _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.WriterUnreachableError, _START_WRITER),
     (errors.DeadlineExceededError, _START_WRITER),  # a client waits for a writer that is just being started
     (errors.QueryUnreachableError, _START_QUERY),
+    (errors.TlsFailedError, _TLS),
     (errors.TopicNotFoundError, "`tidemark topic list` shows the topics that there are"),
     (errors.QueueIllegalError, "`tidemark topic show TOPIC` shows its queues"),
     (errors.OffsetTooSmallError, "retention has deleted it: `--from earliest` begins with what is left"),

@@ -82,7 +82,7 @@ def _require_stopped(paths: StorePaths) -> None:
 
 def _start_and_stop_writer(paths: StorePaths) -> None:
     stack = LocalStack(paths.root)
-    environment = {"TIDEMARK_STORE_ROOT": str(paths.root), "TIDEMARK_WRITER_LISTEN": stack.writer_address}
+    environment = {"TIDEMARK_STORE_ROOT": str(paths.root), "TIDEMARK_WRITER_LISTEN": stack.writer_listen}
     try:
         writer = stack.start_service(WRITER, environment)
     except BaseException:

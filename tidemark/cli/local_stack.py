@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from tidemark.errors import StoreClosedError, StoreContradictionError, Unavailab
 from tidemark.settings.registry import service_module
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
+from tidemark.tls.client_files import TLS_SCHEME, Tls
 
 WRITER, PIPELINE, QUERY, ATTACH = "writer", "pipeline", "query", "attach"
 START_ORDER = (WRITER, PIPELINE, QUERY)
@@ -79,7 +81,7 @@ def require_free_port(port: int, what: str) -> None:
 
 
 class LocalStack:
-    """The services of one store on this machine.
+    """The services of one store on this machine; with TLS where TIDEMARK_TLS_CERT is in their environment.
 
     data         the store's root; logs go to data/logs/<service>.log, begun anew at each start
     state        attach: data is a broker's store, of which nothing is written; our own files and logs lie in state
@@ -114,14 +116,27 @@ class LocalStack:
         self._small_new_files = small_new_files
 
     @property
+    def writer_listen(self) -> str:
+        """What the writer binds."""
+        return f"127.0.0.1:{self.writer_port}"
+
+    @property
     def writer_address(self) -> str:
         """What a Producer dials."""
-        return f"127.0.0.1:{self.writer_port}"
+        return f"{TLS_SCHEME}{self.writer_listen}" if self._is_tls else self.writer_listen
 
     @property
     def query_url(self) -> str:
         """Where REST is served."""
-        return f"http://127.0.0.1:{self.query_port}"
+        return f"{'https' if self._is_tls else 'http'}://127.0.0.1:{self.query_port}"
+
+    @property
+    def _is_tls(self) -> bool:
+        return self._given("TIDEMARK_TLS_CERT") is not None
+
+    def _given(self, name: str) -> str | None:
+        """A setting of the services' environment."""
+        return self._environment.get(name, os.environ.get(name)) or None
 
     @property
     def logs(self) -> Path:
@@ -161,7 +176,8 @@ class LocalStack:
             self._wait_for(WRITER, lambda: _listens(self.writer_port))
         elif name == QUERY:
             path = "readyz" if ATTACH in self._wanted else "healthz"
-            self._wait_for(QUERY, lambda: _answers(f"{self.query_url}/{path}"))
+            context = self._asking_context()
+            self._wait_for(QUERY, lambda: _answers(f"{self.query_url}/{path}", context))
         return service
 
     def _settings(self) -> dict[str, str]:
@@ -186,13 +202,20 @@ class LocalStack:
             **{name: size for name, size in new_sizes.items() if name not in os.environ},
             **self._environment,
             "TIDEMARK_STORE_ROOT": str(self.data.absolute()),
-            "TIDEMARK_WRITER_LISTEN": self.writer_address,
+            "TIDEMARK_WRITER_LISTEN": self.writer_listen,
             "TIDEMARK_WRITER_ADDRESS": self.writer_address,
             **self._query_settings(),
         }
 
     def _query_settings(self) -> dict[str, str]:
         return {"TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{self.query_port}", "TIDEMARK_QUERY_URL": self.query_url}
+
+    def _asking_context(self) -> ssl.SSLContext | None:
+        """For questions to our own query service, which may want to see its own certificate."""
+        if not self._is_tls:
+            return None
+        cert, key = self._given("TIDEMARK_TLS_CERT"), self._given("TIDEMARK_TLS_KEY")
+        return Tls(cert=cert, key=key).context(trusts_all=True)
 
     def _wait_for(self, name: str, is_healthy: Callable[[], bool], *, poll_s: float = _POLL_S) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -242,9 +265,9 @@ def _is_healthy(healthcheck: str, environment: Mapping[str, str]) -> bool:
     return done.returncode == 0
 
 
-def _answers(url: str) -> bool:
+def _answers(url: str, context: ssl.SSLContext | None) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - our own http:// address
+        with urllib.request.urlopen(url, timeout=5, context=context) as response:  # noqa: S310 - our own address
             return bool(response.status == 200)
     except OSError:  # refused, reset, or an error status
         return False

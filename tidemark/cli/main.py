@@ -26,7 +26,8 @@ from tidemark.cli.topic import app as topic_app
 HELP = """Tidemark: an append-only event log in RocketMQ's file format.
 
 Verbs of a client find the services at TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL, or where --writer and --query
-say. `tidemark VERB --help` has an example of each."""
+say; over TLS with the CAs of TIDEMARK_TLS_CA, and the certificate of TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY.
+`tidemark VERB --help` has an example of each."""
 
 app = typer.Typer(
     cls=FailuresTold,

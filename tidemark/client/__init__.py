@@ -19,6 +19,7 @@ from tidemark.client.received import PulledPage, ReceivedMessage, TopicQueue
 from tidemark.client.send_result import SendResult, SendStatus
 from tidemark.client.topics import BATCH_QUEUE, Topic, Topics
 from tidemark.format.message_id import UniqueKey, decode_unique_key
+from tidemark.tls.client_files import Tls
 
 __all__ = [
     "BATCH_QUEUE",
@@ -37,6 +38,7 @@ __all__ = [
     "RecordsPage",
     "SendResult",
     "SendStatus",
+    "Tls",
     "Topic",
     "TopicQueue",
     "Topics",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import grpc
 import orjson
 
+from tidemark.tls.client_files import Tls
+
 KEEPALIVE_TIME_MS = 20_000  # not below what a writer allows (its min_ping_interval_ms)
 _REPEATABLE = (
     {"service": "tidemark.v1.CommitLogService", "method": "GetLogInfo"},
@@ -48,6 +50,19 @@ def default_address() -> str:
     return ClientSettings().writer_address
 
 
-def open_channel(address: str) -> grpc.Channel:
-    """A channel to the writer at *address* (host:port), without TLS. It connects at the first call."""
-    return grpc.insecure_channel(address, options=_OPTIONS)
+def open_channel(address: str, tls: Tls | None = None) -> grpc.Channel:
+    """A channel to the writer at *address*: host:port, or tls://host:port. It connects at the first call.
+
+    tls: default, as the environment says. TlsFilesError for files that cannot be used
+    """
+    tls = tls or Tls.from_environment()
+    target = tls.target(address)
+    if not target.is_tls:
+        return grpc.insecure_channel(target.address, options=_OPTIONS)
+    return grpc.secure_channel(target.address, credentials_of(tls), options=_OPTIONS)
+
+
+def credentials_of(tls: Tls) -> grpc.ChannelCredentials:
+    """Whom a channel trusts, and what it shows."""
+    pems = tls.read()
+    return grpc.ssl_channel_credentials(pems.ca, pems.key, pems.cert)

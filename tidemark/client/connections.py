@@ -14,7 +14,9 @@ from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from tidemark.errors import QueryUnreachableError
+from tidemark.errors import QueryUnreachableError, TlsFailedError
+from tidemark.tls.client_files import Tls
+from tidemark.tls.fault import fault_of, look
 
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
@@ -42,15 +44,18 @@ class Connections:
     url        http://host:port, or https, with or without a path before the service's own
     timeout_s  for each wait on the network
     kept       connections that stay open while nobody uses them
+    tls        of an https url; default, as the environment says. TlsFilesError for files that cannot be used
     """
 
-    def __init__(self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT) -> None:
+    def __init__(self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT, tls: Tls | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no http or https address")
         self.url = url
         self._timeout_s = timeout_s
-        self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._tls = tls or Tls.from_environment()
+        self._context = self._tls.context() if parts.scheme == "https" else None
+        self._has_answered = False
         self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
         self._kept = kept
@@ -79,14 +84,30 @@ class Connections:
                 if connection.sock is not None and not _has_something_to_read(connection.sock):
                     return connection
                 connection.close()
-        return self._kind(self._host, self._port, timeout=self._timeout_s)
+        if self._context is None:
+            return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._context)
 
     def give_back(self, connection: HTTPConnection) -> None:
         """Keep *connection*, whose last answer was read to its end."""
+        self._has_answered = True
         if len(self._idle) < self._kept:
             self._idle.append(connection)
         else:
             connection.close()
+
+    def failure(self, error: OSError | HTTPException) -> QueryUnreachableError | TlsFailedError:
+        """What to raise for *error*: where the service never answered, also what TLS has to do with it."""
+        fault = fault_of(error)
+        if fault is None and not self._has_answered and not isinstance(error, ConnectionRefusedError | TimeoutError):
+            is_tls = self._context is not None
+            port = self._port or (443 if is_tls else 80)
+            fault = look(self._host, port, tls=self._tls, is_tls=is_tls)
+        if fault is None:
+            text = f"{self.url} does not answer: {error or type(error).__name__}"
+            return QueryUnreachableError(text, url=self.url)
+        hint = "" if self._context is not None else ": write https://"
+        return TlsFailedError(f"{self.url} was not reached: {fault}{hint}", address=self.url)
 
     def close(self) -> None:
         """Close those that nobody uses now."""
@@ -135,13 +156,13 @@ class Asked:
 
     @contextlib.contextmanager
     def _unavailable(self) -> Iterator[None]:
-        """Makes QueryUnreachableError of what http.client and sockets raise, and closes the connection."""
+        """Makes QueryUnreachableError or TlsFailedError of what http.client and sockets raise, and closes the
+        connection."""
         try:
             yield
         except (OSError, HTTPException) as error:
             self._connection.close()
-            url = self._connections.url
-            raise QueryUnreachableError(f"{url} does not answer: {error or type(error).__name__}", url=url) from error
+            raise self._connections.failure(error) from error
 
 
 def _read(response: HTTPResponse, sock: socket.socket | None) -> memoryview:

@@ -58,7 +58,7 @@ class Routes:
     def route(self, topic: str) -> Route:
         """The route of *topic*; waits for a first answer, later ones are taken as they come.
 
-        raises what the writers refuse it with; WriterUnreachableError where none answers
+        raises what the writers refuse it with; WriterUnreachableError where none answers; TlsFailedError
         """
         return self.known(topic) or self._wait(topic)
 
@@ -94,11 +94,23 @@ class Routes:
                 if left <= 0:
                     break
                 self._changed.wait(left)
-            if asked.route is None:
-                self._topics.pop(topic, None)
-                raise _failure(asked)
-            asked.is_ready = True
-            return asked.route
+            if asked.route is not None:
+                asked.is_ready = True
+                return asked.route
+            self._topics.pop(topic, None)
+        raise self._failure(asked)
+
+    def _failure(self, asked: _Asked) -> StoreError:
+        """Why there is no route: what a writer said, else why none was reached."""
+        said = [answer for answer in asked.answers.values() if isinstance(answer, StoreError)]
+        failures = list(asked.failures.values())
+        telling = [*said, *(failure for failure in failures if not isinstance(failure, _UNREACHED))]
+        if telling:
+            return telling[0]
+        error = WriterUnreachableError("no writer has told where the topic is; nothing was sent")
+        error.__cause__ = failures[0] if failures else None
+        causes = (link.told_apart(error) for link in self._links())
+        return next((cause for cause in causes if cause is not error), error)
 
     def _ask(self, topic: str, asked: _Asked) -> None:
         """Ask every writer, unless a round is under way; answers come in gRPC's threads."""
@@ -137,18 +149,6 @@ def _error_of(call: grpc.Future[topics_pb2.GetRouteResponse]) -> StoreError | No
     except grpc.FutureCancelledError:
         return WriterUnreachableError("the connection was closed")
     return error_of_rpc(failure) if isinstance(failure, grpc.RpcError) else None
-
-
-def _failure(asked: _Asked) -> StoreError:
-    """Why there is no route: what a writer said, else why none was reached."""
-    said = [answer for answer in asked.answers.values() if isinstance(answer, StoreError)]
-    failures = list(asked.failures.values())
-    telling = [*said, *(failure for failure in failures if not isinstance(failure, _UNREACHED))]
-    if telling:
-        return telling[0]
-    error = WriterUnreachableError("no writer has told where the topic is; nothing was sent")
-    error.__cause__ = failures[0] if failures else None
-    return error
 
 
 def _route(answers: Mapping[str, topics_pb2.GetRouteResponse | StoreError]) -> Route | None:

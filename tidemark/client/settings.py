@@ -1,4 +1,5 @@
-"""Where a client finds the services when it is not told: TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL."""
+"""Where a client finds the services when it is not told, and by which files it trusts them: TIDEMARK_WRITER_ADDRESS,
+TIDEMARK_QUERY_URL, TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY."""
 
 from __future__ import annotations
 
@@ -12,3 +13,6 @@ class ClientSettings(BaseSettings):
 
     writer_address: str = "127.0.0.1:8081"
     query_url: str = "http://127.0.0.1:8080"
+    tls_ca: str | None = None  # clients take these three by `Tls.from_environment`
+    tls_cert: str | None = None
+    tls_key: str | None = None

@@ -9,7 +9,9 @@ from typing import TypeVar
 import grpc
 
 from tidemark.client.channel import default_address, open_channel
+from tidemark.client.tls_faults import told_apart
 from tidemark.client.wire_errors import error_of_rpc
+from tidemark.tls.client_files import Tls
 from tidemark.v1 import topics_pb2
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 
@@ -37,12 +39,24 @@ class Topic:
 
 
 class Topics:
-    """Topic administration. Every method raises a StoreError: the writer's reason, or WriterUnreachableError."""
+    """Topic administration. Every method raises a StoreError: the writer's reason, or WriterUnreachableError.
+
+    address  host:port, or tls://host:port; default TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
+    tls      see `Tls`; default, as the environment says
+    channel  to *address*, where there is one already
+    """
 
     def __init__(
-        self, address: str | None = None, *, timeout_s: float = 10.0, channel: grpc.Channel | None = None
+        self,
+        address: str | None = None,
+        *,
+        timeout_s: float = 10.0,
+        tls: Tls | None = None,
+        channel: grpc.Channel | None = None,
     ) -> None:
-        self._channel = channel or open_channel(address or default_address())
+        self._address = address or ("" if channel is not None else default_address())
+        self._tls = tls or Tls.from_environment()
+        self._channel = channel or open_channel(self._address, self._tls)
         self._is_own_channel = channel is None
         self._stub = TopicServiceStub(self._channel)
         self._timeout_s = timeout_s
@@ -97,7 +111,7 @@ class Topics:
         try:
             return method(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
-            raise error_of_rpc(error) from error
+            raise told_apart(error_of_rpc(error), self._address, self._tls) from error
 
     def close(self) -> None:
         """Close the connection, if it is this object's own."""

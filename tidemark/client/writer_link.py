@@ -10,10 +10,12 @@ from tidemark.client.append_stream import AppendStream
 from tidemark.client.channel import open_channel
 from tidemark.client.latency import Latency
 from tidemark.client.pending import Limits
+from tidemark.client.tls_faults import told_apart
 from tidemark.client.topics import Topics
 from tidemark.client.wire_errors import error_of_rpc
-from tidemark.errors import MessageSizeExceededError
+from tidemark.errors import MessageSizeExceededError, StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.tls.client_files import Tls
 from tidemark.v1 import commit_log_pb2, topics_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -22,14 +24,15 @@ from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 class WriterLink:
     """A stream for appends, and calls, to the writer at *address*. Nothing is dialled before it is used."""
 
-    def __init__(self, address: str, *, timeout_s: float, limits: Limits) -> None:
+    def __init__(self, address: str, *, timeout_s: float, limits: Limits, tls: Tls) -> None:
         self.address = address
+        self._tls = tls
         self._timeout_s = timeout_s
-        self._channel = open_channel(address)
+        self._channel = open_channel(address, tls)
         self._log = CommitLogServiceStub(self._channel)
         self._topic_service = TopicServiceStub(self._channel)
         self.stream = AppendStream(self._channel, address, timeout_s=timeout_s, limits=limits)
-        self.topics = Topics(timeout_s=timeout_s, channel=self._channel)
+        self.topics = Topics(address, timeout_s=timeout_s, tls=tls, channel=self._channel)
         self.latency = Latency()
         self._greatest_batch: int | None = None
 
@@ -39,8 +42,12 @@ class WriterLink:
             request = commit_log_pb2.GetLogInfoRequest()
             answer: commit_log_pb2.GetLogInfoResponse = self._log.GetLogInfo(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
-            raise error_of_rpc(error) from error
+            raise self.told_apart(error_of_rpc(error)) from error
         return answer
+
+    def told_apart(self, error: StoreError) -> StoreError:
+        """*error* of a call to this writer, or the TlsFailedError behind it."""
+        return told_apart(error, self.address, self._tls)
 
     def ask_route(self, topic: str) -> grpc.Future[topics_pb2.GetRouteResponse]:
         """The writer's answer to come: where it takes messages of *topic*."""

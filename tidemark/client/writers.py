@@ -11,13 +11,15 @@ from tidemark.client.routes import Routes
 from tidemark.client.writer_link import WriterLink
 from tidemark.client.writer_list import WriterList
 from tidemark.errors import ArgumentIllegalError
+from tidemark.tls.client_files import Tls
 
 
 class Writers:
     """A link to each writer of *listed*. One that leaves the list gets nothing new, and answers what it was sent."""
 
-    def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits) -> None:
+    def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits, tls: Tls) -> None:
         self._listed = listed
+        self._tls = tls
         self._timeout_s = timeout_s
         self._limits = limits
         self._lock = threading.Lock()
@@ -39,7 +41,7 @@ class Writers:
         with self._lock:
             for address in addresses:
                 if address not in self._links:
-                    link = WriterLink(address, timeout_s=self._timeout_s, limits=self._limits)
+                    link = WriterLink(address, timeout_s=self._timeout_s, limits=self._limits, tls=self._tls)
                     self._links = {**self._links, address: link}
             self._now = addresses
         self.routes.forget_all()

@@ -24,6 +24,7 @@ from tidemark.spark.option_values import (
     parse_seconds,
     parse_times,
 )
+from tidemark.tls.client_files import Tls
 
 M = TypeVar("M", bound="Options")
 _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
@@ -33,6 +34,14 @@ _SPARKS = frozenset({"checkpointlocation"})  # Spark's own, which it hands to a 
 _Schema = Annotated[Any, BeforeValidator(parse_body_schema)]
 _Mode = Annotated[Literal["PERMISSIVE", "FAILFAST"], BeforeValidator(str.upper)]
 _Milliseconds = Annotated[int, Field(ge=0)]
+
+
+TLS_CA = (
+    "PEM file of the CAs that sign the services' certificates, at the same path on every worker; without these three "
+    "each process goes by its own environment: TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY"
+)
+TLS_CERT = "PEM file of the certificate to show where the services ask for one"
+TLS_KEY = "PEM file of its private key"
 
 
 class Options(BaseModel):
@@ -45,6 +54,12 @@ class Options(BaseModel):
         """By field: as users write it."""
         return {name: to_camel(name) for name in cls.model_fields}
 
+    @property
+    def tls(self) -> Tls | None:
+        """Of the options tlsCa, tlsCert, tlsKey; None where none is given."""
+        files = [getattr(self, name, None) for name in ("tls_ca", "tls_cert", "tls_key")]
+        return Tls(*files) if any(files) else None
+
 
 class SourceOptions(Options):
     """Where the log is; what of it to read, from where to where, how much at once."""
@@ -55,6 +70,9 @@ class SourceOptions(Options):
     )
     url: str | None = Field(None, description="the query service, `http://host:8080`; needed by `commitGroup`")
     timeout: Seconds = Field("60s", gt=0, validate_default=True, description="of one request to the query service")
+    tls_ca: str | None = Field(None, description=TLS_CA)
+    tls_cert: str | None = Field(None, description=TLS_CERT)
+    tls_key: str | None = Field(None, description=TLS_KEY)
 
     subscribe: str | None = Field(None, description="topics, separated by commas")
     subscribe_pattern: re.Pattern[str] | None = Field(

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from tidemark.format.primitives import MAX_INNER_BATCH_COUNT
-from tidemark.spark.options import Options, Seconds
+from tidemark.spark.options import TLS_CA, TLS_CERT, TLS_KEY, Options, Seconds
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -29,6 +29,9 @@ class SinkOptions(Options):
     topic: str | None = Field(None, description="of all messages; absent: the column `topic`")
     batch_size: int = Field(1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="messages a request to the writer holds")
     timeout: Seconds = Field("60s", gt=0, validate_default=True, description="of a message, over all attempts")
+    tls_ca: str | None = Field(None, description=TLS_CA)
+    tls_cert: str | None = Field(None, description=TLS_CERT)
+    tls_key: str | None = Field(None, description=TLS_KEY)
     run_id: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,64}$")] | None = Field(
         None, description="batch only: a job that is run again with the same id and rows sends only what is missing"
     )

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
 from tidemark.read.warm_up import warm_up
+from tidemark.tls.reloading import Reloading
 
 from . import (
     problems,
@@ -41,18 +42,19 @@ Every failure is `application/problem+json` with a stable `reason`.
 """
 
 
-def create_app(settings: QuerySettings) -> FastAPI:
-    """An application for *settings*; it opens the store now and reads it until its lifespan ends."""
-    facade = Facade(settings)
+def create_app(settings: QuerySettings, tls: Reloading | None = None) -> FastAPI:
+    """An application for *settings*; it opens the store now and reads it until its lifespan ends. tls: its server's."""
+    facade = Facade(settings, tls)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
         settle_memory()
         facade.watcher.start()
-        letting_go = [asyncio.create_task(facade.let_go_of_deleted()), asyncio.create_task(facade.let_go_of_expired())]
+        for_ever = [facade.let_go_of_deleted(), facade.let_go_of_expired(), *([] if tls is None else [tls.follow()])]
+        tasks = [asyncio.create_task(loop) for loop in for_ever]
         yield
-        for task in letting_go:
+        for task in tasks:
             task.cancel()
         await facade.close()
 

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
+from tidemark.tls.client_files import Tls
+from tidemark.tls.settings import PemFile, TlsSettings
 
 
-class QuerySettings(BaseSettings):
+class QuerySettings(TlsSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(
@@ -37,7 +39,12 @@ class QuerySettings(BaseSettings):
     store_name: str = Field(
         "tidemark-0", min_length=1, max_length=255, description="a broker name; part of every answer"
     )
-    writer_address: str | None = Field(None, description="where POST is forwarded to (host:port); unset: POST is off")
+    writer_address: str | None = Field(
+        None, description="where POST is forwarded to (host:port, tls://host:port); unset: POST is off"
+    )
+    tls_ca: PemFile = Field(
+        None, description="CAs of the writer that POST is forwarded to, PEM; unset: no TLS there, unless it is tls://"
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     query_default_messages: int = Field(500, ge=1, le=100_000, description="max_messages of a pull that does not say")
@@ -100,6 +107,11 @@ class QuerySettings(BaseSettings):
     def log_folders(self, root: Path) -> LogFolders:
         """Where the CommitLog of the store at *root* lies."""
         return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
+
+    @property
+    def dialling(self) -> Tls:
+        """Towards the writer, which is shown the service's own certificate."""
+        return Tls(ca=self.tls_ca, cert=self.tls_cert, key=self.tls_key)
 
     @property
     def host(self) -> str:

@@ -19,6 +19,7 @@ from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 from tidemark.store.storage import DiskStorage
+from tidemark.tls.reloading import Reloading
 
 from .config import QuerySettings
 from .consumer_groups import ConsumerGroups
@@ -34,11 +35,12 @@ _log = structlog.get_logger()
 
 
 class Facade:
-    """One store, served."""
+    """One store, served. tls: None for plaintext."""
 
-    def __init__(self, settings: QuerySettings) -> None:
+    def __init__(self, settings: QuerySettings, tls: Reloading | None = None) -> None:
         self.settings = settings
         self.is_draining = False  # a signal came: whoever asks whether we are ready is told to go elsewhere
+        self.tls = tls
         self.store = StoreReader(
             settings.store_root,
             state=settings.state_root,
@@ -59,7 +61,9 @@ class Facade:
         self.groups = ConsumerGroups(
             settings, store=self.store, offsets=self.offsets, leases=self._leases, read=self.read
         )
-        self.writer = WriterForward(settings.writer_address, timeout_ms=settings.query_writer_timeout_ms)
+        self.writer = WriterForward(
+            settings.writer_address, timeout_ms=settings.query_writer_timeout_ms, tls=settings.dialling
+        )
         self.watcher = WatermarkWatcher(
             self.store, recheck_ms=settings.query_recheck_ms, max_waiting=settings.query_max_waiting
         )

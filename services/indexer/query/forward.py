@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import WriterUnreachableError
+from tidemark.errors import TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
+from tidemark.tls.client_files import Tls
 
 from .requests import AppendBody
 
@@ -17,43 +19,70 @@ _RECEIVE_LIMIT_BYTES = 64 << 20
 
 
 class WriterForward:
-    """A channel to the writer, opened at the first append."""
+    """A channel to the writer, opened at the first append, and anew after one for which it was not reached over TLS:
+    the files of *tls*, whom it trusts and what it shows, may be others by then."""
 
-    def __init__(self, address: str | None, *, timeout_ms: int) -> None:
+    def __init__(self, address: str | None, *, timeout_ms: int, tls: Tls) -> None:
         self._address = address
+        self._tls = tls
         self._timeout_s = timeout_ms / 1000
         self._channel: grpc.aio.Channel | None = None
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def append(self, topic: str, body: AppendBody, request_id: str) -> tuple[bool, dict[str, Any]]:
         """(acknowledged, the answer's JSON without store and topic).
 
-        raises WriterUnreachableError when there is no writer; what the writer refuses, by its reason
+        raises WriterUnreachableError when there is no writer; TlsFailedError, TlsFilesError; what the writer refuses,
+        by its reason
         """
         import grpc
 
+        from tidemark.client.tls_faults import told_apart
         from tidemark.client.wire_errors import error_of_rpc
         from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
         if self._address is None:
             raise WriterUnreachableError("no writer is configured (TIDEMARK_WRITER_ADDRESS)")
         if self._channel is None:
-            options = (
-                ("grpc.max_send_message_length", -1),  # the writer decides
-                ("grpc.max_receive_message_length", _RECEIVE_LIMIT_BYTES),
-                ("grpc.max_reconnect_backoff_ms", 1_000),
-            )
-            self._channel = grpc.aio.insecure_channel(self._address, options=options)
+            self._channel = _open(self._address, self._tls)
         stub: Any = CommitLogServiceStub(self._channel)
         try:
             answer = await stub.AppendBatch(_request(topic, body, request_id), timeout=self._timeout_s)
         except grpc.aio.AioRpcError as error:
-            raise error_of_rpc(error) from error
+            failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._tls)
+            if isinstance(failure, TlsFailedError | WriterUnreachableError) and self._tls.target(self._address).is_tls:
+                self._let_go()
+            raise failure from error
         return answer.status == _PUT_OK, _answer(answer)
+
+    def _let_go(self) -> None:
+        """The next append opens a channel; those under way end on the old one."""
+        if self._channel is not None:
+            closing = asyncio.create_task(self._channel.close(self._timeout_s))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            self._channel = None
 
     async def close(self) -> None:
         """Close the channel."""
         if self._channel is not None:
             await self._channel.close()
+
+
+def _open(address: str, tls: Tls) -> grpc.aio.Channel:
+    import grpc.aio
+
+    from tidemark.client.channel import credentials_of
+
+    options = (
+        ("grpc.max_send_message_length", -1),  # the writer decides
+        ("grpc.max_receive_message_length", _RECEIVE_LIMIT_BYTES),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
+    )
+    target = tls.target(address)
+    if not target.is_tls:
+        return grpc.aio.insecure_channel(target.address, options=options)
+    return grpc.aio.secure_channel(target.address, credentials_of(tls), options=options)
 
 
 def _request(topic: str, body: AppendBody, request_id: str) -> Any:

@@ -69,6 +69,16 @@ class _Position(Collector):
         ):
             yield GaugeMetricFamily(name, text, float(value))
         yield from self._of_groups()
+        yield from self._of_tls()
+
+    def _of_tls(self) -> Iterable[Metric]:
+        tls = self._facade.tls
+        if tls is None:
+            return
+        name = "tidemark_query_tls_reload_failed"
+        yield GaugeMetricFamily(name, "1 while TLS files cannot be used, and old ones are", float(tls.reload_failed))
+        name = "tidemark_query_tls_certificate_expires_seconds"
+        yield GaugeMetricFamily(name, "When the certificate in use ends, Unix time", tls.current.leaf.expires_s)
 
     def _of_groups(self) -> Iterable[Metric]:
         leases = self._facade.groups.leases

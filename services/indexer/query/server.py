@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import signal
 import socket
+import ssl
 import time
 from types import FrameType
 
 import structlog
 import uvicorn
 
+from tidemark.errors import TlsFilesError
 from tidemark.store.format_file import require_known_format
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
+from tidemark.tls.reloading import Reloading
 
 from .app import create_app
 from .config import QuerySettings
@@ -27,7 +30,8 @@ class QueryServer(uvicorn.Server):
     """Stops at once, or once it has drained: every request that waits is woken, and answers with what there is."""
 
     def __init__(self, settings: QuerySettings) -> None:
-        app = create_app(settings)
+        tls = settings.open_tls(settings.query_listen, _tell_reload)
+        app = create_app(settings, tls)
         self._facade: Facade = app.state.facade
         self._drain_s = settings.drain_ms / 1000
         self._stop_at = float("inf")
@@ -47,6 +51,9 @@ class QueryServer(uvicorn.Server):
                 timeout_graceful_shutdown=_GRACE_S,
             )
         )
+        if tls is not None:
+            self.config.load()
+            self.config.ssl = _listening_context(tls)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Binds, and tells the real address."""
@@ -56,7 +63,8 @@ class QueryServer(uvicorn.Server):
                 for bound in server.sockets:
                     host, port = bound.getsockname()[:2]
                     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                    _log.info("query_started", address=address, store_root=str(self._facade.store.paths.root))
+                    root = str(self._facade.store.paths.root)
+                    _log.info("query_started", address=address, tls=self.config.ssl is not None, store_root=root)
 
     def stop(self) -> None:
         """End soon: requests that wait are answered with what there is."""
@@ -77,6 +85,25 @@ class QueryServer(uvicorn.Server):
         if time.monotonic() >= self._stop_at:
             self.stop()
         return await super().on_tick(counter)
+
+
+def _listening_context(tls: Reloading) -> ssl.SSLContext:
+    """For a server that keeps it: each handshake goes on with what *tls* holds by then, certificate and CAs."""
+
+    def go_on_with_current(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = tls.current.context
+
+    listening = tls.current.context
+    listening.sni_callback = go_on_with_current
+    return listening
+
+
+def _tell_reload(fault: TlsFilesError | None) -> None:
+    """One event a change of the files."""
+    if fault is None:
+        _log.info("tls_reloaded")
+    else:
+        _log.error("tls_reload_failed", reason=fault.message)
 
 
 def serve(settings: QuerySettings) -> int:

@@ -14,6 +14,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from services.writer.config import WriterSettings
+from services.writer.credentials import tell_reload
 from services.writer.server import WriterServer
 from services.writer.store import open_store
 from tests.builders import MAGIC_BLANK
@@ -86,8 +87,9 @@ class RunningWriter:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
+        tls = self.settings.open_tls(self.settings.writer_listen, tell_reload)
         store = open_store(self.settings, self.storage)
-        self._server = WriterServer(self.settings, store)
+        self._server = WriterServer(self.settings, store, tls)
         await self._server.start()
         self._started.set()
         self.failure = await self._server.run()

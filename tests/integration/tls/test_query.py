@@ -1,0 +1,249 @@
+"""The query service over TLS: real HTTP, real handshakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.built_store import BuiltStore
+from tests.certificates import Authority, Pair
+from tests.integration.tls.shown import shows, wait_until
+from tests.integration.writer.harness import RunningWriter
+from tests.query_server import serve_query, serve_query_over_tls
+from tidemark.client import Consumer, Query, Tls
+from tidemark.errors import StoreError, TlsFailedError, UnavailableError
+
+pytestmark = pytest.mark.integration
+
+_MESSAGES = "/v1/topics/orders/messages"
+_LARGE = 2 << 20
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BuiltStore:
+    """A message of two mebibytes in a topic, and small ones."""
+    store = BuiltStore(tmp_path / "store", log_file_size=8 << 20)
+    store.topic("orders", queues=1)
+    for body in (b"first", b"x" * _LARGE, b"last"):
+        store.append("orders", body, {}, queue_id=0)
+    store.publish()
+    return store
+
+
+def tls_of(authority: Authority, pair: Pair | None = None) -> Tls:
+    return Tls(authority.ca) if pair is None else Tls(authority.ca, pair.cert, pair.key)
+
+
+def failure(url: httpx.URL | str, tls: Tls) -> StoreError:
+    """What a call ends with."""
+    with Query(str(url), tls=tls, timeout_s=5) as query, pytest.raises(StoreError) as raised:
+        query.watermark()
+    return raised.value
+
+
+def metric(client: httpx.Client, name: str) -> float:
+    (line,) = (line for line in client.get("/metrics").text.splitlines() if line.startswith(f"{name} "))
+    return float(line.split()[1])
+
+
+def test_messages_are_pulled_over_tls(store: BuiltStore, authority: Authority, server: Pair) -> None:
+    """Page by page, by consumers, and large ones, too, which are read in another way."""
+    tls = tls_of(authority)
+    with serve_query_over_tls(store.root, tls.context(), **server.settings) as client:
+        url = str(client.base_url)
+        with Query(url, tls=tls) as query:
+            page = query.pull_records("orders", 0, 0, max_bytes=2 * _LARGE)
+            assert page.message_count == 3
+            assert len(page.data) > _LARGE
+        with Consumer("orders", url=url, tls=tls, max_bytes=2 * _LARGE) as consumer:
+            assert [len(message.body) for message in consumer.poll(30)] == [5, _LARGE, 4]
+        assert metric(client, "tidemark_query_tls_reload_failed") == 0
+
+
+def test_a_server_of_another_ca_is_not_trusted(
+    store: BuiltStore, authority: Authority, stranger: Authority, server: Pair
+) -> None:
+    with serve_query_over_tls(store.root, tls_of(authority).context(), **server.settings) as client:
+        error = failure(client.base_url, tls_of(stranger))
+    assert isinstance(error, TlsFailedError)
+    assert "its certificate is not trusted: unable to get local issuer certificate" in error.message
+
+
+def test_the_wrong_scheme_is_told(store: BuiltStore, authority: Authority, server: Pair) -> None:
+    """http to a TLS port, and https to another."""
+    with serve_query_over_tls(store.root, tls_of(authority).context(), **server.settings) as client:
+        error = failure(client.base_url.copy_with(scheme="http"), Tls())
+        assert isinstance(error, TlsFailedError)
+        assert "it speaks TLS, and this client does not: write https://" in error.message
+    with serve_query(store.root) as client:
+        error = failure(client.base_url.copy_with(scheme="https"), tls_of(authority))
+        assert isinstance(error, TlsFailedError)
+        assert "it does not speak TLS" in error.message
+
+
+def test_clients_show_a_certificate_of_the_ca(
+    store: BuiltStore, authority: Authority, stranger: Authority, server: Pair, client: Pair
+) -> None:
+    """None, one of another CA, the right one."""
+    allowed = tls_of(authority, client)
+    with serve_query_over_tls(store.root, allowed.context(), **server.settings, tls_client_ca=authority.ca) as http:
+        strange = stranger.issue("client", uses="clientAuth")
+        for shown in (tls_of(authority), tls_of(authority, strange)):
+            error = failure(http.base_url, shown)
+            assert isinstance(error, TlsFailedError), error
+            assert "it wants a client certificate" in error.message
+        assert http.get("/v1/watermark").status_code == 200
+
+
+def test_tls_1_2_is_spoken_where_no_certificate_is_asked_for(
+    store: BuiltStore, authority: Authority, server: Pair, client: Pair
+) -> None:
+    """Where one is, a session of 1.2 would outlive a change of the CAs."""
+    old = tls_of(authority, client).context()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with serve_query_over_tls(store.root, old, **server.settings) as http:
+        assert http.get("/healthz").status_code == 200
+    with (
+        serve_query_over_tls(store.root, old, **server.settings, tls_client_ca=authority.ca) as http,
+        pytest.raises(httpx.ConnectError),
+    ):
+        http.get("/healthz")
+
+
+def test_optional_certificates_are_checked_where_there_are_any(
+    store: BuiltStore, authority: Authority, stranger: Authority, server: Pair
+) -> None:
+    settings: dict[str, Any] = {**server.settings, "tls_client_ca": authority.ca, "tls_client_auth": "optional"}
+    with serve_query_over_tls(store.root, tls_of(authority).context(), **settings) as http:
+        assert http.get("/v1/watermark").status_code == 200
+        assert isinstance(failure(http.base_url, tls_of(authority, stranger.issue("guest"))), TlsFailedError)
+
+
+def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
+    store: BuiltStore, authority: Authority, stranger: Authority, files: Pair
+) -> None:
+    """The old connection's client trusts the old CA alone: it could not have connected again."""
+    new = stranger.issue("server")
+    with serve_query_over_tls(store.root, tls_of(authority).context(), **files.settings, tls_reload_ms=10) as http:
+        assert http.get("/v1/watermark").status_code == 200
+        ends = metric(http, "tidemark_query_tls_certificate_expires_seconds")
+        assert ends > 0
+        new.put(files)
+        wait_until(lambda: shows(http.base_url.port or 0, new))
+        assert http.get("/v1/watermark").status_code == 200
+        with Query(str(http.base_url), tls=tls_of(stranger)) as query:
+            assert query.watermark()["lag_bytes"] == 0
+        assert isinstance(failure(http.base_url, tls_of(authority)), TlsFailedError)
+
+
+def test_new_connections_are_checked_by_the_new_client_ca(
+    store: BuiltStore, tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, client: Pair
+) -> None:
+    """Who was let in before is not let in again."""
+    client_ca = tmp_path / "clients.pem"
+    client_ca.write_bytes(authority.ca.read_bytes())
+    old, new = tls_of(authority, client), tls_of(authority, stranger.issue("let-in", uses="clientAuth"))
+    settings: dict[str, Any] = {**server.settings, "tls_client_ca": client_ca, "tls_reload_ms": 10}
+
+    def is_let_in(tls: Tls) -> bool:
+        with Query(url, tls=tls, timeout_s=5) as query:
+            try:
+                query.watermark()
+            except UnavailableError:  # by the time a refusal is looked into, the files may be others
+                return False
+        return True
+
+    with serve_query_over_tls(store.root, old.context(), **settings) as http:
+        url = str(http.base_url)
+        assert is_let_in(old)
+        client_ca.write_bytes(stranger.ca.read_bytes())
+        wait_until(lambda: is_let_in(new))
+        assert not is_let_in(old)
+
+
+def test_broken_files_leave_the_old_certificate_in_use(
+    store: BuiltStore, authority: Authority, server: Pair, files: Pair
+) -> None:
+    """And a gauge tells, until they are whole again."""
+    name = "tidemark_query_tls_reload_failed"
+    with serve_query_over_tls(store.root, tls_of(authority).context(), **files.settings, tls_reload_ms=10) as http:
+        files.key.write_text("broken")
+        wait_until(lambda: metric(http, name) == 1)
+        assert shows(http.base_url.port or 0, server)
+        server.put(files)
+        wait_until(lambda: metric(http, name) == 0)
+
+
+def test_appends_are_forwarded_to_a_writer_with_tls(
+    tmp_path: Path, authority: Authority, stranger: Authority, server: Pair
+) -> None:
+    """The service shows its own certificate there; a writer that it does not trust gets nothing."""
+    body = {"messages": [{"body": "a"}], "queue_id": 0}
+    tls = tls_of(authority)
+    with RunningWriter(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
+        settings: dict[str, Any] = {**server.settings, "writer_address": writer.address}
+        with serve_query_over_tls(writer.root, tls.context(), **settings, tls_ca=authority.ca) as http:
+            assert http.post(_MESSAGES, json=body).status_code == 201
+        with serve_query_over_tls(writer.root, tls.context(), **settings, tls_ca=stranger.ca) as http:
+            refused = http.post(_MESSAGES, json=body)
+            assert (refused.status_code, refused.json()["reason"]) == (503, "TLS_FAILED")
+            assert "not trusted" in refused.json()["detail"]
+
+
+def test_a_renewed_certificate_is_shown_to_the_writer(
+    tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, files: Pair
+) -> None:
+    """By the append after one that was refused."""
+    stranger.issue("stale").put(files)
+    both = tmp_path / "both.pem"
+    both.write_bytes(authority.ca.read_bytes() + stranger.ca.read_bytes())
+    body = {"messages": [{"body": "a"}], "queue_id": 0}
+    with RunningWriter(tmp_path / "store", **server.settings, tls_client_ca=authority.ca) as writer:
+        settings: dict[str, Any] = {**files.settings, "writer_address": writer.address, "tls_ca": authority.ca}
+        with serve_query_over_tls(writer.root, Tls(both).context(), **settings) as http:
+            assert http.post(_MESSAGES, json=body).json()["reason"] == "TLS_FAILED"
+            server.put(files)
+            assert http.post(_MESSAGES, json=body).status_code == 201
+
+
+def test_the_health_check_asks_with_the_services_own_files(
+    store: BuiltStore, authority: Authority, server: Pair
+) -> None:
+    """Also where client certificates are required."""
+    settings: dict[str, Any] = {**server.settings, "tls_client_ca": authority.ca}
+    with serve_query_over_tls(store.root, tls_of(authority, server).context(), **settings) as http:
+        given = {
+            "TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{http.base_url.port}",
+            **{f"TIDEMARK_{name.upper()}": str(path) for name, path in settings.items()},
+        }
+        assert _check_health(given) == 0
+        assert _check_health({"TIDEMARK_QUERY_LISTEN": given["TIDEMARK_QUERY_LISTEN"]}) == 1
+
+
+def _check_health(given: dict[str, str]) -> int:
+    command = [sys.executable, "-m", "services.indexer.query.healthcheck"]
+    return subprocess.run(command, env={**os.environ, **given}, timeout=60, check=False).returncode
+
+
+def test_a_service_that_may_not_start_says_why_in_one_line(store: BuiltStore) -> None:
+    """Plaintext for everybody."""
+    done = subprocess.run(
+        [sys.executable, "-m", "services.indexer", "query", "--query-listen", "0.0.0.0:0"],
+        env={**os.environ, "TIDEMARK_STORE_ROOT": str(store.root)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    event = json.loads(done.stderr)
+    assert (event["event"], event["error"]) == ("query_failed", "PlaintextRefusedError")
+    assert "TIDEMARK_ALLOW_PLAINTEXT" in event["message"]

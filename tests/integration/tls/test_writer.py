@@ -1,0 +1,183 @@
+"""The writer over TLS: real gRPC, real handshakes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.writer.credentials import tell_reload
+from services.writer.healthcheck import is_serving
+from tests.certificates import Authority, Pair
+from tests.integration.tls.shown import shows, wait_until
+from tests.integration.writer.harness import RunningWriter, stored_records
+from tidemark.client import Producer, Tls, Topics
+from tidemark.errors import StoreError, TlsFailedError
+
+pytestmark = pytest.mark.integration
+
+_RELOAD_MS = 10
+
+
+@contextlib.contextmanager
+def serving(root: Path, **settings: Any) -> Iterator[RunningWriter]:
+    with RunningWriter(root, tls_reload_ms=_RELOAD_MS, **settings) as writer:
+        yield writer
+
+
+def port_of(writer: RunningWriter) -> int:
+    return int(writer.address.rpartition(":")[2])
+
+
+def failure(address: str, tls: Tls) -> StoreError:
+    """What a call ends with."""
+    with Topics(address, tls=tls, timeout_s=0.5) as topics, pytest.raises(StoreError) as raised:
+        topics.list_all()
+    return raised.value
+
+
+def test_messages_are_sent_over_tls(tmp_path: Path, authority: Authority, server: Pair) -> None:
+    """With the CA given, or named by the scheme."""
+    with serving(tmp_path, **server.settings) as writer:
+        for address in (writer.address, f"tls://{writer.address}"):
+            with Producer(address, tls=Tls(authority.ca)) as producer:
+                producer.send("orders", b"secret", queue_id=0)
+    assert [record.body for record in stored_records(tmp_path)] == [b"secret", b"secret"]
+
+
+def test_a_server_of_another_ca_is_not_trusted(tmp_path: Path, stranger: Authority, server: Pair) -> None:
+    """Nothing is sent to it."""
+    with serving(tmp_path, **server.settings) as writer:
+        error = failure(writer.address, Tls(stranger.ca))
+        assert isinstance(error, TlsFailedError)
+        assert "its certificate is not trusted: unable to get local issuer certificate" in error.message
+        with (
+            Producer(writer.address, tls=Tls(stranger.ca), timeout_s=0.5) as producer,
+            pytest.raises(TlsFailedError, match="not trusted"),
+        ):
+            producer.send("orders", b"secret")
+    assert stored_records(tmp_path) == []
+
+
+def test_plaintext_to_a_tls_port_is_told(tmp_path: Path, server: Pair) -> None:
+    with serving(tmp_path, **server.settings) as writer:
+        error = failure(writer.address, Tls())
+    assert isinstance(error, TlsFailedError)
+    assert "it speaks TLS, and this client does not" in error.message
+    assert "tls://host:port" in error.message
+
+
+def test_tls_to_a_plaintext_port_is_told(tmp_path: Path, authority: Authority) -> None:
+    with serving(tmp_path) as writer:
+        error = failure(writer.address, Tls(authority.ca))
+    assert isinstance(error, TlsFailedError)
+    assert "it does not speak TLS" in error.message
+
+
+def test_clients_show_a_certificate_of_the_ca(
+    tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, client: Pair
+) -> None:
+    """None, one of another CA, the right one."""
+    strange = stranger.issue("client", uses="clientAuth")
+    with serving(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
+        for shown in (Tls(authority.ca), Tls(authority.ca, strange.cert, strange.key)):
+            error = failure(writer.address, shown)
+            assert isinstance(error, TlsFailedError), error
+            assert "it wants a client certificate" in error.message
+        with Topics(writer.address, tls=Tls(authority.ca, client.cert, client.key)) as topics:
+            assert topics.list_all() == []
+
+
+def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
+    tmp_path: Path, authority: Authority, stranger: Authority, files: Pair
+) -> None:
+    """The old connection's client trusts the old CA alone: it could not have connected again."""
+    new = stranger.issue("server")
+    with (
+        serving(tmp_path / "store", **files.settings) as writer,
+        Producer(writer.address, tls=Tls(authority.ca)) as producer,
+    ):
+        assert producer.send("orders", b"before").queue_offset == 0
+        new.put(files)
+        wait_until(lambda: shows(port_of(writer), new))
+        producer.send("orders", b"after")
+        with Topics(writer.address, tls=Tls(stranger.ca)) as topics:
+            assert [topic.name for topic in topics.list_all()] == ["orders"]
+        assert isinstance(failure(writer.address, Tls(authority.ca)), TlsFailedError)
+
+
+def test_new_connections_are_checked_by_the_new_client_ca(
+    tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, client: Pair
+) -> None:
+    """Who was let in before is not let in again."""
+    client_ca = tmp_path / "clients.pem"
+    client_ca.write_bytes(authority.ca.read_bytes())
+    strange = stranger.issue("let-in", uses="clientAuth")
+    old, new = Tls(authority.ca, client.cert, client.key), Tls(authority.ca, strange.cert, strange.key)
+
+    def is_let_in(tls: Tls) -> bool:
+        with contextlib.suppress(StoreError), Topics(writer.address, tls=tls, timeout_s=0.5) as topics:
+            return topics.list_all() == []
+        return False
+
+    with serving(tmp_path / "store", **server.settings, tls_client_ca=client_ca) as writer:
+        assert is_let_in(old)
+        client_ca.write_bytes(stranger.ca.read_bytes())
+        wait_until(lambda: is_let_in(new))
+        assert not is_let_in(old)
+
+
+def test_broken_files_leave_the_old_certificate_in_use(
+    tmp_path: Path, authority: Authority, server: Pair, files: Pair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And an event tells, which names the file."""
+    with serving(tmp_path / "store", **files.settings) as writer:
+        files.cert.write_text("broken")
+        told = ""
+
+        def is_told() -> bool:
+            nonlocal told
+            told += "".join(capsys.readouterr())
+            return "tls_reload_failed" in told
+
+        wait_until(is_told)
+        assert str(files.cert) in told
+        assert shows(port_of(writer), server)
+        with Topics(writer.address, tls=Tls(authority.ca)) as topics:
+            assert topics.list_all() == []
+
+
+def test_the_health_check_asks_with_the_services_own_files(tmp_path: Path, authority: Authority, server: Pair) -> None:
+    """Also where client certificates are required."""
+    with serving(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
+        assert is_serving(writer.address, writer.settings.open_tls(writer.address, tell_reload))
+        assert not is_serving(writer.address)
+
+
+@pytest.mark.parametrize("fault", ["plaintext", "expired"])
+def test_a_writer_that_may_not_start_says_why_in_one_line(tmp_path: Path, authority: Authority, fault: str) -> None:
+    """Before it opens the store."""
+    given, said = {"TIDEMARK_WRITER_LISTEN": "0.0.0.0:0"}, "0.0.0.0:0 can be reached from other machines"
+    if fault == "expired":
+        pair = authority.issue("expired", expired=True)
+        given = {"TIDEMARK_TLS_CERT": str(pair.cert), "TIDEMARK_TLS_KEY": str(pair.key)}
+        said = f"{pair.cert}: certificate has expired"
+    root = tmp_path / "store"
+    done = subprocess.run(
+        [sys.executable, "-m", "services.writer"],
+        env={**os.environ, "TIDEMARK_STORE_ROOT": str(root), **given},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"writer: {said}")
+    assert done.stderr.count("\n") == 1
+    assert not root.exists()

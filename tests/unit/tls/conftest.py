@@ -1,0 +1,31 @@
+"""Certificates for the tests of this folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.certificates import Authority, Pair
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """A CA."""
+    return Authority(tmp_path_factory.mktemp("tls") / "authority", "Test authority")
+
+
+@pytest.fixture(scope="session")
+def server(authority: Authority) -> Pair:
+    """Of a service."""
+    return authority.issue("server")
+
+
+@pytest.fixture(scope="session")
+def other(authority: Authority) -> Pair:
+    """Of another service."""
+    return authority.issue("other")
+
+
+@pytest.fixture(scope="session")
+def expired(authority: Authority) -> Pair:
+    """Of a service, some years ago."""
+    return authority.issue("expired", expired=True)

@@ -1,0 +1,97 @@
+"""What a service's PEM files are refused for, and what they give."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.certificates import Authority, Pair
+from tidemark.errors import TlsFilesError
+from tidemark.tls.server_files import ClientAuth, Loaded, ServerFiles
+
+
+def load(pair: Pair, client_ca: Path | None = None, client_auth: ClientAuth = ClientAuth.NONE) -> Loaded:
+    return ServerFiles(pair.cert, pair.key, client_ca, client_auth).load()
+
+
+def refusal(pair: Pair, client_ca: Path | None = None) -> TlsFilesError:
+    """How they are refused; without a line of what stands in them."""
+    with pytest.raises(TlsFilesError) as refused:
+        load(pair, client_ca, ClientAuth.REQUIRED if client_ca else ClientAuth.NONE)
+    assert "\n" not in refused.value.message
+    assert "BEGIN" not in refused.value.message
+    return refused.value
+
+
+def test_good_files_are_loaded_with_the_name_and_the_end_of_the_certificate(server: Pair) -> None:
+    """Health checks need the one, alarms the other; TLS 1.2 is the least version."""
+    loaded = load(server)
+    assert (loaded.cert, loaded.key) == (server.cert.read_bytes(), server.key.read_bytes())
+    assert loaded.leaf.name == "localhost"
+    assert loaded.leaf.expires_s > time.time() + 1e9
+    assert loaded.context.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert loaded.context.verify_mode is ssl.CERT_NONE
+
+
+@pytest.mark.parametrize(
+    ("client_auth", "mode"), [(ClientAuth.OPTIONAL, ssl.CERT_OPTIONAL), (ClientAuth.REQUIRED, ssl.CERT_REQUIRED)]
+)
+def test_clients_are_asked_as_the_setting_says(
+    authority: Authority, server: Pair, client_auth: ClientAuth, mode: ssl.VerifyMode
+) -> None:
+    loaded = load(server, authority.ca, client_auth)
+    assert loaded.context.verify_mode is mode
+    assert loaded.client_ca == authority.ca.read_bytes()
+    assert loaded.context.minimum_version is ssl.TLSVersion.TLSv1_3
+
+
+def test_files_that_are_not_there_are_named(server: Pair, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.pem"
+    for pair, client_ca in ((Pair(missing, server.key), None), (Pair(server.cert, missing), None), (server, missing)):
+        assert refusal(pair, client_ca).message == f"{missing}: cannot be read: No such file or directory"
+
+
+def test_files_of_another_kind_are_named(server: Pair, tmp_path: Path) -> None:
+    """The certificate in the key's place, the key in the certificate's, and no PEM at all."""
+    assert refusal(Pair(server.cert, server.cert)).message == f"{server.cert}: holds no private key in PEM"
+    assert refusal(Pair(server.key, server.key)).message == f"{server.key}: holds no certificate in PEM"
+    text = tmp_path / "text.pem"
+    text.write_text("hello")
+    assert refusal(server, text).path == str(text)
+
+
+@pytest.mark.parametrize("torn", ["cert", "key"])
+def test_torn_files_are_named(server: Pair, tmp_path: Path, torn: str) -> None:
+    """As they look while they are being copied."""
+    whole = getattr(server, torn).read_bytes()
+    half = tmp_path / "half.pem"
+    half.write_bytes(whole[: len(whole) // 2])
+    pair = Pair(half, server.key) if torn == "cert" else Pair(server.cert, half)
+    assert refusal(pair).path == str(half)
+
+
+def test_a_key_of_another_certificate(server: Pair, other: Pair) -> None:
+    assert refusal(Pair(server.cert, other.key)).message == f"{other.key}: is not the key of {server.cert}"
+
+
+def test_a_key_with_a_password(server: Pair, tmp_path: Path) -> None:
+    """Nobody is asked for it at the terminal."""
+    locked = tmp_path / "locked.key"
+    command = ["openssl", "ec", "-in", str(server.key), "-aes256", "-passout", "pass:secret", "-out", str(locked)]
+    subprocess.run(command, check=True, capture_output=True)
+    refused = refusal(Pair(server.cert, locked))
+    assert refused.path == str(locked)
+    assert "secret" not in refused.message
+
+
+def test_an_expired_certificate(expired: Pair) -> None:
+    assert refusal(expired).message == f"{expired.cert}: certificate has expired"
+
+
+def test_a_certificate_that_is_for_clients_alone(authority: Authority) -> None:
+    pair = authority.issue("client-only", uses="clientAuth")
+    assert refusal(pair).path == str(pair.cert)

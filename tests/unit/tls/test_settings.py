@@ -1,0 +1,84 @@
+"""What services make of the settings of TLS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from services.indexer.query.config import QuerySettings
+from services.writer.config import WriterSettings
+from tests.certificates import Authority, Pair
+from tidemark.errors import PlaintextRefusedError, TlsFilesError
+from tidemark.status import status_of
+from tidemark.tls.reloading import Reloading
+from tidemark.tls.settings import TlsSettings
+
+
+def opened(listen: str = "127.0.0.1:0", **settings: Any) -> Reloading | None:
+    return TlsSettings(**settings).open_tls(listen, lambda _: None)
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:1", "[::]:1", ":1", "192.168.7.65:1", "db.example:1"])
+def test_plaintext_is_refused_where_others_reach_it(listen: str) -> None:
+    """Unless it is wanted."""
+    with pytest.raises(PlaintextRefusedError, match="TIDEMARK_ALLOW_PLAINTEXT") as refused:
+        opened(listen)
+    assert refused.value.address == listen
+    assert status_of(refused.value).reason == "PLAINTEXT_REFUSED"
+    assert opened(listen, allow_plaintext=True) is None
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"])
+def test_plaintext_is_spoken_on_loopback(listen: str) -> None:
+    assert opened(listen) is None
+
+
+def test_with_a_certificate_any_address_will_do(server: Pair) -> None:
+    assert opened("0.0.0.0:1", **server.settings) is not None
+
+
+def test_half_of_a_pair_is_refused(authority: Authority, server: Pair) -> None:
+    """By the names of the settings."""
+    for given, missing in (("cert", "KEY"), ("key", "CERT"), ("client_ca", "CERT")):
+        files = {"cert": server.cert, "key": server.key, "client_ca": authority.ca}
+        half: dict[str, Any] = {f"tls_{given}": files[given]}
+        with pytest.raises(TlsFilesError, match=f"TIDEMARK_TLS_{given.upper()} is set to .*TIDEMARK_TLS_{missing} is"):
+            opened(**half)
+
+
+def test_who_asks_for_certificates_needs_their_ca(server: Pair) -> None:
+    with pytest.raises(TlsFilesError, match="TIDEMARK_TLS_CLIENT_CA is not set"):
+        opened(**server.settings, tls_client_auth="required")
+
+
+def test_a_client_ca_means_that_certificates_are_required(authority: Authority, server: Pair) -> None:
+    """Unless they are switched off."""
+    asking = opened(**server.settings, tls_client_ca=authority.ca)
+    assert asking is not None
+    assert asking.current.client_ca == authority.ca.read_bytes()
+    silent = opened(**server.settings, tls_client_ca=authority.ca, tls_client_auth="none")
+    assert silent is not None
+    assert silent.current.client_ca is None
+
+
+def test_an_empty_file_name_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As compose files and units of systemd give it."""
+    monkeypatch.setenv("TIDEMARK_TLS_CERT", "")
+    assert TlsSettings().tls_cert is None
+
+
+def test_both_services_have_them(monkeypatch: pytest.MonkeyPatch, server: Pair) -> None:
+    """By one name in the environment."""
+    monkeypatch.setenv("TIDEMARK_TLS_CERT", str(server.cert))
+    monkeypatch.setenv("TIDEMARK_TLS_RELOAD_MS", "500")
+    for settings in (WriterSettings(), QuerySettings()):
+        assert (settings.tls_cert, settings.tls_reload_ms) == (server.cert, 500)
+
+
+def test_the_writer_knows_no_optional_certificates() -> None:
+    """gRPC's Python server asks everybody or nobody."""
+    with pytest.raises(ValidationError, match="not optional"):
+        WriterSettings(tls_client_auth="optional")
+    assert QuerySettings(tls_client_auth="optional").tls_client_auth == "optional"

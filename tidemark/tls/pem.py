@@ -1,0 +1,67 @@
+"""PEM files: read, and refused by name. What stands in them is never told."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from tidemark.errors import TlsFilesError
+
+_CERTIFICATE, _PRIVATE_KEY = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY-----"
+_OTHER_KEY = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"})
+
+
+def read_certificates(path: Path) -> bytes:
+    """One certificate or several. TlsFilesError names *path*."""
+    pem = _read(path, _CERTIFICATE, "certificate")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=as_text(pem))
+    except (ssl.SSLError, ValueError):
+        raise illegal(path, "a certificate in it cannot be read") from None
+    return pem
+
+
+def read_key(path: Path) -> bytes:
+    """A private key. TlsFilesError names *path*."""
+    return _read(path, _PRIVATE_KEY, "private key")
+
+
+def load_pair(context: ssl.SSLContext, cert: Path, key: Path) -> None:
+    """Give *context* the certificate and its key. TlsFilesError names the file that is wrong."""
+    read_certificates(cert)
+    read_key(key)
+    try:
+        context.load_cert_chain(cert, key, password=_no_password)
+    except ssl.SSLError as error:
+        if error.reason in _OTHER_KEY:
+            raise illegal(key, f"is not the key of {cert}") from None
+        raise illegal(
+            key, f"cannot be used with {cert}: {error.reason or 'it is encrypted, or no private key'}"
+        ) from None
+    except OSError as error:
+        raise illegal(key, f"cannot be read: {error.strerror}") from None
+
+
+def as_text(pem: bytes) -> str:
+    """For the ssl module, which takes ASCII alone: comments between certificates may be anything."""
+    return pem.decode("ascii", "ignore")
+
+
+def illegal(path: Path, fault: str) -> TlsFilesError:
+    """What is raised for *path*."""
+    return TlsFilesError(f"{path}: {fault}", path=str(path))
+
+
+def _read(path: Path, marker: bytes, what: str) -> bytes:
+    try:
+        pem = path.read_bytes()
+    except OSError as error:
+        raise illegal(path, f"cannot be read: {error.strerror}") from None
+    if marker not in pem:
+        raise illegal(path, f"holds no {what} in PEM")
+    return pem
+
+
+def _no_password() -> str:
+    """Instead of asking whoever sits at the terminal."""
+    return ""

@@ -1,0 +1,84 @@
+"""ServerFiles: the PEM files of a service, and what they hold, checked."""
+
+from __future__ import annotations
+
+import enum
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.tls.pem import as_text, load_pair, read_certificates, read_key
+from tidemark.tls.self_handshake import Leaf, try_certificate
+
+Stamp = tuple[int, int, int] | None
+
+
+class ClientAuth(enum.StrEnum):
+    """Whether a client has to show a certificate."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+_VERIFY = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.OPTIONAL: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+
+
+class Loaded(NamedTuple):
+    """What the files held at one moment. cert, key, client_ca: PEM, for gRPC; context: the same, for HTTP."""
+
+    cert: bytes
+    key: bytes
+    client_ca: bytes | None
+    context: ssl.SSLContext
+    leaf: Leaf
+
+
+@dataclass(frozen=True)
+class ServerFiles:
+    """cert: a chain, the server's own certificate first. client_ca: who may sign certificates of clients."""
+
+    cert: Path
+    key: Path
+    client_ca: Path | None
+    client_auth: ClientAuth
+
+    def load(self) -> Loaded:
+        """Read and check all of them. TlsFilesError names the one that is wrong."""
+        context = _context(self.cert, self.key)
+        cert = read_certificates(self.cert)
+        leaf = try_certificate(context, cert, self.cert)
+        client_ca = None
+        if self.client_ca is not None and self.client_auth is not ClientAuth.NONE:
+            client_ca = read_certificates(self.client_ca)
+            context.load_verify_locations(cadata=as_text(client_ca))
+            context.verify_mode = _VERIFY[self.client_auth]
+            # In 1.2 the ssl module lets a client go on with a session of before, whatever CAs it is checked by now.
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+        return Loaded(cert, read_key(self.key), client_ca, context, leaf)
+
+    def stamps(self) -> tuple[Stamp, ...]:
+        """They change when a file does."""
+        return tuple(_stamp(path) for path in (self.cert, self.key, self.client_ca) if path is not None)
+
+
+def _context(cert: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.num_tickets = 0  # with a ticket, too, a client would go on without showing its certificate again
+    context.options |= ssl.OP_NO_TICKET
+    load_pair(context, cert, key)
+    return context
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
