@@ -36,6 +36,7 @@ proto: $(SYNCED)  ## write tidemark/v1 again from proto/
 
 docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.settings_table
+	$(BIN)/python -m scripts.metrics_table
 	$(BIN)/python -m scripts.spark_options_table
 	$(BIN)/python -m scripts.conformance_table
 	$(BIN)/python -m scripts.known_failures_table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tarfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,9 @@ settings.register_profile(  # the first call of a compiled loop compiles it
     "tidemark", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tidemark")
+
+for service in ("WRITER", "PIPELINE"):  # several run at once: those that are scraped say where
+    os.environ[f"TIDEMARK_{service}_METRICS_LISTEN"] = ""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,6 +9,9 @@ import sys
 import structlog
 
 from tidemark.errors import StoreError
+from tidemark.metrics.families import make_registry
+from tidemark.metrics.listener import listen
+from tidemark.metrics.tls_state import TlsState
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
@@ -18,6 +21,8 @@ from .config import WriterSettings
 from .credentials import tell_reload
 from .server import WriterServer
 from .store import open_store, release_store
+
+log = structlog.get_logger()
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _SWITCH_INTERVAL_S = 0.001  # the appender and the flusher must not wait for the event loop's turn
@@ -43,6 +48,8 @@ def configure_logging(level: str) -> None:
 async def serve(settings: WriterSettings) -> int:
     """Serve until a signal or a failure; the process's exit code."""
     tls = settings.open_tls(settings.writer_listen, tell_reload)
+    registry = make_registry()
+    listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
     store = await asyncio.to_thread(open_store, settings, DiskStorage())
     server = WriterServer(settings, store, tls)
     loop = asyncio.get_running_loop()
@@ -53,6 +60,11 @@ async def serve(settings: WriterSettings) -> int:
     except RuntimeError as error:
         release_store(store)
         raise SystemExit(f"writer: cannot listen on {settings.writer_listen}: {error}") from error
+    registry.register(server.metrics)
+    if tls is not None:
+        registry.register(TlsState(tls))
+    if listener is not None:
+        log.info("metrics_served", port=listener.server_port)
     return 1 if await server.run() is not None else 0
 
 

@@ -25,7 +25,8 @@ from .append import LogTail
 from .batch import Batch
 from .committed import Committed
 from .config import FlushMode, WriterSettings
-from .flush import Flusher, Written
+from .counts import AppendCounts
+from .flush import Flusher, GroupCommits, Written
 from .idempotence import Window
 from .inbox import Inbox, Task
 from .journal import BatchJournal
@@ -54,6 +55,7 @@ class CommitLog:
         checkpoint: Checkpoint,
         flushed: Flushed,
         journal: BatchJournal,
+        counts: AppendCounts,
         make_keeper: Callable[[Callable[[], int], Callable[[StoreError], None]], Keeper],
         on_failure: Callable[[], None],
     ) -> None:
@@ -62,6 +64,7 @@ class CommitLog:
         self._window = window
         self._checkpoint = checkpoint
         self._flushed_words = flushed
+        self._counts = counts
         self._is_sync = settings.flush_mode is FlushMode.SYNC
         self._loop = asyncio.get_running_loop()
         self.committed = Committed(tail.position)
@@ -99,6 +102,21 @@ class CommitLog:
     def flushed_offset(self) -> int:
         """Exclusive end of what is synced."""
         return self._flusher.flushed_offset
+
+    @property
+    def groups(self) -> GroupCommits:
+        """What syncs took and served."""
+        return self._flusher.groups
+
+    @property
+    def waiting(self) -> int:
+        """Batches that nobody appends yet. From any thread."""
+        return len(self._inbox)
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """Of batches that are accepted and not answered. From any thread."""
+        return self._outstanding.bytes
 
     @property
     def segment_size(self) -> int:
@@ -219,6 +237,7 @@ class CommitLog:
             batch.written = batch.appended is not None
         ends = (batch.appended.end_offset for batch in batches if batch.appended is not None)
         self.written_offset = max(self.written_offset, max(ends, default=0))
+        self._counts.count(batches)
         self._hand_over(batches)
 
     def _append(self, batch: Batch) -> None:
@@ -231,7 +250,7 @@ class CommitLog:
 
     def _hand_over(self, batches: list[Batch]) -> None:
         end = self.written_offset
-        written = Written(batches, end, self._tail.take_dirty(), self._tail.store_timestamp)
+        written = Written(batches, end, self._tail.take_dirty(), self._tail.store_timestamp, len(batches))
         if not self._is_sync:
             self._commit(written)
             written = written._replace(batches=[])

@@ -11,6 +11,7 @@ from pydantic_settings import SettingsConfigDict
 
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.metrics.address import listen_host
 from tidemark.store.log_folders import LogFolders
 from tidemark.tls.server_files import ClientAuth
 from tidemark.tls.settings import TlsSettings
@@ -40,6 +41,12 @@ class WriterSettings(TlsSettings):
     )
     store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="a broker name")
     log_level: str = Field("info", description="debug, info, warning or error")
+    writer_metrics_listen: str = Field(
+        "127.0.0.1:8082", description="address:port of the writer's /metrics; port 0: any free one; empty: off"
+    )
+    metrics_max_topics: int = Field(
+        1_000, ge=1, le=100_000, description="topics that get a label of their own in metrics; the others share one"
+    )
 
     auto_create_topics: bool = Field(True, description="create a topic when it is first written to")
     default_queues: int = Field(4, ge=1, le=1024, description="queues of such a topic")
@@ -92,6 +99,7 @@ class WriterSettings(TlsSettings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
+        listen_host(self.writer_metrics_listen)
         self.log_folders(self.store_root)
         if self.advertised_address is not None:
             parse_host(self.advertised_address)

@@ -7,11 +7,13 @@ nothing is tried again.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tidemark.errors import StoreError
+from tidemark.metrics.buckets import Buckets
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 from .batch import Batch
@@ -27,6 +29,16 @@ class Written(NamedTuple):
     end: int  # of the log with it, exclusive
     files: list[int]  # starts of the files that hold unsynced bytes, ascending
     store_timestamp: int  # of its last record
+    appends: int = 0  # how many batches it had, answered already or not
+
+
+class GroupCommits:
+    """What syncs took and served; the flusher fills it."""
+
+    def __init__(self) -> None:
+        self.seconds = Buckets("tidemark_fdatasync_seconds")
+        self.batches = Buckets("tidemark_group_commit_batches")
+        self.bytes = Buckets("tidemark_group_commit_bytes")
 
 
 class Flusher:
@@ -43,6 +55,7 @@ class Flusher:
         interval_s: float | None,
     ) -> None:
         self.flushed_offset = flushed_offset
+        self.groups = GroupCommits()
         self._log = log
         self._journal = journal
         self._on_flushed = on_flushed
@@ -76,13 +89,21 @@ class Flusher:
         try:
             while (written := self._take()) is not None:
                 if written.files:
-                    self._sync(written.files, size=written.end - self.flushed_offset)
+                    self._sync_group(written)
                 self.flushed_offset = written.end
                 self._on_flushed(written)
                 if self._interval_s is not None:
                     self._closing.wait(self._interval_s)  # not woken by what is handed over meanwhile
         except StoreError as error:
             self._on_failure(error)
+
+    def _sync_group(self, written: Written) -> None:
+        size = written.end - self.flushed_offset
+        began = time.perf_counter()
+        self._sync(written.files, size=size)
+        self.groups.seconds.observe(time.perf_counter() - began)
+        self.groups.batches.observe(written.appends)
+        self.groups.bytes.observe(size)
 
     def _sync(self, files: list[int], *, size: int) -> None:
         """The log and its journal, much of it at once: what only one of them has after a power cut does not count.
@@ -115,4 +136,5 @@ class Flusher:
             end=handed[-1].end,
             files=sorted({start for written in handed for start in written.files}),
             store_timestamp=handed[-1].store_timestamp,
+            appends=sum(written.appends for written in handed),
         )

@@ -22,6 +22,10 @@ class Inbox:
         self._taken = False  # somebody appends what was taken
         self._closed = False
 
+    def __len__(self) -> int:
+        """How many wait; a moment old."""
+        return len(self._items)
+
     def put(self, item: Batch | Task) -> None:
         """Add one."""
         with self._changed:

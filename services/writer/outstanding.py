@@ -24,16 +24,16 @@ class Outstanding:
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._batches: deque[Batch] = deque()  # answered ones leave at the head
-        self._bytes = 0
+        self.bytes = 0  # in flight
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, batch: Batch) -> None:
         """Count *batch* in; InFlightLimitError (facts: limit_bytes, retry_after_ms) when that is too much."""
-        if self._bytes and self._bytes + batch.size > self._limit_bytes:
+        if self.bytes and self.bytes + batch.size > self._limit_bytes:
             raise InFlightLimitError(
                 "too many bytes in flight", limit_bytes=self._limit_bytes, retry_after_ms=self._retry_after_ms
             )
-        self._bytes += batch.size
+        self.bytes += batch.size
         self._batches.append(batch)
         if self._timeout_s is not None:
             batch.deadline_s = self._loop.time() + self._timeout_s
@@ -43,7 +43,7 @@ class Outstanding:
     def complete(self, batches: list[Batch]) -> None:
         """These are done: answer them, unless they were answered late already."""
         for batch in batches:
-            self._bytes -= batch.size
+            self.bytes -= batch.size
             _answer(batch)
         self._forget_answered()
 

@@ -70,6 +70,8 @@ class Retention:
         self._on_deleted = on_deleted
         self._on_failure = on_failure
         self._look = look
+        self.deleted_files = 0
+        self.deleted_bytes = 0  # of the disk
         self._closing = threading.Event()
         self._ages = FileAges(lambda: self._closing.wait(_REST_S))
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
@@ -153,6 +155,8 @@ class Retention:
 
     def _delete(self, file: LogFile) -> None:
         self._log.delete_file(file.start)
+        self.deleted_files += 1
+        self.deleted_bytes += file.disk_bytes
         damages = [
             {"physical_offset": entry["physical_offset"], "reason": entry["reason"]}
             for entry in read_ledger(self._paths.indexer)

@@ -24,6 +24,7 @@ from .append import LogTail
 from .batch import QueueKey
 from .commit_log import CommitLog
 from .config import WriterSettings
+from .counts import AppendCounts
 from .credentials import server_credentials
 from .delay_queues import DelayQueues
 from .delivery import Delivery
@@ -33,6 +34,7 @@ from .idempotence import Window
 from .interceptor import ErrorInterceptor
 from .keeper import Keeper
 from .log_reader import LogReader
+from .metrics import WriterMetrics
 from .retention import Retention
 from .scheduler import Scheduler
 from .service import CommitLogService, Identity
@@ -71,6 +73,7 @@ class WriterServer:
             ],
         )
         self.port = 0
+        self.metrics: WriterMetrics  # since `start`
         self._commit_log: CommitLog
         self._service: CommitLogService
         self._topic_service: TopicService
@@ -120,6 +123,7 @@ class WriterServer:
             store_timestamp=store.recovered.store_timestamp,
             buffer_size=settings.write_buffer_size_bytes,
         )
+        counts = AppendCounts(settings.metrics_max_topics)
         self._commit_log = CommitLog(
             settings,
             segments=store.segments,
@@ -128,6 +132,7 @@ class WriterServer:
             checkpoint=store.checkpoint,
             flushed=store.flushed,
             journal=store.journal,
+            counts=counts,
             make_keeper=self._make_keeper,
             on_failure=self._stopping.set,
         )
@@ -137,6 +142,7 @@ class WriterServer:
         self._reader = LogReader(self._open_log)
         self._retention = self._make_retention()
         self._scheduler = self._make_scheduler(topics, store_host)
+        self.metrics = WriterMetrics(store, self._commit_log, self._retention, counts)
         self._service = CommitLogService(
             settings,
             Identity(store.term, store_host, str(advertised)),
@@ -144,6 +150,7 @@ class WriterServer:
             topics,
             Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
             self._reader,
+            counts,
             on_delayed=self._scheduler.appended,
             free_disk_bytes=lambda: store.free_bytes(store.paths.root),
         )

@@ -15,6 +15,7 @@ from tidemark.errors import (
     OffsetOutOfRangeError,
     OffsetTooSmallError,
     StoreClosedError,
+    StoreError,
 )
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.tags import SCHEDULE_TOPIC
@@ -28,6 +29,7 @@ from .append_stream import AppendStream
 from .batch import Batch
 from .commit_log import CommitLog
 from .config import FlushMode, WriterSettings
+from .counts import AppendCounts
 from .log_reader import LogReader
 from .payload import wire_of
 from .peer import born_host_of
@@ -58,6 +60,7 @@ class CommitLogService(CommitLogServiceServicer):
         topics: TopicTable,
         admission: Admission,
         reader: LogReader,
+        counts: AppendCounts,
         *,
         on_delayed: Callable[[Batch], None],
         free_disk_bytes: Callable[[], int],
@@ -68,6 +71,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._topics = topics
         self._admission = admission
         self._reader = reader
+        self._counts = counts
         self._on_delayed = on_delayed
         self._free_disk_bytes = free_disk_bytes
         self._streams: set[AppendStream] = set()
@@ -115,6 +119,13 @@ class CommitLogService(CommitLogServiceServicer):
             self._streams.discard(stream)
 
     async def _submit(self, request: pb.AppendBatchRequest, answer: Callable[[Batch], None], born_host: bytes) -> None:
+        try:
+            await self._admit(request, answer, born_host)
+        except StoreError as error:
+            self._counts.refuse(error)
+            raise
+
+    async def _admit(self, request: pb.AppendBatchRequest, answer: Callable[[Batch], None], born_host: bytes) -> None:
         check_request(request, self._topics.expect(request.topic).config)
         payload = await self._payload(request)
         while True:

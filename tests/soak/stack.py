@@ -141,6 +141,8 @@ class Stack:
             "WRITER_LISTEN": self.writer_address,
             "WRITER_ADDRESS": self.writer_address,
             "QUERY_LISTEN": f"127.0.0.1:{query_port}",
+            "WRITER_METRICS_LISTEN": "",
+            "PIPELINE_METRICS_LISTEN": "",
         }
         environment = {f"TIDEMARK_{name}": str(value) for name, value in settings.items()}
         self.members = {name: Member(name, environment, self.logs) for name in START_ORDER}

@@ -37,6 +37,8 @@ _CHECK_POLL_S = 0.5  # a check that is a process of its own
 # A laptop's sizes instead of RocketMQ's, for kinds of files of which a store has none yet; where it has, theirs hold.
 NEW_LOG_SIZES = {"TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(64 << 20)}
 NEW_INDEX_SIZES = {"TIDEMARK_INDEX_SLOTS": str(50_000), "TIDEMARK_INDEX_ENTRIES": str(200_000)}
+# Several stacks run on one machine, and nobody scrapes them who does not say where.
+NO_METRICS = {"TIDEMARK_WRITER_METRICS_LISTEN": "", "TIDEMARK_PIPELINE_METRICS_LISTEN": ""}
 PIPELINE_HEALTHCHECK = "indexer.healthcheck"
 _MODULES = {
     WRITER: ("writer",),
@@ -194,12 +196,12 @@ class LocalStack:
             self._environment.get("TIDEMARK_COMMIT_LOG_PATHS", ""),
             self._environment.get("TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS", ""),
         )
-        new_sizes: dict[str, str] = {}
+        usual = dict(NO_METRICS)
         if self._small_new_files:
-            new_sizes |= {} if any(map(_has_files, log_folders.all)) else NEW_LOG_SIZES
-            new_sizes |= {} if _has_files(paths.index) else NEW_INDEX_SIZES
+            usual |= {} if any(map(_has_files, log_folders.all)) else NEW_LOG_SIZES
+            usual |= {} if _has_files(paths.index) else NEW_INDEX_SIZES
         return {
-            **{name: size for name, size in new_sizes.items() if name not in os.environ},
+            **{name: value for name, value in usual.items() if name not in os.environ},
             **self._environment,
             "TIDEMARK_STORE_ROOT": str(self.data.absolute()),
             "TIDEMARK_WRITER_LISTEN": self.writer_listen,

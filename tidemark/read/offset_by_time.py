@@ -59,6 +59,11 @@ class _Times:
         return min(self._queue.run.at_or_after(number + 1, end)[0], end)
 
 
+def unit_time(queue: QueueReader, log: FileRun, number: int) -> int:
+    """Store time of the queue's unit *number*; -1 when there is no message."""
+    return _Times(queue, log)(number)
+
+
 def offset_by_time(
     queue: QueueReader, log: FileRun, bounds: QueueBounds, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
 ) -> TimeAnswer:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from tidemark.errors import StoreError
+from tidemark.metrics.families import make_registry
+from tidemark.metrics.listener import listen
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import allow_many_files
@@ -24,6 +26,7 @@ from tidemark.store.storage import DiskStorage
 from .config import PipelineSettings
 from .driver_priority import step_back
 from .hand_over import is_followed
+from .metrics import PipelineMetrics
 from .once import run_once
 from .plan import EpochPlan, make_plan
 from .prepare import own_indexer, prepare
@@ -91,22 +94,30 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+    metrics = PipelineMetrics(plan)
+    registry = make_registry()
+    registry.register(metrics)
+    listener = listen(settings.pipeline_metrics_listen, registry, setting="TIDEMARK_PIPELINE_METRICS_LISTEN")
+    if listener is not None:
+        log.info("metrics_served", port=listener.server_port)
     shutil.rmtree(plan.scan_folder, ignore_errors=True)  # of a drain that was killed: who follows reads the log
     prepare(plan, storage)
     session = start_session(settings, plan)
     try:
         while True:
             try:
-                _run_followers(session, settings, plan, stopping)
+                _run_followers(session, settings, plan, stopping, metrics)
                 break
             except Exception as error:
                 if not is_disk_full(error):
                     raise
+                metrics.waits_for_room = True
                 log.error("pipeline_waits_for_room", message=_last_line(str(error)), store_root=str(plan.root))
             if not wait_for_room(plan, storage, stopping):
                 break
             shutil.rmtree(plan.paths.indexer / "spark", ignore_errors=True)  # a hint; half of it may be missing
             prepare(plan, storage)
+            metrics.waits_for_room = False
             log.info("pipeline_goes_on")
     finally:
         session.stop()
@@ -114,7 +125,11 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
 
 
 def _run_followers(
-    session: SparkSession, settings: PipelineSettings, plan: EpochPlan, stopping: threading.Event
+    session: SparkSession,
+    settings: PipelineSettings,
+    plan: EpochPlan,
+    stopping: threading.Event,
+    metrics: PipelineMetrics,
 ) -> None:
     """Until *stopping*; raises what a query failed with. No task runs afterwards."""
     from . import job
@@ -125,7 +140,7 @@ def _run_followers(
             if stopping.is_set():
                 break
             checkpoint = plan.paths.indexer / "spark" / f"follower-{follower}"
-            queries.append(job.start_query(session, plan, follower, checkpoint))
+            queries.append(job.start_query(session, plan, follower, checkpoint, metrics))
             if follower == 0:
                 if plan.epoch_ms:  # else tasks end as soon as they have drained
                     _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)

@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tidemark.metrics.address import listen_host
 from tidemark.store.log_folders import LogFolders
 
 
@@ -93,10 +94,15 @@ class PipelineSettings(BaseSettings):
     )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
     log_level: str = Field("info", description="debug, info, warning or error")
+    pipeline_metrics_listen: str = Field(
+        "127.0.0.1:8083",
+        description="address:port of the pipeline's /metrics, not with once; port 0: any free one; empty: off",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         self.log_folders(self.store_root)
+        listen_host(self.pipeline_metrics_listen)
         if not self.spark and not self.once:
             raise ValueError("following runs on Spark: spark may be off with once only")
         return self

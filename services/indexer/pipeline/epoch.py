@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from tidemark.errors import FlushFailedError, StoreContradictionError
-from tidemark.index.log_walk import LogWalk
+from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.index.scan.scanned_log import ScannedLog
+from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage, Storage
 from tidemark.store.terms import machine_boot_id
@@ -53,7 +54,7 @@ def run_share(
         if not hand_over.is_stopping():
             _Epoch(plan, storage or DiskStorage(), hand_over, rows).run()
         for progress in rows:
-            progress.waited_s, progress.held_s = waited_s, time.monotonic() - began
+            progress.waited_s, progress.began_s, progress.held_s = waited_s, began, time.monotonic() - began
     except FlushFailedError:
         plan.failed_flag.touch()
         raise
@@ -88,6 +89,7 @@ class _Epoch:
         self._builders: list[ShardBuilder] = []
         self._walk: LogWalk | ScannedLog | None = None
         self._alive_at = 0.0
+        self._visible = Buckets("tidemark_append_visible_seconds")
 
     def run(self) -> None:
         """Follow until the epoch is over; everything built is durable then."""
@@ -99,6 +101,7 @@ class _Epoch:
                 self._builders.append(builder)
                 builder.begin()
             self._follow()
+            self._tell_times()
             while self._builders:
                 self._builders[0].finish()
                 self._builders.pop(0)
@@ -153,11 +156,23 @@ class _Epoch:
             for part in self._walk_from(position).parts(limit=limit, floor=committed):
                 for builder in here:
                     builder.build(part)
+                self._see_visible(part)
                 self._say_alive()
                 if self._hand_over.is_stopping() or self._is_over():
                     return
             if self._position == position:
                 return
+
+    def _see_visible(self, part: LogPart) -> None:
+        """Of several tasks the one that brings the watermark to its part's end sees that; others are still behind."""
+        if len(part.requests) and self._marks.watermark() >= part.end_offset:
+            stored_ms = int(part.requests["store_timestamp"][-1])
+            self._visible.observe(max(0.0, time.time() - stored_ms / 1000))
+
+    def _tell_times(self) -> None:
+        for progress in self._rows:
+            progress.stopped_s = time.monotonic()
+        self._rows[0].visible, self._rows[0].visible_s = self._visible.counts, self._visible.total
 
     def _walk_from(self, position: int) -> LogWalk | ScannedLog:
         if self._walk is None:  # not before something is committed: until then there may be no file

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from .metrics import PipelineMetrics
+
 FOLLOWERS = 2  # queries: one follows, the other stands by, warm
 _TASK_FAILURES = 4  # local[n] never retries a failed task, local[n,4] does
 _WAIT_FOR_SLOTS = "10s"
 _JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-_SQL_TYPES = {"int": "long", "float": "double", "bool": "boolean", "str": "string"}
+_SQL_TYPES = {"int": "long", "float": "double", "bool": "boolean", "str": "string", "list[int]": "array<long>"}
 
 
 def _schema(row: type[Any]) -> str:
@@ -108,7 +110,9 @@ def python_path() -> str:
     return str(Path(__file__).resolve().parents[3])
 
 
-def start_query(session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path) -> StreamingQuery:
+def start_query(
+    session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, metrics: PipelineMetrics
+) -> StreamingQuery:
     """Start one of the two followers: its micro-batches are epochs."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", f"follower-{follower}")
     shards = (
@@ -121,7 +125,7 @@ def start_query(session: SparkSession, plan: EpochPlan, follower: int, checkpoin
     return (
         indexed.writeStream.queryName(f"follower-{follower}")
         .option("checkpointLocation", checkpoint.as_uri())
-        .foreachBatch(record_progress(plan))
+        .foreachBatch(record_progress(plan, metrics))
         .start()
     )
 
@@ -185,8 +189,8 @@ def follow(plan: EpochPlan, follower: int) -> Any:
     return tasks
 
 
-def record_progress(plan: EpochPlan) -> Callable[[DataFrame, int], None]:
-    """The function for foreachBatch: run an epoch, and tell what it did as one event."""
+def record_progress(plan: EpochPlan, metrics: PipelineMetrics) -> Callable[[DataFrame, int], None]:
+    """The function for foreachBatch: run an epoch, and tell what it did, as one event and to *metrics*."""
 
     def record(frame: DataFrame, epoch: int) -> None:
         if plan.stop_flag.exists():
@@ -197,6 +201,7 @@ def record_progress(plan: EpochPlan) -> Callable[[DataFrame, int], None]:
             if plan.stop_flag.exists():  # interrupted by the stop: Spark overflows its stack over this exception's text
                 return
             raise
+        metrics.epoch_finished(rows)
         log.info(
             "epoch_finished",
             epoch=epoch,

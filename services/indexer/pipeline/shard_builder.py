@@ -10,6 +10,7 @@ from typing import Any
 
 from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.index.scan.scanned_log import ScannedLog
+from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
@@ -27,9 +28,17 @@ def executor_name() -> str:
     return f"{socket.gethostname()}/{os.getppid()}"
 
 
+def _nothing_visible() -> list[int]:
+    return Buckets("tidemark_append_visible_seconds").counts
+
+
 @dataclass
 class Progress:
-    """What was done for one shard in one epoch: a row for foreachBatch. Offsets physical, times in seconds."""
+    """What was done for one shard in one epoch: a row for foreachBatch. Offsets physical, times in seconds.
+
+    began_s, stopped_s  when the shard was taken, and followed no more: the machine's monotonic clock; 0 for never
+    visible             how long records took to be visible, by bucket of the task's `Buckets`: in its first row only
+    """
 
     follower: int
     shard: int
@@ -42,6 +51,10 @@ class Progress:
     expired_files: int = 0
     waited_s: float = 0.0
     held_s: float = 0.0
+    began_s: float = 0.0
+    stopped_s: float = 0.0
+    visible: list[int] = field(default_factory=_nothing_visible)
+    visible_s: float = 0.0  # sum of these times
     term: int = 0
     executor: str = field(default_factory=executor_name)
 

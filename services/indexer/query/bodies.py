@@ -93,8 +93,10 @@ class PullAnswerer:
             case BodyFormat.RECORDS:
                 pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
         metrics = self._facade.metrics
-        metrics.messages.inc(pulled.result.message_count)
-        metrics.bytes.labels(body_format.name.lower()).inc(sum(map(len, pieces)))
+        size = sum(map(len, pieces))
+        if pulled.result.message_count:
+            metrics.given.add(self._topic, pulled.result.message_count, size)
+        metrics.bytes.labels(body_format.name.lower()).inc(size)
         metrics.skipped.inc(len(pulled.result.skipped))
         headers = {"Cache-Control": "no-store", "Vary": "Accept"}
         if body_format is not BodyFormat.JSON:

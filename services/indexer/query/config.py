@@ -46,6 +46,9 @@ class QuerySettings(TlsSettings):
         None, description="CAs of the writer that POST is forwarded to, PEM; unset: no TLS there, unless it is tls://"
     )
     log_level: str = Field("info", description="debug, info, warning or error")
+    metrics_max_topics: int = Field(
+        1_000, ge=1, le=100_000, description="topics that get a label of their own in metrics; the others share one"
+    )
 
     query_default_messages: int = Field(500, ge=1, le=100_000, description="max_messages of a pull that does not say")
     query_max_messages: int = Field(32_768, ge=1, le=1 << 20, description="the most a pull may ask for")

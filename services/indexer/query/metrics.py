@@ -1,99 +1,131 @@
-"""Prometheus metrics, in a registry of their own."""
+"""Metrics of the query service: what it has answered, and the store's position when somebody scrapes it."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable
+from collections import Counter as Tally
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tidemark.index.ledger import read_ledger
+from tidemark.metrics.families import make_registry, number, numbers
+from tidemark.metrics.table import BY_NAME
+from tidemark.metrics.tls_state import TlsState
+from tidemark.metrics.topic_counts import TopicCounts
+from tidemark.read.offset_by_time import store_time
+
+from .group_lag import GroupLag
 
 if TYPE_CHECKING:
     from .facade import Facade
 
-_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10, 30)
-
 
 class Metrics:
-    """Counts of what was answered, and the store's position when it is asked for."""
+    """Counts of what was answered, and gauges that are read when they are asked for."""
 
     def __init__(self, facade: Facade) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = make_registry()
+        self.requests = _counter("tidemark_query_requests_total", self.registry)
+        self.bytes = _counter("tidemark_query_body_bytes_total", self.registry)
+        self.skipped = _counter("tidemark_query_skipped_records_total", self.registry)
+        row = BY_NAME["tidemark_query_request_seconds"]
+        self.seconds = Histogram(row.name, row.text, row.labels, buckets=row.bounds, registry=self.registry)
+        self.given = TopicCounts(
+            limit=facade.settings.metrics_max_topics,
+            messages="rocketmq_messages_out_total",
+            size="rocketmq_throughput_out_total",
+        )
+        self.registry.register(_Given(self.given))
         self.registry.register(_Position(facade))
-        self.requests = Counter(
-            "tidemark_query_requests", "Requests answered", ("path", "status"), registry=self.registry
-        )
-        self.seconds = Histogram(
-            "tidemark_query_request_seconds",
-            "Time to an answer's first byte, waiting included",
-            ("path",),
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
-        self.messages = Counter("tidemark_query_messages", "Messages given out by pulls", registry=self.registry)
-        self.bytes = Counter("tidemark_query_body_bytes", "Bytes of pull answers", ("format",), registry=self.registry)
-        self.skipped = Counter("tidemark_query_skipped_records", "Damaged records met", registry=self.registry)
+        self.registry.register(_Groups(facade))
+        if facade.tls is not None:
+            self.registry.register(TlsState(facade.tls))
 
     def render(self) -> bytes:
-        """The text format."""
+        """The text format. Reads files: not for the event loop."""
         return generate_latest(self.registry)
 
 
+def _counter(name: str, registry: CollectorRegistry) -> Counter:
+    row = BY_NAME[name]
+    return Counter(row.name, row.text, row.labels, registry=registry)
+
+
+class _Given(Collector):
+    """What pulls gave out, by topic."""
+
+    def __init__(self, given: TopicCounts) -> None:
+        self._given = given
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._given.families()
+
+
 class _Position(Collector):
-    """Gauges that are read when they are asked for."""
+    """How far the store is, and what is wrong with it."""
 
     def __init__(self, facade: Facade) -> None:
         self._facade = facade
+        self._damages = _Damages(facade.store.paths.indexer)
 
-    def describe(self) -> Iterable[Metric]:
-        return []
+    def collect(self) -> Iterator[Metric]:
+        store, now = self._facade.store, time.time()
+        watermark = store.watermark()
+        marks = store.watermarks.marks
+        published = now - watermark.published_ms / 1000 if watermark.published_ms else 0.0
+        alive = now - marks.alive_ms / 1000 if marks is not None and marks.alive_ms else math.inf
+        first_ms = store_time(store.log, store.log_min)
+        yield number("tidemark_watermark_bytes", watermark.physical_offset)
+        yield number("tidemark_committed_bytes", watermark.committed_offset)
+        yield number("rocketmq_storage_dispatch_behind_bytes", watermark.lag_bytes)
+        yield number("tidemark_term", watermark.term)
+        yield number("tidemark_publication_age_seconds", published)
+        yield number("tidemark_pipeline_alive_age_seconds", alive)
+        yield number("rocketmq_storage_message_reserve_time", round(now * 1000) - first_ms if first_ms > 0 else 0)
+        yield self._damages.family()
+        yield number("tidemark_query_waiting_requests", self._facade.watcher.waiting)
+        yield number("tidemark_query_owns_consumer_offsets", self._facade.offsets.is_owner)
 
-    def collect(self) -> Iterable[Metric]:
-        watermark = self._facade.store.watermark()
-        age = time.time() - watermark.published_ms / 1000 if watermark.published_ms else 0.0
-        for name, text, value in (
-            (
-                "tidemark_watermark_offset",
-                "Physical offset below which messages are visible",
-                watermark.physical_offset,
-            ),
-            ("tidemark_committed_offset", "Committed physical offset", watermark.committed_offset),
-            ("tidemark_lag_bytes", "Committed and not yet visible", watermark.lag_bytes),
-            ("tidemark_term", "The writer's term", watermark.term),
-            ("tidemark_publication_age_seconds", "Since a mark moved last", age),
-            ("tidemark_query_waiting_requests", "Requests that wait for messages", self._facade.watcher.waiting),
-            ("tidemark_query_owns_consumer_offsets", "1 where this process writes them", self._facade.offsets.is_owner),
-        ):
-            yield GaugeMetricFamily(name, text, float(value))
-        yield from self._of_groups()
-        yield from self._of_tls()
 
-    def _of_tls(self) -> Iterable[Metric]:
-        tls = self._facade.tls
-        if tls is None:
-            return
-        name = "tidemark_query_tls_reload_failed"
-        yield GaugeMetricFamily(name, "1 while TLS files cannot be used, and old ones are", float(tls.reload_failed))
-        name = "tidemark_query_tls_certificate_expires_seconds"
-        yield GaugeMetricFamily(name, "When the certificate in use ends, Unix time", tls.current.leaf.expires_s)
+class _Damages:
+    """The ledger's places by reason; read again when a file of it has grown."""
 
-    def _of_groups(self) -> Iterable[Metric]:
-        leases = self._facade.groups.leases
-        members = GaugeMetricFamily("tidemark_query_group_members", "Living members of a group", labels=("group",))
-        generation = GaugeMetricFamily("tidemark_query_group_generation", "Of a group with members", labels=("group",))
-        for group, state in leases.states().items():
-            members.add_metric((group,), len(state.members))
-            generation.add_metric((group,), state.generation)
-        yield members
-        yield generation
-        for name, text, count in (
-            ("tidemark_query_group_rebalances", "New generations of all groups", leases.rebalances),
-            ("tidemark_query_fenced_commits", "Commits of members that are not the holder", leases.fenced_commits),
-        ):
-            yield CounterMetricFamily(name, text, count)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes: dict[str, int] = {}
+        self._by_reason: Tally[str] = Tally()
+
+    def family(self) -> Metric:
+        """NONE stands there from the beginning: so the first place is seen as a change."""
+        sizes = {path.name: path.stat().st_size for path in self._folder.glob("ledger-*.jsonl")}
+        if sizes != self._sizes:
+            self._by_reason = Tally(entry["reason"] for entry in read_ledger(self._folder))
+            self._sizes = sizes
+        found = {"NONE": 0, **self._by_reason}
+        return numbers("tidemark_damaged_places", (((reason,), places) for reason, places in sorted(found.items())))
+
+
+class _Groups(Collector):
+    """Members of groups, as many as `query_max_groups` lets there be, and their lag."""
+
+    def __init__(self, facade: Facade) -> None:
+        self._leases = facade.groups.leases
+        self._lag = GroupLag(facade.store, facade.offsets, limit=facade.settings.metrics_max_topics)
+
+    def collect(self) -> Iterator[Metric]:
+        states = self._leases.states().items()
+        yield numbers("tidemark_query_group_members", (((group,), len(state.members)) for group, state in states))
+        yield numbers("tidemark_query_group_generation", (((group,), state.generation) for group, state in states))
+        yield number("tidemark_query_group_rebalances_total", self._leases.rebalances)
+        yield number("tidemark_query_fenced_commits_total", self._leases.fenced_commits)
+        yield from self._lag.families()
 
 
 class MetricsMiddleware:

@@ -105,4 +105,5 @@ async def readyz(request: Request) -> Response:
 @router.get("/metrics", summary="Prometheus metrics", dependencies=_STRICT)
 async def get_metrics(request: Request) -> Response:
     """Text format."""
-    return Response(facade_of(request).metrics.render(), media_type="text/plain; version=0.0.4")
+    facade = facade_of(request)
+    return Response(await facade.read(facade.metrics.render), media_type="text/plain; version=0.0.4")

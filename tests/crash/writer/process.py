@@ -29,7 +29,8 @@ class WriterProcess:
     def __init__(self, root: Path, **settings: object) -> None:
         self.root = root
         defaults = {"COMMIT_LOG_SEGMENT_SIZE_BYTES": SEGMENT_SIZE, "ADVERTISED_ADDRESS": "127.0.0.1:8081"}
-        given = {**defaults, "WRITER_LISTEN": "127.0.0.1:0", "STORE_ROOT": root, "MIN_FREE_DISK_BYTES": 0, **settings}
+        listen = {"WRITER_LISTEN": "127.0.0.1:0", "WRITER_METRICS_LISTEN": ""}
+        given = {**defaults, **listen, "STORE_ROOT": root, "MIN_FREE_DISK_BYTES": 0, **settings}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "services.writer"],

@@ -144,8 +144,8 @@ def test_status_watermark_and_metrics(built: BuiltStore, client: httpx.Client) -
     assert get(client, "/readyz") == {"status": "ready"}
     get(client, "/v1/topics/orders/queues/0/messages")
     metrics = client.get("/metrics").text
-    assert f"tidemark_watermark_offset {float(built.end)}" in metrics
-    assert "tidemark_query_messages_total 10.0" in metrics
+    assert f"tidemark_watermark_bytes {float(built.end)}" in metrics
+    assert 'rocketmq_messages_out_total{topic="orders"} 10.0' in metrics
     assert 'path="/v1/topics/{topic}/queues/{queue_id}/messages",status="200"' in metrics
 
 

@@ -386,8 +386,8 @@ def test_metrics_of_groups(client: httpx.Client) -> None:
     """Members, generation, rebalances, refused commits."""
     a = Consumer(client, "a")
     assert a.commit((17, 1)).status_code == 409
-    assert metric(client, 'tidemark_query_group_members{group="billing"}') == 1
-    assert metric(client, 'tidemark_query_group_generation{group="billing"}') == a.told["generation"]
+    assert metric(client, 'tidemark_query_group_members{consumer_group="billing"}') == 1
+    assert metric(client, 'tidemark_query_group_generation{consumer_group="billing"}') == a.told["generation"]
     assert metric(client, "tidemark_query_group_rebalances_total") == 1
     assert metric(client, "tidemark_query_fenced_commits_total") == 1
 

@@ -65,7 +65,7 @@ def test_messages_are_pulled_over_tls(store: BuiltStore, authority: Authority, s
             assert len(page.data) > _LARGE
         with Consumer("orders", url=url, tls=tls, max_bytes=2 * _LARGE) as consumer:
             assert [len(message.body) for message in consumer.poll(30)] == [5, _LARGE, 4]
-        assert metric(client, "tidemark_query_tls_reload_failed") == 0
+        assert metric(client, "tidemark_tls_reload_failed") == 0
 
 
 def test_a_server_of_another_ca_is_not_trusted(
@@ -134,7 +134,7 @@ def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
     new = stranger.issue("server")
     with serve_query_over_tls(store.root, tls_of(authority).context(), **files.settings, tls_reload_ms=10) as http:
         assert http.get("/v1/watermark").status_code == 200
-        ends = metric(http, "tidemark_query_tls_certificate_expires_seconds")
+        ends = metric(http, "tidemark_tls_certificate_expires_seconds")
         assert ends > 0
         new.put(files)
         wait_until(lambda: shows(http.base_url.port or 0, new))
@@ -173,7 +173,7 @@ def test_broken_files_leave_the_old_certificate_in_use(
     store: BuiltStore, authority: Authority, server: Pair, files: Pair
 ) -> None:
     """And a gauge tells, until they are whole again."""
-    name = "tidemark_query_tls_reload_failed"
+    name = "tidemark_tls_reload_failed"
     with serve_query_over_tls(store.root, tls_of(authority).context(), **files.settings, tls_reload_ms=10) as http:
         files.key.write_text("broken")
         wait_until(lambda: metric(http, name) == 1)

@@ -12,6 +12,7 @@ from typing import Any, Self
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
+from prometheus_client import CollectorRegistry, generate_latest
 
 from services.writer.config import WriterSettings
 from services.writer.credentials import tell_reload
@@ -93,6 +94,12 @@ class RunningWriter:
         await self._server.start()
         self._started.set()
         self.failure = await self._server.run()
+
+    def metrics(self) -> list[str]:
+        """Lines of what its listener would serve."""
+        registry = CollectorRegistry()
+        registry.register(self._server.metrics)
+        return generate_latest(registry).decode().splitlines()
 
     # -- short words for requests ---------------------------------------------------------------------------------
 

@@ -90,6 +90,8 @@ def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWrit
     mark_durable(writer.root, 2 * SIZE + 1)
     wait_until(lambda: min_offset(writer) == 2 * SIZE)
     assert min(log_bytes(writer.root)) == 2 * SIZE
+    wait_until(lambda: "tidemark_retention_deleted_files_total 2.0" in writer.metrics())
+    assert "tidemark_retention_deleted_bytes_total 0.0" not in writer.metrics()
     reading = writer.log.ReadLog(pb.ReadLogRequest(physical_offset=2 * SIZE), timeout=20)
     read = b"".join(part.data for part in reading)
     assert read == b"".join(before[start] for start in sorted(before) if start >= 2 * SIZE)[: end - 2 * SIZE]

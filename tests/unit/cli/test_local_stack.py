@@ -63,6 +63,17 @@ def test_a_size_that_the_environment_gives_is_the_services(tmp_path: Path, monke
     assert settings.keys() >= local_stack.NEW_INDEX_SIZES.keys()
 
 
+def test_metrics_are_off_unless_somebody_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two stacks on one machine would take each other's ports."""
+    for name in local_stack.NO_METRICS:
+        monkeypatch.delenv(name, raising=False)
+    assert LocalStack(tmp_path)._settings().items() >= local_stack.NO_METRICS.items()
+    monkeypatch.setenv("TIDEMARK_WRITER_METRICS_LISTEN", "127.0.0.1:8082")
+    assert LocalStack(tmp_path)._settings().keys() & local_stack.NO_METRICS.keys() == {
+        "TIDEMARK_PIPELINE_METRICS_LISTEN"
+    }
+
+
 def test_a_service_that_dies_at_its_start_is_named_with_its_log(tmp_path: Path) -> None:
     """And nothing runs afterwards."""
     stack = LocalStack(tmp_path, services=(WRITER,), environment={"TIDEMARK_FLUSH_MODE": "sometimes"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,18 @@ def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, m
     assert together == [0, 1] * (len(together) // 2)
     assert queue_files(tmp_path / "together") == queue_files(tmp_path / "alone")
     assert index_contents(tmp_path / "together") == index_contents(tmp_path / "alone")
+
+
+def test_an_epoch_tells_how_long_records_took_to_be_visible(tmp_path: Path) -> None:
+    """Once for each chunk that both shards have built, in the first row; and when it followed."""
+    plan = keyed_log(tmp_path)
+    plan.paths.indexer.mkdir(parents=True)
+    began = time.monotonic()
+    queues, keys = run_share(plan, [0, 1], follower=0)
+    assert sum(queues.visible) == queues.chunks > 1
+    assert queues.visible_s > 0
+    assert (sum(keys.visible), keys.visible_s) == (0, 0)
+    assert began <= queues.began_s <= queues.stopped_s <= time.monotonic()
 
 
 def test_a_task_on_another_machine_is_refused_and_touches_nothing(tmp_path: Path) -> None:

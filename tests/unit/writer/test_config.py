@@ -58,6 +58,8 @@ def test_advertised_host_follows_the_setting_then_the_bound_address(
     "wrong",
     [
         {"writer_listen": "nowhere"},
+        {"writer_metrics_listen": "nowhere"},
+        {"metrics_max_topics": 0},
         {"advertised_address": "broker.example:1"},
         {"default_queues": 0},
         {"commit_log_segment_size_bytes": 1},

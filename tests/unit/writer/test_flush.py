@@ -76,7 +76,7 @@ def flushing() -> Iterator[Flushing]:
 
 
 def group(end: int) -> Written:
-    return Written([], end, [0], end)
+    return Written([], end, [0], end, appends=1)
 
 
 @pytest.mark.parametrize("size", [10, 1 << 20])
@@ -91,6 +91,9 @@ def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing, size: 
     assert flushing.flushed == [size, 4 * size]
     assert (len(flushing.disk.synced), flushing.disk.told) == (2, 2)
     assert flushing.flusher.flushed_offset == 4 * size
+    groups = flushing.flusher.groups
+    assert [sum(one.counts) for one in (groups.seconds, groups.batches, groups.bytes)] == [2, 2, 2]
+    assert (groups.batches.total, groups.bytes.total) == (4, 4 * size)
 
 
 @pytest.mark.parametrize("size", [10, 1 << 20])

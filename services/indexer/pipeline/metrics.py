@@ -1,0 +1,84 @@
+"""PipelineMetrics: what ended epochs have told, and how far the marks are when somebody scrapes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from tidemark.errors import CorruptStoreError
+from tidemark.metrics.buckets import Buckets
+from tidemark.metrics.families import histogram, number, numbers
+from tidemark.store.marks import Marks
+
+from .plan import EpochPlan
+
+_SUMS = {  # of a column of all rows of progress
+    "tidemark_pipeline_chunks_total": "chunks",
+    "tidemark_pipeline_expired_files_total": "expired_files",
+}
+
+
+class PipelineMetrics(Collector):
+    """The driver's. Both followers tell it of their epochs, from threads of their own."""
+
+    def __init__(self, plan: EpochPlan) -> None:
+        self.waits_for_room = False
+        self._plan = plan
+        self._telling = threading.Lock()
+        self._epochs = 0
+        self._records = 0
+        self._sums = dict.fromkeys(_SUMS, 0)
+        self._visible = Buckets("tidemark_append_visible_seconds")
+        self._hand_over = Buckets("tidemark_epoch_hand_over_seconds")
+        self._stopped_s: dict[int, float] = {}  # by shard: when its last holder stopped following
+
+    def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Count an epoch's rows of progress."""
+        with self._telling:
+            self._epochs += 1
+            for row in rows:
+                if row["shard"] < self._plan.shards:
+                    self._records += row["records"]
+                for name, column in _SUMS.items():
+                    self._sums[name] += row[column]
+                self._visible.add(row["visible"], row["visible_s"])
+                self._see_hand_over(row)
+
+    def _see_hand_over(self, row: Mapping[str, Any]) -> None:
+        before = self._stopped_s.get(row["shard"])
+        if before is not None and row["began_s"] >= before:
+            self._hand_over.observe(row["began_s"] - before)
+        if row["stopped_s"]:
+            self._stopped_s[row["shard"]] = row["stopped_s"]
+
+    def collect(self) -> Iterator[Metric]:
+        with self._telling:
+            told = [
+                number("tidemark_pipeline_epochs_total", self._epochs),
+                number("tidemark_pipeline_records_total", self._records),
+                *(number(name, count) for name, count in self._sums.items()),
+                histogram(self._visible),
+                histogram(self._hand_over),
+            ]
+        yield from told
+        yield number("tidemark_pipeline_waits_for_room", self.waits_for_room)
+        yield from self._marks()
+
+    def _marks(self) -> Iterator[Metric]:
+        """Of a store that was never indexed: none."""
+        try:
+            marks = Marks.open_read_only(self._plan.paths.marks)
+        except (FileNotFoundError, CorruptStoreError):
+            return
+        try:
+            shards = range(marks.shards)
+            visible = [((str(shard),), float(marks.visible(shard))) for shard in shards]
+            durable = [((str(shard),), float(marks.durable(shard))) for shard in shards]
+        finally:
+            marks.close()
+        yield numbers("tidemark_pipeline_visible_bytes", visible)
+        yield numbers("tidemark_pipeline_durable_bytes", durable)

@@ -1,0 +1,39 @@
+"""WriterMetrics: reads what the writer knows of itself, when somebody scrapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from tidemark.metrics.families import histogram, number, numbers
+
+from .commit_log import CommitLog
+from .counts import AppendCounts
+from .retention import Retention
+from .store import OpenStore
+
+
+class WriterMetrics(Collector):
+    """Called by the listener's threads: of what others own it reads single numbers, and changes nothing."""
+
+    def __init__(self, store: OpenStore, commit_log: CommitLog, retention: Retention, counts: AppendCounts) -> None:
+        self._store = store
+        self._commit_log = commit_log
+        self._retention = retention
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        log = self._commit_log
+        flushed = log.flushed_offset  # first: it never runs ahead of what is written
+        yield number("rocketmq_storage_flush_behind_bytes", max(0, log.written_offset - flushed))
+        yield number("rocketmq_storage_size", len(self._store.segments.log.starts) * log.segment_size)
+        yield numbers("rocketmq_processor_watermark", [(("send",), log.waiting)])
+        yield number("tidemark_in_flight_bytes", log.in_flight_bytes)
+        yield number("tidemark_disk_free_bytes", self._store.free_bytes(self._store.paths.root))
+        yield number("tidemark_retention_deleted_files_total", self._retention.deleted_files)
+        yield number("tidemark_retention_deleted_bytes_total", self._retention.deleted_bytes)
+        for buckets in (log.groups.seconds, log.groups.batches, log.groups.bytes):
+            yield histogram(buckets)
+        yield from self._counts.families()

@@ -1,0 +1,107 @@
+"""What the writer tells of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builders import wire_batch
+from tidemark.v1 import commit_log_pb2 as pb
+
+from .harness import RunningWriter, refusal_of
+
+pytestmark = pytest.mark.integration
+TOPICS = 3_000
+
+
+def values(writer: RunningWriter, name: str) -> dict[str, float]:
+    """Value by labels, as they are written, of the samples of *name*."""
+    found: dict[str, float] = {}
+    for line in writer.metrics():
+        sample, _, value = line.rpartition(" ")
+        if sample.partition("{")[0] == name:
+            found[sample.removeprefix(name)] = float(value)
+    return found
+
+
+def test_appends_are_counted_as_they_were_answered(writer: RunningWriter) -> None:
+    """Messages and bytes of what was stored; a repeat and a refusal are told apart from it."""
+    two = wire_batch((b"one", b"", 0), (b"two", b"", 0))
+    stored = [writer.append("a", two, request_id="r"), writer.append("b", wire_batch((b"x", b"", 0)))]
+    assert writer.append("a", two, request_id="r").duplicate
+    refusal_of(lambda: writer.append("a", wire_batch((b"other", b"", 0)), request_id="r"))
+    refusal_of(lambda: writer.append("a", b"rubbish"))
+    sizes = [answer.end_physical_offset - answer.physical_offset for answer in stored]
+    assert values(writer, "rocketmq_messages_in_total") == {'{topic="a"}': 2, '{topic="b"}': 1}
+    assert values(writer, "rocketmq_throughput_in_total") == {'{topic="a"}': sizes[0], '{topic="b"}': sizes[1]}
+    assert values(writer, "tidemark_duplicate_batches_total") == {"": 1}
+    assert values(writer, "tidemark_refused_appends_total") == {
+        '{reason="BATCH_MALFORMED"}': 1,
+        '{reason="REQUEST_ID_CONFLICT"}': 1,
+    }
+
+
+def test_groups_disk_and_positions_are_read_when_asked_for(writer: RunningWriter) -> None:
+    """One append at a time: each has a sync of its own, and nothing is left behind."""
+    answers = [writer.append("t", wire_batch((b"x" * 100, b"", 0))) for _ in range(3)]
+    assert values(writer, "tidemark_fdatasync_seconds_count") == {"": 3}
+    assert values(writer, "tidemark_group_commit_batches_sum") == {"": 3}
+    assert values(writer, "tidemark_group_commit_bytes_sum") == {"": answers[-1].end_physical_offset}
+    assert values(writer, "rocketmq_storage_flush_behind_bytes") == {"": 0}
+    assert values(writer, "tidemark_in_flight_bytes") == {"": 0}
+    assert values(writer, "rocketmq_processor_watermark") == {'{processor="send"}': 0}
+    (size,) = values(writer, "rocketmq_storage_size").values()
+    assert size == sum(path.stat().st_size for path in (writer.root / "commitlog").iterdir())
+    (free,) = values(writer, "tidemark_disk_free_bytes").values()
+    assert free > 0
+
+
+def test_thousands_of_topics_share_a_bounded_number_of_labels(tmp_path: Path) -> None:
+    """And no message is lost from the sum."""
+    names = [f"topic-{number}" for number in range(TOPICS)]
+    (tmp_path / "config").mkdir()
+    table = {
+        name: {"topicName": name, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6, "attributes": {}}
+        for name in names
+    }
+    (tmp_path / "config" / "topics.json").write_text(json.dumps({"topicConfigTable": table}))
+    packed = wire_batch((b"x", b"", 0))
+    entries = [
+        pb.AppendStreamRequest.Entry(
+            correlation_id=number, batch=pb.AppendBatchRequest(topic=name, packed=packed, queue_id=0)
+        )
+        for number, name in enumerate(names)
+    ]
+    with RunningWriter(tmp_path, metrics_max_topics=50) as writer:
+        frames = iter([pb.AppendStreamRequest(batches=entries)])
+        answers = [result for response in writer.log.AppendStream(frames) for result in response.results]
+        assert sum(answer.HasField("appended") for answer in answers) == TOPICS
+        counted = values(writer, "rocketmq_messages_in_total")
+        assert len(writer.metrics()) < 300
+    assert (len(counted), counted['{topic="other"}'], sum(counted.values())) == (51, TOPICS - 50, TOPICS)
+
+
+def test_a_taken_port_ends_the_start_before_the_store_is_opened(tmp_path: Path) -> None:
+    """With exit status 1 and a line that names the setting."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        settings = {"STORE_ROOT": tmp_path / "store", "WRITER_LISTEN": "127.0.0.1:0", "WRITER_METRICS_LISTEN": taken}
+        done = subprocess.run(
+            [sys.executable, "-m", "services.writer"],
+            env={**os.environ, **{f"TIDEMARK_{name}": str(value) for name, value in settings.items()}},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert f"{taken}, for metrics (TIDEMARK_WRITER_METRICS_LISTEN), cannot be used" in done.stderr
+    assert not (tmp_path / "store").exists()

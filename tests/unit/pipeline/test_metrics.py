@@ -1,0 +1,58 @@
+"""What the driver makes of the rows that epochs tell."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.metrics import PipelineMetrics
+from services.indexer.pipeline.plan import make_plan
+from services.indexer.pipeline.shard_builder import Progress
+from tidemark.metrics.buckets import Buckets
+
+
+def lines(metrics: PipelineMetrics) -> list[str]:
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    return generate_latest(registry).decode().splitlines()
+
+
+def row(shard: int, **fields: Any) -> dict[str, Any]:
+    return asdict(Progress(0, shard, **fields))
+
+
+def test_epochs_add_up(tmp_path: Path) -> None:
+    """Records of the queues' shard alone, chunks of all, and the tasks' histograms."""
+    metrics = PipelineMetrics(make_plan(PipelineSettings(store_root=tmp_path)))
+    seen = Buckets("tidemark_append_visible_seconds")
+    seen.observe(0.004)
+    told = {"visible": seen.counts, "visible_s": seen.total}
+    for _ in range(2):
+        metrics.epoch_finished([row(0, records=5, chunks=2, **told), row(1, records=7, chunks=2)])
+    assert {
+        "tidemark_pipeline_epochs_total 2.0",
+        "tidemark_pipeline_records_total 10.0",
+        "tidemark_pipeline_chunks_total 8.0",
+        'tidemark_append_visible_seconds_bucket{le="0.002"} 0.0',
+        'tidemark_append_visible_seconds_bucket{le="0.005"} 2.0',
+        "tidemark_append_visible_seconds_count 2.0",
+        "tidemark_pipeline_waits_for_room 0.0",
+    } <= set(lines(metrics))
+
+
+def test_a_hand_over_is_from_where_one_stopped_to_where_the_next_held_it(tmp_path: Path) -> None:
+    """Of each shard; what came before anybody stopped, or stopped before it began, is none."""
+    metrics = PipelineMetrics(make_plan(PipelineSettings(store_root=tmp_path)))
+    metrics.epoch_finished([row(0, began_s=10.0, stopped_s=20.0), row(1, began_s=10.0, stopped_s=20.0)])
+    assert "tidemark_epoch_hand_over_seconds_count 0.0" in lines(metrics)
+    metrics.epoch_finished([row(0, began_s=20.002, stopped_s=30.0), row(1, began_s=20.002, stopped_s=30.0)])
+    metrics.epoch_finished([row(0, began_s=15.0)])
+    assert {
+        "tidemark_epoch_hand_over_seconds_count 2.0",
+        'tidemark_epoch_hand_over_seconds_bucket{le="0.001"} 0.0',
+        'tidemark_epoch_hand_over_seconds_bucket{le="0.0025"} 2.0',
+    } <= set(lines(metrics))

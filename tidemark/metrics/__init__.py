@@ -1,0 +1,1 @@
+"""What the services show to Prometheus: the one table of names, and how numbers become an exposition."""

@@ -1,0 +1,62 @@
+"""Rows of the table with their numbers, as prometheus_client wants them from a collector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tidemark.version import program_version
+
+from .buckets import Buckets
+from .table import BY_NAME, Kind
+
+
+def numbers(name: str, samples: Iterable[tuple[Sequence[str], float]]) -> Metric:
+    """The counter or gauge *name*; samples: values of its labels, and the number."""
+    row = BY_NAME[name]
+    family: CounterMetricFamily | GaugeMetricFamily
+    if row.kind is Kind.COUNTER:
+        family = CounterMetricFamily(name, row.text, labels=row.labels)
+    else:
+        family = GaugeMetricFamily(name, row.text, labels=row.labels)
+    for labels, value in samples:
+        family.add_metric(labels, value)
+    return family
+
+
+def number(name: str, value: float) -> Metric:
+    """The counter or gauge *name*, which has no labels."""
+    return numbers(name, [((), value)])
+
+
+def histogram(buckets: Buckets) -> Metric:
+    """What *buckets* have seen until now."""
+    ends = [*(repr(bound) for bound in buckets.bounds), "+Inf"]
+    total = buckets.total
+    cumulative = [float(count) for count in accumulate(list(buckets.counts))]
+    return HistogramMetricFamily(
+        buckets.name, BY_NAME[buckets.name].text, buckets=list(zip(ends, cumulative, strict=True)), sum_value=total
+    )
+
+
+class _About(Collector):
+    """Which program this is."""
+
+    def __init__(self) -> None:
+        self._version = program_version()
+
+    def collect(self) -> Iterator[Metric]:
+        yield numbers("tidemark_build_info", [((self._version,), 1.0)])
+
+
+def make_registry() -> CollectorRegistry:
+    """A service's registry, with what each has: its version, and the process's memory, CPU and open files."""
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each counter, for a format that nobody asks for
+    registry = CollectorRegistry()
+    registry.register(_About())
+    ProcessCollector(registry=registry)
+    return registry
