@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,7 @@ proto: $(SYNCED)  ## write tidemark/v1 again from proto/
 docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.settings_table
 	$(BIN)/python -m scripts.metrics_table
+	$(BIN)/python -m scripts.dashboard
 	$(BIN)/python -m scripts.spark_options_table
 	$(BIN)/python -m scripts.conformance_table
 	$(BIN)/python -m scripts.known_failures_table
@@ -79,6 +80,8 @@ cluster-test: $(SYNCED)  ## the pipeline on a Spark standalone cluster whose wor
 	$(BIN)/pytest -m "" tests/cluster
 rolling-test: $(SYNCED)  ## restart each service in order under load: no program that sends or reads may notice
 	$(BIN)/pytest -m "" tests/rolling
+metrics-test: $(SYNCED)  ## promtool on what each service serves and on the alert rules; every panel of the dashboard in a real Prometheus
+	$(BIN)/pytest tests/metrics
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
 

@@ -39,7 +39,7 @@ _GROUP_BYTES = tuple(float(1 << power) for power in range(10, 28, 2))  # 1 KiB t
 
 ROWS = (
     MetricRow("tidemark_build_info", _G, EACH, "1; the version stands in the label", ("version",)),
-    # -- writer and query, where they speak TLS -------------------------------------------------------------------------
+    # -- writer and query, where they speak TLS ----------------------------------------------------------------------
     MetricRow("tidemark_tls_reload_failed", _G, TLS, "1 while the TLS files cannot be used, and old ones are"),
     MetricRow("tidemark_tls_certificate_expires_seconds", _G, TLS, "When the certificate in use ends, Unix time"),
     # -- writer -----------------------------------------------------------------------------------------------------

@@ -8,17 +8,16 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from tidemark.errors import QueueIllegalError, TopicNotFoundError
+from tidemark.errors import StoreError
 from tidemark.metrics.families import numbers
 from tidemark.metrics.topic_counts import OTHER
 from tidemark.read.offset_by_time import unit_time
 from tidemark.read.store_reader import StoreReader
-from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 
 from .groups import ConsumerOffset, ConsumerOffsets
 
-_SAYS_NOTHING = (TopicNotFoundError, QueueIllegalError, ValueError, UnitsGoneError)
+_SAYS_NOTHING = (StoreError, OSError, ValueError)  # one broken queue must not take all metrics away
 
 
 class Lag(NamedTuple):
@@ -37,7 +36,7 @@ class GroupLag:
         self._limit = limit
 
     def families(self) -> Iterator[Metric]:
-        """Both gauges. An offset in a queue that is not there, or expires at this moment, says nothing."""
+        """Both gauges. An offset in a queue that is not there, or cannot be read at this moment, says nothing."""
         lags: dict[tuple[str, str], Lag] = {}
         watermark = self._store.watermark()
         for offset in self._offsets.all():

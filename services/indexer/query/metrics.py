@@ -103,7 +103,7 @@ class _Damages:
         self._by_reason: Tally[str] = Tally()
 
     def family(self) -> Metric:
-        """NONE stands there from the beginning: so the first place is seen as a change."""
+        """NONE always stands there: so there is a number while nothing is damaged."""
         sizes = {path.name: path.stat().st_size for path in self._folder.glob("ledger-*.jsonl")}
         if sizes != self._sizes:
             self._by_reason = Tally(entry["reason"] for entry in read_ledger(self._folder))

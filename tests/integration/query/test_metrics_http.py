@@ -42,6 +42,17 @@ def test_lag_is_what_a_group_has_not_committed(built: BuiltStore, client: httpx.
     assert latencies[billing("orders")] > 0
 
 
+def test_a_queue_that_cannot_be_read_takes_nothing_else_away(built: BuiltStore, client: httpx.Client) -> None:
+    """Its group has no lag, the other one has; the page is there."""
+    for topic in ("orders", "batches"):
+        client.put(f"/v1/groups/billing/topics/{topic}/queues/0/offset", json={"offset": 1})
+    (first,) = (built.root / "batchconsumequeue" / "batches" / "0").iterdir()
+    first.with_name(f"{first.stat().st_size:020d}").write_bytes(b"of another size")
+    with serve_query(built.root) as other:
+        assert other.get("/v1/groups/billing").json()["reason"] == "STORE_CONTRADICTION"
+        assert values(other, "rocketmq_consumer_lag_messages") == {'{consumer_group="billing",topic="orders"}': 9}
+
+
 def test_pairs_beyond_the_limit_are_other_together(built: BuiltStore) -> None:
     """Their messages are added up."""
     with serve_query(built.root, metrics_max_topics=1) as client:

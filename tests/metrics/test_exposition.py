@@ -1,0 +1,45 @@
+"""What each real service serves, and what promtool says to it and to the alert rules."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.metrics.scrape import WATCHED, Watched, types
+from tidemark.metrics.table import EACH, ROWS
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
+
+
+@pytest.mark.parametrize("service", WATCHED)
+def test_each_service_serves_what_the_table_says(watched: Watched, service: str) -> None:
+    """These metrics of these types, and beside them only those of the process."""
+    served = types(watched.exposition(service))
+    ours = {name: kind for name, kind in served.items() if not name.startswith("process_")}
+    assert ours == {row.name: row.kind.value for row in ROWS if row.service in (service, EACH)}
+    assert "process_open_fds" in served
+
+
+@pytest.mark.parametrize("service", WATCHED)
+def test_promtool_finds_nothing_wrong_with_it(watched: Watched, promtool: str, service: str) -> None:
+    """Neither in the format nor in the names."""
+    done = subprocess.run(
+        [promtool, "check", "metrics"],
+        input=watched.exposition(service),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")])
+def test_the_alert_rules_are_sound_and_fire_when_they_must(promtool: str, command: tuple[str, ...]) -> None:
+    """Series for each alert stand in alerts_test.yml."""
+    *verb, name = command
+    done = subprocess.run([promtool, *verb, DEPLOY / name], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCESS" in done.stdout

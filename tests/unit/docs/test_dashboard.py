@@ -1,0 +1,40 @@
+"""The committed dashboard and the alert rules fit what is served and documented."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.dashboard import FILE, PANELS, text
+from tidemark.metrics.table import BY_NAME, Kind
+
+ROOT = Path(__file__).parents[3]
+RULES = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text()
+QUERIES = [query.promql for panel in PANELS for query in panel.queries]
+EXPRESSIONS = [*QUERIES, *re.findall(r"^ +expr: (.+)$", RULES, re.MULTILINE)]
+ALERTS = re.findall(r"- alert: (\w+)", RULES)
+
+
+def test_the_committed_dashboard_is_what_the_code_makes() -> None:
+    """`make docs` writes it."""
+    assert FILE.read_text() == text()
+
+
+@pytest.mark.parametrize("promql", EXPRESSIONS)
+def test_every_name_is_one_that_is_served(promql: str) -> None:
+    """Buckets, sums and counts only of histograms."""
+    for name in re.findall(r"\b(?:rocketmq|tidemark)_\w+", promql):
+        family = re.sub(r"_(bucket|sum|count)$", "", name)
+        assert name in BY_NAME or BY_NAME[family].kind is Kind.HISTOGRAM
+
+
+def test_every_alert_has_a_test_and_a_section_of_the_runbook() -> None:
+    """And the runbook has no section of an alert that is not there."""
+    tests = (ROOT / "deploy" / "prometheus" / "alerts_test.yml").read_text()
+    assert set(ALERTS) == set(re.findall(r"alertname: (\w+)\n +exp_alerts:\n", tests))
+    headings = re.findall(r"^## (.+)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
+    assert [heading.title().replace(" ", "") for heading in headings] == ALERTS
+    anchors = [heading.lower().replace(" ", "-") for heading in headings]
+    assert re.findall(r"runbook: docs/runbook\.md#(.+)$", RULES, re.MULTILINE) == anchors
