@@ -13,6 +13,7 @@ from tidemark.metrics.families import make_registry
 from tidemark.metrics.listener import listen
 from tidemark.metrics.tls_state import TlsState
 from tidemark.settings.door import SettingsRefusedError, read_settings
+from tidemark.settings.logs import set_up_logging
 from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
@@ -24,25 +25,7 @@ from .store import open_store, release_store
 
 log = structlog.get_logger()
 
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _SWITCH_INTERVAL_S = 0.001  # the appender and the flusher must not wait for the event loop's turn
-
-
-def configure_logging(level: str) -> None:
-    """One line of JSON an event, on standard error; colours where somebody watches."""
-    renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
-    )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS.get(level.lower(), 20)),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 async def serve(settings: WriterSettings) -> int:
@@ -81,7 +64,7 @@ def main() -> int:
     except SettingsRefusedError as error:
         sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2
-    configure_logging(settings.log_level)
+    set_up_logging(settings.log_level)
     allow_many_files()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:

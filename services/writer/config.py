@@ -12,6 +12,7 @@ from pydantic_settings import SettingsConfigDict
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.metrics.address import listen_host
+from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tls.server_files import ClientAuth
 from tidemark.tls.settings import TlsSettings
@@ -40,7 +41,7 @@ class WriterSettings(TlsSettings):
         None, description="address literal and port written into records and offset ids; default: where it listens"
     )
     store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="a broker name")
-    log_level: str = Field("info", description="debug, info, warning or error")
+    log_level: LogLevelSetting = LogLevel.INFO
     writer_metrics_listen: str = Field(
         "127.0.0.1:8082", description="address:port of the writer's /metrics; port 0: any free one; empty: off"
     )

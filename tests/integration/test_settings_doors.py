@@ -41,6 +41,15 @@ def test_a_variable_that_nobody_reads_is_refused_in_one_line(tmp_path: Path, ser
     assert not root.exists()
 
 
+@pytest.mark.parametrize("service", DOORS)
+def test_a_log_level_that_is_none_is_refused(tmp_path: Path, service: str) -> None:
+    """With those that there are."""
+    done = start(service, tmp_path / "store", TIDEMARK_LOG_LEVEL="loud")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{service}: TIDEMARK_LOG_LEVEL: ")
+    assert "'debug', 'info', 'warning' or 'error'" in done.stderr
+
+
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     """A line each, no traceback, and no value."""
     done = start("writer", tmp_path / "store", TIDEMARK_FLUSH_MODE="hunter2", TIDEMARK_STORE_NAM="x")

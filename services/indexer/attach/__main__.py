@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import signal
 import sys
 import threading
@@ -14,6 +13,7 @@ import structlog
 from tidemark.errors import StoreError
 from tidemark.index.warm_up import warm_up
 from tidemark.settings.door import SettingsRefusedError, read_settings
+from tidemark.settings.logs import set_up_logging
 from tidemark.store.lock import FolderLock
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.paths import StorePaths
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SettingsRefusedError as error:
         sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2
-    _set_up_logging(settings.log_level)
+    set_up_logging(settings.log_level)
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -56,19 +56,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     log.info("attach_stopped")
     return 0
-
-
-def _set_up_logging(level: str) -> None:
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=False) if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 def _own_and_follow(settings: AttachSettings, stopping: threading.Event) -> None:

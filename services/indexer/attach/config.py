@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS
+from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.paths import StorePaths, require_outside
 
 
@@ -31,7 +32,7 @@ class AttachSettings(BaseSettings):
     attach_index: bool = Field(True, description="index the keys that the broker of an attached store does not index")
     index_slots: int | None = Field(None, ge=1, description="slots of an own index file of an attached store")
     index_entries: int | None = Field(None, ge=1, description="entries of such a file; unset: four times the slots")
-    log_level: str = Field("info", description="debug, info, warning or error")
+    log_level: LogLevelSetting = LogLevel.INFO
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import shutil
 import signal
 import sys
@@ -18,6 +17,7 @@ from tidemark.errors import StoreError
 from tidemark.metrics.families import make_registry
 from tidemark.metrics.listener import listen
 from tidemark.settings.door import SettingsRefusedError, read_settings
+from tidemark.settings.logs import set_up_logging
 from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.safety import require_safe_store
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SettingsRefusedError as error:
         sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2
-    _set_up_logging(settings.log_level)
+    set_up_logging(settings.log_level)
     allow_many_files()
     storage = DiskStorage()
     plan = make_plan(settings)
@@ -70,19 +70,6 @@ def _last_line(text: str) -> str:
     """What the innermost Python exception in Spark's report said."""
     lines = [line for line in text.split("=== Streaming Query ===", maxsplit=1)[0].splitlines() if line.strip()]
     return lines[-1] if lines else text
-
-
-def _set_up_logging(level: str) -> None:
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=False) if sys.stderr.isatty() else structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:

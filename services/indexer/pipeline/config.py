@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tidemark.metrics.address import listen_host
+from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 
 
@@ -93,7 +94,7 @@ class PipelineSettings(BaseSettings):
         1_000, ge=10, description="how often built files are synced and durable marks move"
     )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
-    log_level: str = Field("info", description="debug, info, warning or error")
+    log_level: LogLevelSetting = LogLevel.INFO
     pipeline_metrics_listen: str = Field(
         "127.0.0.1:8083",
         description="address:port of the pipeline's /metrics, not with once; port 0: any free one; empty: off",

@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
 from tidemark.tls.client_files import Tls
@@ -45,7 +46,7 @@ class QuerySettings(TlsSettings):
     tls_ca: PemFile = Field(
         None, description="CAs of the writer that POST is forwarded to, PEM; unset: no TLS there, unless it is tls://"
     )
-    log_level: str = Field("info", description="debug, info, warning or error")
+    log_level: LogLevelSetting = LogLevel.INFO
     metrics_max_topics: int = Field(
         1_000, ge=1, le=100_000, description="topics that get a label of their own in metrics; the others share one"
     )
