@@ -1,4 +1,5 @@
-# Three images from one file: writer, indexer (with Spark and Java), query (with neither).
+# Three images from one file: writer, indexer (with Spark and Java), query (with neither). A fourth has Prometheus, for
+# who wants to look at them.
 # docker compose builds them; by hand: docker build --target query .
 
 FROM python:3.11-slim-bookworm AS base
@@ -65,3 +66,14 @@ RUN python -c "from tidemark.read.warm_up import warm_up; warm_up()"
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.indexer.query.healthcheck"]
 CMD ["python", "-m", "services.indexer", "query"]
+
+FROM debian:bookworm-slim AS prometheus
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends prometheus \
+    && rm -rf /var/lib/apt/lists/* \
+    && install -d -o prometheus /data
+COPY deploy/prometheus /etc/tidemark
+USER prometheus
+EXPOSE 9090
+HEALTHCHECK --interval=5s --timeout=5s --start-period=30s CMD ["promtool", "query", "instant", "http://127.0.0.1:9090", "up"]
+CMD ["prometheus", "--config.file=/etc/tidemark/prometheus.yml", "--storage.tsdb.path=/data"]

@@ -114,8 +114,8 @@ profile: $(SYNCED)  ## flame graphs of one benchmark: ROW=name; PROCESS=writer,w
 # which `docker compose up` alone cannot (one without bridges).
 COMPOSE_UP ?= $(wildcard ../shared/containers/compose-up-test)
 COMPOSE_TEST = $(PYTHON) tests/compose/run.py $(notdir $(COMPOSE_UP))
-ON_CLUSTER := COMPOSE_PROFILES=cluster TIDEMARK_SPARK_MASTER=spark://spark-master:7077 TIDEMARK_SHARDS=2
-compose-test:  ## up, append, pull, compare, restart, down; then again with Spark's tasks on a cluster (needs a Docker engine)
+ON_CLUSTER := COMPOSE_PROFILES=cluster,observability TIDEMARK_SPARK_MASTER=spark://spark-master:7077 TIDEMARK_SHARDS=2
+compose-test:  ## up, append, pull, compare, restart, down; then again with Spark's tasks on a cluster and a Prometheus (needs a Docker engine)
 	$(if $(COMPOSE_UP),$(COMPOSE_UP) --) $(COMPOSE_TEST)
 	$(if $(COMPOSE_UP),$(ON_CLUSTER) $(COMPOSE_UP) -- $(COMPOSE_TEST))
 

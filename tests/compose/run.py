@@ -1,6 +1,7 @@
 """The compose stack for real: build, up, append, pull, compare, restart each service in the middle, down.
 
-Once as it is, and once with the profile `cluster`, whose workers then must have the pipeline's tasks.
+Once as it is, and once with the profiles `cluster`, whose workers then must have the pipeline's tasks, and
+`observability`, whose Prometheus must see all three services.
 
 Run by `make compose-test`; plain Python, so it needs no .venv. A project name of its own keeps its volumes apart from
 those of `make up`, whose ports it needs, however. Without a Docker engine it says SKIPPED and succeeds.
@@ -25,11 +26,12 @@ DEADLINE_S = 120
 SERVICES = ("writer", "indexer", "query")
 CLUSTER = ("spark-worker-1", "spark-worker-2", "spark-master")
 CLUSTER_SETTINGS = {
-    "COMPOSE_PROFILES": "cluster",
+    "COMPOSE_PROFILES": "cluster,observability",
     "TIDEMARK_SPARK_MASTER": "spark://spark-master:7077",
     "TIDEMARK_SHARDS": "2",
 }
 ASK_MASTER = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8090/json/').read().decode())"
+UP = "http://127.0.0.1:9090/api/v1/query?query=up"
 KILLED = 137  # exit status of a container that ignored SIGTERM
 
 
@@ -71,6 +73,8 @@ def check_stack(project: str) -> None:
         append(sent, queue_id)
         assert pull(queue_id, len(sent)) == sent, f"after the restart of {service}"
         print(f"{service} restarted: {len(sent)} messages equal")
+    if container_of(project, "prometheus"):
+        require_all_scraped()
 
 
 def append(sent: list[str], queue_id: int | None) -> int:
@@ -128,6 +132,19 @@ def require_tasks_in_workers(project: str) -> None:
         assert time.monotonic() < deadline, status
         time.sleep(0.5)
     print(f"slots that the pipeline has of the workers: {used}")
+
+
+def require_all_scraped() -> None:
+    """Prometheus gets the metrics of each service."""
+    deadline = time.monotonic() + DEADLINE_S
+    wanted = {f"tidemark-{service}": "1" for service in ("writer", "pipeline", "query")}
+    while True:
+        seen = {one["metric"]["job"]: one["value"][1] for one in call(UP)["data"]["result"]}
+        if seen == wanted:
+            break
+        assert time.monotonic() < deadline, seen
+        time.sleep(0.5)
+    print(f"scraped: {', '.join(seen)}")
 
 
 def container_of(project: str, service: str) -> str:
