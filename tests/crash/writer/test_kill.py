@@ -145,7 +145,7 @@ def test_second_writer_on_the_same_store_is_refused(start_writer: StartWriter, t
 def test_a_store_that_cannot_be_served_is_told_in_a_line(
     start_writer: StartWriter, tmp_path: Path, prepare: str, settings: dict[str, object], says: str
 ) -> None:
-    """Exit code 1, what is wrong and where, no traceback, and nothing is changed."""
+    """What is wrong and where, no traceback, and nothing is changed. Exit code 2 where settings are what is wrong."""
     if prepare != "nothing":
         writer = start_writer()
         writer.log.AppendBatch(pb.AppendBatchRequest(topic="t", packed=ONE), timeout=10)
@@ -156,7 +156,7 @@ def test_a_store_that_cannot_be_served_is_told_in_a_line(
     refused = WriterProcess(tmp_path / "store", **settings)
     with pytest.raises(AssertionError, match="did not start"):
         refused.wait_until_started()
-    assert refused.wait() == 1
+    assert refused.wait() == (2 if prepare == "nothing" else 1)
     assert len(refused.lines) == 1, refused.lines
     assert says in refused.lines[0]
     assert before is None or log_bytes(tmp_path / "store") == before

@@ -163,11 +163,14 @@ def test_the_health_check_asks_with_the_services_own_files(tmp_path: Path, autho
 @pytest.mark.parametrize("fault", ["plaintext", "expired"])
 def test_a_writer_that_may_not_start_says_why_in_one_line(tmp_path: Path, authority: Authority, fault: str) -> None:
     """Before it opens the store."""
-    given, said = {"TIDEMARK_WRITER_LISTEN": "0.0.0.0:0"}, "0.0.0.0:0 can be reached from other machines"
+    given, said = (
+        {"TIDEMARK_WRITER_LISTEN": "0.0.0.0:0"},
+        "PLAINTEXT_REFUSED: 0.0.0.0:0 can be reached from other machines",
+    )
     if fault == "expired":
         pair = authority.issue("expired", expired=True)
         given = {"TIDEMARK_TLS_CERT": str(pair.cert), "TIDEMARK_TLS_KEY": str(pair.key)}
-        said = f"{pair.cert}: certificate has expired"
+        said = f"TLS_FILES_ILLEGAL: {pair.cert}: certificate has expired"
     root = tmp_path / "store"
     done = subprocess.run(
         [sys.executable, "-m", "services.writer"],
