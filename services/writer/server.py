@@ -48,6 +48,7 @@ SERVICES = (
     commit_log_pb2.DESCRIPTOR.services_by_name["CommitLogService"].full_name,
     topics_pb2.DESCRIPTOR.services_by_name["TopicService"].full_name,
 )
+_ANY_HOST = bytes(8)
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -83,6 +84,7 @@ class WriterServer:
 
     async def start(self) -> None:
         """Bind, then serve. RuntimeError when the address cannot be bound."""
+        warm_up(_ANY_HOST)  # first: once the port is bound clients connect, and wait
         self.port = self._bind(self._settings.writer_listen)
         self._put_together()
         await self._set_health(_SERVING)
@@ -110,7 +112,6 @@ class WriterServer:
         settings, store = self._settings, self._store
         advertised = settings.advertised_host(self.port)
         store_host = encode_host(advertised)
-        warm_up(store_host)
         window = Window(settings.idempotence_window_batches, store.recovered.tail_keys)
         tail = LogTail(
             store.segments,

@@ -23,6 +23,7 @@ FINAL_CODES = frozenset(  # of a whole stream: another one would end the same wa
         grpc.StatusCode.UNIMPLEMENTED,
     }
 )
+_NO_ANSWER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED})
 _TEXT_FACTS = frozenset({"topic", "path", "name", "key", "request_id", "reason"})
 
 
@@ -46,6 +47,7 @@ def error_of_rpc(error: grpc.RpcError) -> StoreError:
     text = f"{call.code().name}: {call.details()}"
     leaves = {
         grpc.StatusCode.UNAVAILABLE: WriterUnreachableError,
+        grpc.StatusCode.CANCELLED: WriterUnreachableError,  # not by us, who raise nothing then: the writer stops
         grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     }
     return leaves.get(call.code(), StoreError)(text)
@@ -53,7 +55,7 @@ def error_of_rpc(error: grpc.RpcError) -> StoreError:
 
 def is_answer(error: grpc.RpcError) -> bool:
     """Whether a server said this, and not the transport that it reached none."""
-    return _call(error).code() not in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+    return _call(error).code() not in _NO_ANSWER
 
 
 def may_resume(error: grpc.RpcError) -> bool:

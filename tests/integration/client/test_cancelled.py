@@ -1,0 +1,61 @@
+"""A call that a stopping writer cancels is tried again, as one that reached nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+
+from tidemark.client import Topics
+from tidemark.errors import WriterUnreachableError
+from tidemark.v1 import topics_pb2 as pb
+from tidemark.v1.topics_pb2_grpc import TopicServiceServicer, add_TopicServiceServicer_to_server
+
+pytestmark = pytest.mark.integration
+
+
+class Stopping(TopicServiceServicer):
+    """Cancels its first *cancelled* calls, as gRPC does at a server's stop."""
+
+    def __init__(self) -> None:
+        self.cancelled = 0
+
+    def ListTopics(self, request: pb.ListTopicsRequest, context: Any) -> pb.ListTopicsResponse:  # noqa: N802
+        if self.cancelled:
+            self.cancelled -= 1
+            context.abort(grpc.StatusCode.CANCELLED, "CANCELLED")
+        return pb.ListTopicsResponse()
+
+
+@pytest.fixture
+def service() -> Stopping:
+    """What answers."""
+    return Stopping()  # type: ignore[abstract]  # who asks for anything else is told UNIMPLEMENTED
+
+
+@pytest.fixture
+def topics(service: Stopping) -> Iterator[Topics]:
+    """A client of it."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    add_TopicServiceServicer_to_server(service, server)  # type: ignore[no-untyped-call, unused-ignore]
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with Topics(f"127.0.0.1:{port}") as topics:
+        yield topics
+    server.stop(0)
+
+
+def test_it_is_tried_again(service: Stopping, topics: Topics) -> None:
+    """By gRPC itself: asking twice changes nothing."""
+    service.cancelled = 2
+    assert topics.list_all() == []
+
+
+def test_it_is_told_as_a_writer_that_was_not_reached(service: Stopping, topics: Topics) -> None:
+    """Where it does not end."""
+    service.cancelled = 1000
+    with pytest.raises(WriterUnreachableError, match="CANCELLED"):
+        topics.list_all()
