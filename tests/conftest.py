@@ -12,6 +12,8 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.certificates import Authority
+
 _lines: list[str] = []
 GOLDEN = Path(__file__).parent / "conformance" / "data"
 
@@ -32,6 +34,12 @@ def _no_log_outlives_its_test() -> Iterator[None]:
     """A service's door that is called in a test sets up logging to a stream that ends with the test."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signs what services and clients show, in tests of TLS."""
+    return Authority(tmp_path_factory.mktemp("tls") / "authority", "Test authority")
 
 
 @pytest.fixture

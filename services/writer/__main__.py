@@ -17,9 +17,9 @@ from tidemark.settings.logs import set_up_logging
 from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
+from tidemark.tls.reloading import tell_reload
 
 from .config import WriterSettings
-from .credentials import tell_reload
 from .server import WriterServer
 from .store import open_store, release_store
 

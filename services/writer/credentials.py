@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import grpc
-import structlog
 
-from tidemark.errors import TlsFilesError
 from tidemark.tls.reloading import Reloading
 from tidemark.tls.server_files import Loaded
-
-log = structlog.get_logger()
 
 
 def server_credentials(tls: Reloading) -> grpc.ServerCredentials:
@@ -19,14 +15,6 @@ def server_credentials(tls: Reloading) -> grpc.ServerCredentials:
         _Fetcher(tls),  # type: ignore[arg-type]  # None is no change; the stubs do not know
         require_client_authentication=tls.current.client_ca is not None,
     )
-
-
-def tell_reload(fault: TlsFilesError | None) -> None:
-    """One event a change of the files."""
-    if fault is None:
-        log.info("tls_reloaded")
-    else:
-        log.error("tls_reload_failed", reason=fault.message)
 
 
 class _Fetcher:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import structlog
+
 from tidemark.errors import TlsFilesError
 from tidemark.tls.server_files import Loaded, ServerFiles
 
+_log = structlog.get_logger()
 Tell = Callable[[TlsFilesError | None], None]
 
 
@@ -49,3 +52,11 @@ class Reloading:
         while True:
             await asyncio.sleep(self._every_s)
             await asyncio.to_thread(self.look)
+
+
+def tell_reload(fault: TlsFilesError | None) -> None:
+    """A service's `tell`: one event a change of the files."""
+    if fault is None:
+        _log.info("tls_reloaded")
+    else:
+        _log.error("tls_reload_failed", reason=fault.message)

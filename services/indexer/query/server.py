@@ -11,11 +11,10 @@ from types import FrameType
 import structlog
 import uvicorn
 
-from tidemark.errors import TlsFilesError
 from tidemark.store.format_file import require_known_format
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
-from tidemark.tls.reloading import Reloading
+from tidemark.tls.reloading import Reloading, tell_reload
 
 from .app import create_app
 from .config import QuerySettings
@@ -30,7 +29,7 @@ class QueryServer(uvicorn.Server):
     """Stops at once, or once it has drained: every request that waits is woken, and answers with what there is."""
 
     def __init__(self, settings: QuerySettings) -> None:
-        tls = settings.open_tls(settings.query_listen, _tell_reload)
+        tls = settings.open_tls(settings.query_listen, tell_reload)
         app = create_app(settings, tls)
         self._facade: Facade = app.state.facade
         self._drain_s = settings.drain_ms / 1000
@@ -96,14 +95,6 @@ def _listening_context(tls: Reloading) -> ssl.SSLContext:
     listening = tls.current.context
     listening.sni_callback = go_on_with_current
     return listening
-
-
-def _tell_reload(fault: TlsFilesError | None) -> None:
-    """One event a change of the files."""
-    if fault is None:
-        _log.info("tls_reloaded")
-    else:
-        _log.error("tls_reload_failed", reason=fault.message)
 
 
 def serve(settings: QuerySettings) -> int:

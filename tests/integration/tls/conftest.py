@@ -10,21 +10,15 @@ from tests.certificates import Authority, Pair
 
 
 @pytest.fixture(scope="session")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Who signs what services and clients show."""
-    return Authority(tmp_path_factory.mktemp("tls") / "authority", "Test authority")
+def server(authority: Authority) -> Pair:
+    """Of a service; for both uses, as services dial each other."""
+    return authority.issue("server")
 
 
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Somebody else."""
     return Authority(tmp_path_factory.mktemp("tls") / "stranger", "Another authority")
-
-
-@pytest.fixture(scope="session")
-def server(authority: Authority) -> Pair:
-    """Of a service; for both uses, as services dial each other."""
-    return authority.issue("server")
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from services.writer.credentials import tell_reload
 from services.writer.healthcheck import is_serving
 from tests.certificates import Authority, Pair
 from tests.integration.tls.shown import shows, wait_until
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tidemark.client import Producer, Tls, Topics
 from tidemark.errors import StoreError, TlsFailedError
+from tidemark.tls.reloading import tell_reload
 
 pytestmark = pytest.mark.integration
 

@@ -15,13 +15,13 @@ from grpc_status import rpc_status
 from prometheus_client import CollectorRegistry, generate_latest
 
 from services.writer.config import WriterSettings
-from services.writer.credentials import tell_reload
 from services.writer.server import WriterServer
 from services.writer.store import open_store
 from tests.builders import MAGIC_BLANK
 from tidemark.errors import StoreError
 from tidemark.format.record import Record, decode_record
 from tidemark.store.storage import DiskStorage, Storage
+from tidemark.tls.reloading import tell_reload
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub

@@ -8,12 +8,6 @@ from tests.certificates import Authority, Pair
 
 
 @pytest.fixture(scope="session")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """A CA."""
-    return Authority(tmp_path_factory.mktemp("tls") / "authority", "Test authority")
-
-
-@pytest.fixture(scope="session")
 def server(authority: Authority) -> Pair:
     """Of a service."""
     return authority.issue("server")
