@@ -10,6 +10,7 @@
     │   ├── InnerBatchIllegalError     ├── RequestConflictError    ├── NextOffsetMismatchError
     │   ├── GroupActiveError           ├── GroupStrategyConflictError
     │   ├── GenerationStaleError       ├── MemberFencedError
+    │   ├── UnauthenticatedError       ├── ForbiddenError
     │   └── ArgumentIllegalError
     ├── OffsetError                  no such place, now or ever
     │   ├── OffsetTooSmallError        ├── OffsetOutOfRangeError
@@ -24,7 +25,8 @@
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
         ├── GroupFullError             ├── QueryUnreachableError
         ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
-        ├── TlsFilesError              └── TlsFailedError
+        ├── TlsFilesError              ├── TlsFailedError
+        └── AccessFileError            └── RateLimitedError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
 `tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
@@ -142,6 +144,14 @@ class ArgumentIllegalError(RejectedError):
     """An argument is missing, malformed or out of its range."""
 
 
+class UnauthenticatedError(RejectedError):
+    """Nobody knows who asks: no token or certificate, or one that is not good, or not any more."""
+
+
+class ForbiddenError(RejectedError):
+    """Who asks may not do this. Facts: principal, right."""
+
+
 class OffsetError(StoreError):
     """A place that does not exist."""
 
@@ -244,3 +254,11 @@ class TlsFilesError(UnavailableError):
 
 class TlsFailedError(UnavailableError):
     """Service and client do not agree on TLS: on trust, certificates, or whether to speak it. Facts: address."""
+
+
+class AccessFileError(UnavailableError):
+    """The file that says who may do what cannot be used, or its key set. Facts: path."""
+
+
+class RateLimitedError(UnavailableError):
+    """A caller's requests or bytes a second are more than it may. Facts: of (which), limit, retry_after_ms."""

@@ -47,6 +47,8 @@ STATUS: dict[type[StoreError], Status] = {
     errors.GroupStrategyConflictError: Status("GROUP_STRATEGY_CONFLICT", "FAILED_PRECONDITION", 409, ""),
     errors.GenerationStaleError: Status("GENERATION_STALE", "ABORTED", 409, ""),
     errors.MemberFencedError: Status("MEMBER_FENCED", "ABORTED", 409, ""),
+    errors.UnauthenticatedError: Status("UNAUTHENTICATED", "UNAUTHENTICATED", 401, ""),
+    errors.ForbiddenError: Status("FORBIDDEN", "PERMISSION_DENIED", 403, ""),
     errors.ArgumentIllegalError: Status("ARGUMENT_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
     errors.OffsetTooSmallError: Status("OFFSET_TOO_SMALL", "OUT_OF_RANGE", 410, ""),
     errors.OffsetOutOfRangeError: Status("OFFSET_OUT_OF_RANGE", "OUT_OF_RANGE", 416, ""),
@@ -71,6 +73,8 @@ STATUS: dict[type[StoreError], Status] = {
     errors.PlaintextRefusedError: Status("PLAINTEXT_REFUSED", "FAILED_PRECONDITION", 503, ""),
     errors.TlsFilesError: Status("TLS_FILES_ILLEGAL", "FAILED_PRECONDITION", 503, ""),
     errors.TlsFailedError: Status("TLS_FAILED", "UNAVAILABLE", 503, ""),
+    errors.AccessFileError: Status("ACCESS_FILE_ILLEGAL", "FAILED_PRECONDITION", 503, ""),
+    errors.RateLimitedError: Status("RATE_LIMITED", "RESOURCE_EXHAUSTED", 429, ""),
 }
 
 UNKNOWN = Status("INTERNAL", "INTERNAL", 500, "UNKNOWN_ERROR")

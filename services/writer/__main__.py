@@ -31,10 +31,11 @@ _SWITCH_INTERVAL_S = 0.001  # the appender and the flusher must not wait for the
 async def serve(settings: WriterSettings) -> int:
     """Serve until a signal or a failure; the process's exit code."""
     tls = settings.open_tls(settings.writer_listen, tell_reload)
+    guard = settings.open_writer_guard()
     registry = make_registry()
     listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
     store = await asyncio.to_thread(open_store, settings, DiskStorage())
-    server = WriterServer(settings, store, tls)
+    server = WriterServer(settings, store, tls, guard)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_once, loop, number, server)

@@ -20,7 +20,7 @@ from .batch import Batch
 
 log = structlog.get_logger()
 
-Submit = Callable[[AppendBatchRequest, Callable[[Batch], None]], Awaitable[None]]
+Submit = Callable[[AppendBatchRequest, int, Callable[[Batch], None]], Awaitable[None]]  # int: the request's bytes
 _MAX_ANSWER_SIZE = 2 << 20  # bytes of one response, about: clients receive 4 MiB by default
 
 
@@ -103,7 +103,7 @@ class AppendStream:
             self._add(correlation_id, size, batch.error or batch)
 
         try:
-            await self._submit(entry.batch, answer)
+            await self._submit(entry.batch, size, answer)
         except StoreError as error:
             self._add(correlation_id, size, error)
 

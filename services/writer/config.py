@@ -9,6 +9,8 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from tidemark.access.guard import Guard
+from tidemark.access.settings import AccessSettings
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.metrics.address import listen_host
@@ -30,7 +32,7 @@ class FlushMode(enum.StrEnum):
     ASYNC = "async"
 
 
-class WriterSettings(TlsSettings):
+class WriterSettings(AccessSettings, TlsSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
@@ -71,6 +73,9 @@ class WriterSettings(TlsSettings):
         MAX_MESSAGE_SIZE_BYTES, ge=10, le=256 << 20, description="of one body, and of one batch's wire body"
     )
     max_in_flight_bytes: int = Field(64 << 20, ge=1, description="accepted and not yet answered, all clients together")
+    max_append_bytes_per_s: int = Field(
+        0, ge=0, description="of one principal, or of one address where there is no access file; 0: no limit"
+    )
     max_stream_in_flight_bytes: int = Field(16 << 20, ge=1, description="the same for one stream, which then waits")
     retry_after_ms: int = Field(50, ge=1, description="what RetryInfo says when a limit is reached")
     idempotence_window_batches: int = Field(65_536, ge=0, description="batches whose repeats are recognised")
@@ -133,3 +138,11 @@ class WriterSettings(TlsSettings):
     def receive_limit_bytes(self) -> int:
         """Greatest request: a legal batch whose messages are spelled out needs more bytes than its wire form."""
         return 2 * self.max_message_size_bytes + (1 << 20)
+
+    def open_writer_guard(self) -> Guard | None:
+        """What stands before every request. AccessFileError."""
+        return self.open_guard(
+            "writer",
+            append_bytes_per_s=self.max_append_bytes_per_s,
+            greatest_append_bytes=self.receive_limit_bytes,
+        )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import grpc
@@ -13,40 +14,26 @@ from grpc_status import rpc_status
 from tidemark.errors import StoreError
 
 from .answers import rpc_status_of
+from .handlers import Context, Continuation, Stream, Unary, around, is_ours
 
 log = structlog.get_logger()
-
-_Continuation = Callable[[grpc.HandlerCallDetails], Awaitable["grpc.RpcMethodHandler[Any, Any] | None"]]
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
     """StoreErrors become their rich status; anything else is a bug: logged, and INTERNAL to the caller."""
 
     async def intercept_service(
-        self, continuation: _Continuation, handler_call_details: grpc.HandlerCallDetails
+        self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         handler: Any = await continuation(handler_call_details)
-        if handler is None:
-            return None
         method = handler_call_details.method
-        make = {
-            (False, False): grpc.unary_unary_rpc_method_handler,
-            (False, True): grpc.unary_stream_rpc_method_handler,
-            (True, True): grpc.stream_stream_rpc_method_handler,
-        }.get((handler.request_streaming, handler.response_streaming))
-        if make is None or not method.startswith("/tidemark."):
+        if handler is None or not is_ours(method):
             return handler  # type: ignore[no-any-return]
-        behavior = handler.unary_unary or handler.unary_stream or handler.stream_stream
-        wrapped = _stream(behavior, method) if handler.response_streaming else _unary(behavior, method)
-        return make(
-            wrapped,
-            request_deserializer=handler.request_deserializer,
-            response_serializer=handler.response_serializer,
-        )
+        return around(handler, partial(_unary, method), partial(_stream, method))
 
 
-def _unary(behavior: Callable[..., Awaitable[Any]], method: str) -> Callable[..., Awaitable[Any]]:
-    async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+def _unary(method: str, behavior: Unary) -> Unary:
+    async def answer(request: Any, context: Context) -> Any:
         try:
             return await behavior(request, context)
         except Exception as error:
@@ -55,8 +42,8 @@ def _unary(behavior: Callable[..., Awaitable[Any]], method: str) -> Callable[...
     return answer
 
 
-def _stream(behavior: Callable[..., AsyncGenerator[Any, None]], method: str) -> Callable[..., AsyncIterator[Any]]:
-    async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
+def _stream(method: str, behavior: Stream) -> Callable[..., AsyncIterator[Any]]:
+    async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
         try:
             async with contextlib.aclosing(behavior(request, context)) as responses:
                 async for response in responses:
@@ -67,7 +54,7 @@ def _stream(behavior: Callable[..., AsyncGenerator[Any, None]], method: str) -> 
     return answer
 
 
-async def _abort(context: grpc.aio.ServicerContext[Any, Any], error: Exception, method: str) -> NoReturn:
+async def _abort(context: Context, error: Exception, method: str) -> NoReturn:
     if isinstance(error, grpc.aio.AbortError):
         raise error
     if not isinstance(error, StoreError):

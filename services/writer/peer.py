@@ -6,7 +6,7 @@ import functools
 import ipaddress
 from urllib.parse import unquote
 
-from tidemark.format.host import Host, encode_host, parse_host
+from tidemark.format.host import Host, decode_host, encode_host, parse_host
 
 _LOCAL = Host("127.0.0.1", 0)
 
@@ -25,6 +25,12 @@ def born_host_of(peer: str) -> bytes:
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
         host = Host(str(parsed.ipv4_mapped), host.port)
     return encode_host(host)
+
+
+@functools.lru_cache(maxsize=1024)
+def address_of(peer: str) -> str:
+    """The IP address alone; 127.0.0.1 for a Unix socket."""
+    return decode_host(born_host_of(peer)).address
 
 
 def _without_scope(address: str) -> str:

@@ -11,6 +11,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 
+from tidemark.access.guard import Guard
+from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError
 from tidemark.format.host import encode_host
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
@@ -19,6 +21,7 @@ from tidemark.store.multi_path_mapped_file_queue import open_log
 from tidemark.tls.reloading import Reloading
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
+from .access import AccessInterceptor
 from .admission import Admission, Limits
 from .append import LogTail
 from .batch import QueueKey
@@ -54,17 +57,24 @@ _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class WriterServer:
-    """Made on the event loop, over an open store that it closes at the end. tls: None for plaintext."""
+    """Made on the event loop, over an open store that it closes at the end.
 
-    def __init__(self, settings: WriterSettings, store: OpenStore, tls: Reloading | None = None) -> None:
+    tls    None for plaintext
+    guard  None where whoever connects may do everything
+    """
+
+    def __init__(
+        self, settings: WriterSettings, store: OpenStore, tls: Reloading | None = None, guard: Guard | None = None
+    ) -> None:
         self._settings = settings
         self._tls = tls
-        self._following_tls: asyncio.Task[None] | None = None
+        self._guard = guard or Guard(None, RateLimits(), None)
+        self._following: list[asyncio.Task[None]] = []
         self._store = store
         self._stopping = asyncio.Event()
         self._health = health_aio.HealthServicer()
         self._server = grpc.aio.server(
-            interceptors=[ErrorInterceptor()],
+            interceptors=[ErrorInterceptor(), AccessInterceptor(self._guard, store_name=settings.store_name)],
             options=[
                 ("grpc.max_receive_message_length", settings.receive_limit_bytes),
                 ("grpc.max_send_message_length", -1),
@@ -92,8 +102,8 @@ class WriterServer:
         self._retention.start()
         self._scheduler.start()
         await self._server.start()
-        if self._tls is not None:
-            self._following_tls = asyncio.create_task(self._tls.follow())
+        followers = [*([] if self._tls is None else [self._tls.follow()]), *self._guard.followers()]
+        self._following = [asyncio.create_task(follower) for follower in followers]
         host = self._settings.writer_listen.rpartition(":")[0]
         log.info(
             "writer_started",
@@ -227,8 +237,8 @@ class WriterServer:
         await self._set_health(_NOT_SERVING)
         if self._commit_log.failure is None:
             await asyncio.sleep(self._settings.drain_ms / 1000)
-        if self._following_tls is not None:
-            self._following_tls.cancel()
+        for task in self._following:
+            task.cancel()
         failure = self._commit_log.failure
         log.info("writer_stopping", clean=failure is None)
         await asyncio.to_thread(self._retention.close)
@@ -241,6 +251,7 @@ class WriterServer:
         await self._server.stop(self._settings.shutdown_grace_ms / 1000)
         await closing
         self._reader.close()
+        self._guard.close()
         failure = self._commit_log.failure
         if failure is None:
             await self._scheduler.save()

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from tidemark.access.guard import Caller
+from tidemark.access.right import Action, on_topic
 from tidemark.errors import (
     ArgumentIllegalError,
     CorruptStoreError,
@@ -23,6 +25,7 @@ from tidemark.store.terms import Term
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceServicer
 
+from .access import CALLER
 from .admission import Admission
 from .answers import response_of
 from .append_stream import AppendStream
@@ -93,7 +96,8 @@ class CommitLogService(CommitLogServiceServicer):
             if not done.cancelled():
                 done.set_result(batch)
 
-        await self._submit(request, answer, born_host_of(context.peer()))
+        caller, size = CALLER.get(), request.ByteSize()
+        await self._submit(caller, request, size, answer, born_host_of(context.peer()))
         batch = await done
         if batch.error is not None:
             raise batch.error
@@ -103,8 +107,9 @@ class CommitLogService(CommitLogServiceServicer):
         self, request_iterator: AsyncIterator[pb.AppendStreamRequest], context: _Context
     ) -> AsyncIterator[pb.AppendStreamResponse]:
         born_host = born_host_of(context.peer())
+        caller = CALLER.get()
         stream = AppendStream(
-            lambda request, answer: self._submit(request, answer, born_host),
+            lambda request, size, answer: self._submit(caller, request, size, answer, born_host),
             self._respond,
             max_in_flight_bytes=self._settings.max_stream_in_flight_bytes,
         )
@@ -118,8 +123,17 @@ class CommitLogService(CommitLogServiceServicer):
         finally:
             self._streams.discard(stream)
 
-    async def _submit(self, request: pb.AppendBatchRequest, answer: Callable[[Batch], None], born_host: bytes) -> None:
+    async def _submit(
+        self,
+        caller: Caller,
+        request: pb.AppendBatchRequest,
+        size: int,
+        answer: Callable[[Batch], None],
+        born_host: bytes,
+    ) -> None:
         try:
+            caller.require(on_topic(request.topic, Action.PUB))
+            caller.take_append(size)
             await self._admit(request, answer, born_host)
         except StoreError as error:
             self._counts.refuse(error)

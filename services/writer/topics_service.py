@@ -7,10 +7,12 @@ from typing import Any
 
 import grpc
 
+from tidemark.access.right import KNOWN_ACTIONS, on_topic
 from tidemark.store.topics import TopicConfig
 from tidemark.v1 import topics_pb2 as pb
 from tidemark.v1.topics_pb2_grpc import TopicServiceServicer
 
+from .access import CALLER
 from .batch import QueueKey
 from .commit_log import CommitLog
 from .queue_offsets import QueueOffsets
@@ -64,7 +66,9 @@ class TopicService(TopicServiceServicer):
     async def ListTopics(  # noqa: N802
         self, request: pb.ListTopicsRequest, context: _Context
     ) -> pb.ListTopicsResponse:
-        return pb.ListTopicsResponse(topics=[_message(config) for config in self._topics.all()])
+        caller = CALLER.get()
+        known = [config for config in self._topics.all() if caller.may(on_topic(config.name, *KNOWN_ACTIONS))]
+        return pb.ListTopicsResponse(topics=[_message(config) for config in known])
 
     async def AlterTopic(  # noqa: N802
         self, request: pb.AlterTopicRequest, context: _Context

@@ -46,7 +46,19 @@ MEANINGS = {
 _OF_CLIENT = frozenset({"google", "grpc", "grpc_status", "orjson", "pydantic", "pydantic_settings", "rich"})
 _OF_TABLE = frozenset({"isal", "numba", "numpy", "pyarrow"})
 _OF_SERVICES = frozenset(
-    {"fastapi", "grpc_health", "grpc_reflection", "pandas", "prometheus_client", "pyspark", "structlog", "uvicorn"}
+    {
+        "cryptography",
+        "fastapi",
+        "grpc_health",
+        "grpc_reflection",
+        "jwt",
+        "pandas",
+        "prometheus_client",
+        "pyspark",
+        "structlog",
+        "throttled",
+        "uvicorn",
+    }
 )
 _EXTRAS = {"client": _OF_CLIENT, "client,table": _OF_TABLE, "all": _OF_SERVICES}  # top-level modules that they bring
 _BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first one that fits
@@ -70,6 +82,8 @@ _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.DeadlineExceededError, _START_WRITER),  # a client waits for a writer that is just being started
     (errors.QueryUnreachableError, _START_QUERY),
     (errors.TlsFailedError, _TLS),
+    (errors.UnauthenticatedError, "TIDEMARK_TOKEN_FILE names the file of the token to show, or TIDEMARK_TOKEN is it"),
+    (errors.ForbiddenError, "who runs the service can say so in its access file: docs/security.md"),
     (errors.TopicNotFoundError, "`tidemark topic list` shows the topics that there are"),
     (errors.QueueIllegalError, "`tidemark topic show TOPIC` shows its queues"),
     (errors.OffsetTooSmallError, "retention has deleted it: `--from earliest` begins with what is left"),

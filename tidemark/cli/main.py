@@ -13,6 +13,7 @@ import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]  # there, and not in its __all__
 
 from tidemark.cli import bench, completion, consume, doctor, offset, produce, serve_verb, status, watermark
+from tidemark.cli.access import app as access_app
 from tidemark.cli.archive.app import app as archive_app
 from tidemark.cli.config import app as config_app
 from tidemark.cli.dlq import app as dlq_app
@@ -26,7 +27,8 @@ from tidemark.cli.topic import app as topic_app
 HELP = """Tidemark: an append-only event log in RocketMQ's file format.
 
 Verbs of a client find the services at TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL, or where --writer and --query
-say; over TLS with the CAs of TIDEMARK_TLS_CA, and the certificate of TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY.
+say; over TLS with the CAs of TIDEMARK_TLS_CA, and the certificate of TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY. They show
+the token in the file TIDEMARK_TOKEN_FILE.
 `tidemark VERB --help` has an example of each."""
 
 app = typer.Typer(
@@ -72,6 +74,7 @@ app.add_typer(store_app, name="store")
 app.add_typer(archive_app, name="archive")
 app.add_typer(log_app, name="log")
 app.add_typer(config_app, name="config")
+app.add_typer(access_app, name="access")
 app.command(epilog=completion.EXAMPLE)(completion.completion)
 app.command(epilog=bench.EXAMPLE)(bench.bench)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 import orjson
 
+from tidemark.client.bearer import Bearer
 from tidemark.tls.client_files import Tls
 
 KEEPALIVE_TIME_MS = 20_000  # not below what a writer allows (its min_ping_interval_ms)
@@ -57,9 +58,11 @@ def open_channel(address: str, tls: Tls | None = None) -> grpc.Channel:
     """
     tls = tls or Tls.from_environment()
     target = tls.target(address)
-    if not target.is_tls:
-        return grpc.insecure_channel(target.address, options=_OPTIONS)
-    return grpc.secure_channel(target.address, credentials_of(tls), options=_OPTIONS)
+    if target.is_tls:
+        channel = grpc.secure_channel(target.address, credentials_of(tls), options=_OPTIONS)
+    else:
+        channel = grpc.insecure_channel(target.address, options=_OPTIONS)
+    return grpc.intercept_channel(channel, Bearer(tls)) if tls.shows_token else channel
 
 
 def credentials_of(tls: Tls) -> grpc.ChannelCredentials:

@@ -69,12 +69,17 @@ class Connections:
         """Send a GET, and do not wait for its answer. parameters: None is left out, a list is repeated."""
         given = {name: value for name, value in parameters.items() if value is not None}
         target = f"{self._prefix}{path}?{urlencode(given, doseq=True)}" if given else self._prefix + path
-        return Asked(self, "GET", target, {"Accept": accept})
+        return Asked(self, "GET", target, {"Accept": accept, **self._shown()})
 
     def send(self, method: str, path: str, body: bytes | None, accept: str) -> Answer:
         """The answer to a request, with a JSON *body* or none; QueryUnreachableError when there is none."""
-        headers = {"Accept": accept, **({} if body is None else {"Content-Type": "application/json"})}
+        content = {} if body is None else {"Content-Type": "application/json"}
+        headers = {"Accept": accept, **content, **self._shown()}
         return Asked(self, method, self._prefix + path, headers, body).answer()
+
+    def _shown(self) -> dict[str, str]:
+        authorization = self._tls.authorization()
+        return {} if authorization is None else {"Authorization": authorization}
 
     def take(self) -> HTTPConnection:
         """An idle connection that its server has not closed, or a new one."""

@@ -1,8 +1,9 @@
-"""Where a client finds the services when it is not told, and by which files it trusts them: TIDEMARK_WRITER_ADDRESS,
-TIDEMARK_QUERY_URL, TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY."""
+"""Where a client finds the services when it is not told, whom it trusts, and what it shows: TIDEMARK_WRITER_ADDRESS,
+TIDEMARK_QUERY_URL, TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY, TIDEMARK_TOKEN, TIDEMARK_TOKEN_FILE."""
 
 from __future__ import annotations
 
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -13,6 +14,8 @@ class ClientSettings(BaseSettings):
 
     writer_address: str = "127.0.0.1:8081"
     query_url: str = "http://127.0.0.1:8080"
-    tls_ca: str | None = None  # clients take these three by `Tls.from_environment`
+    tls_ca: str | None = None  # clients take these five by `Tls.from_environment`
     tls_cert: str | None = None
     tls_key: str | None = None
+    token: SecretStr | None = None
+    token_file: str | None = None

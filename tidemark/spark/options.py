@@ -38,10 +38,12 @@ _Milliseconds = Annotated[int, Field(ge=0)]
 
 TLS_CA = (
     "PEM file of the CAs that sign the services' certificates, at the same path on every worker; without these three "
-    "each process goes by its own environment: TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY"
+    "and `token`, `tokenFile` each process goes by its own environment: TIDEMARK_TLS_CA, TIDEMARK_TOKEN_FILE, …"
 )
 TLS_CERT = "PEM file of the certificate to show where the services ask for one"
 TLS_KEY = "PEM file of its private key"
+TOKEN = "to show to the services; Spark redacts it where it shows options, a notebook that is shared does not"  # noqa: S105
+TOKEN_FILE = "file that holds it, at the same path on every worker; read again when it changes"  # noqa: S105
 
 
 class Options(BaseModel):
@@ -56,9 +58,9 @@ class Options(BaseModel):
 
     @property
     def tls(self) -> Tls | None:
-        """Of the options tlsCa, tlsCert, tlsKey; None where none is given."""
-        files = [getattr(self, name, None) for name in ("tls_ca", "tls_cert", "tls_key")]
-        return Tls(*files) if any(files) else None
+        """Of the options tlsCa, tlsCert, tlsKey, token, tokenFile; None where none is given."""
+        given = [getattr(self, name, None) for name in ("tls_ca", "tls_cert", "tls_key", "token", "token_file")]
+        return Tls(*given) if any(given) else None
 
 
 class SourceOptions(Options):
@@ -73,6 +75,8 @@ class SourceOptions(Options):
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)
     tls_key: str | None = Field(None, description=TLS_KEY)
+    token: str | None = Field(None, description=TOKEN, repr=False)
+    token_file: str | None = Field(None, description=TOKEN_FILE)
 
     subscribe: str | None = Field(None, description="topics, separated by commas")
     subscribe_pattern: re.Pattern[str] | None = Field(

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from tidemark.format.primitives import MAX_INNER_BATCH_COUNT
-from tidemark.spark.options import TLS_CA, TLS_CERT, TLS_KEY, Options, Seconds
+from tidemark.spark.options import TLS_CA, TLS_CERT, TLS_KEY, TOKEN, TOKEN_FILE, Options, Seconds
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -32,6 +32,8 @@ class SinkOptions(Options):
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)
     tls_key: str | None = Field(None, description=TLS_KEY)
+    token: str | None = Field(None, description=TOKEN, repr=False)
+    token_file: str | None = Field(None, description=TOKEN_FILE)
     run_id: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,64}$")] | None = Field(
         None, description="batch only: a job that is run again with the same id and rows sends only what is missing"
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.errors import TlsFilesError
 from tidemark.tls.pem import as_text, load_pair, read_certificates, read_key
+from tidemark.tls.token_file import TokenFile
 
 TLS_SCHEME = "tls://"
 
@@ -32,22 +34,43 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files of a client.
+    """Of a client; the files of ca, cert and key are PEM.
 
-    ca    CAs that sign the services' certificates; None: those that everybody trusts
-    cert  a certificate to show where the service asks for one: a chain, its own first; with it goes
-    key   its private key, without a password
+    ca          CAs that sign the services' certificates; None: those that everybody trusts
+    cert        a certificate to show where the service asks for one: a chain, its own first; with it goes
+    key         its private key, without a password
+    token       to show as `authorization: Bearer …`
+    token_file  a file that holds it instead, read again when it changes
     """
 
     ca: str | PathLike[str] | None = None
     cert: str | PathLike[str] | None = None
     key: str | PathLike[str] | None = None
+    token: str | None = field(default=None, repr=False)
+    token_file: str | PathLike[str] | None = None
 
     @classmethod
     def from_environment(cls) -> Tls:
-        """TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY. (By hand: pydantic is slow to import.)"""
-        ca, cert, key = (os.environ.get(f"TIDEMARK_TLS_{name}") or None for name in ("CA", "CERT", "KEY"))
-        return cls(ca, cert, key)
+        """TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY, TIDEMARK_TOKEN, TIDEMARK_TOKEN_FILE. (By hand: pydantic
+        is slow to import.)"""
+        names = ("TLS_CA", "TLS_CERT", "TLS_KEY", "TOKEN", "TOKEN_FILE")
+        return cls(*(os.environ.get(f"TIDEMARK_{name}") or None for name in names))
+
+    @property
+    def shows_token(self) -> bool:
+        """Whether there is one."""
+        return self.token is not None or self.token_file is not None
+
+    def authorization(self) -> str | None:
+        """The header's value; None where no token is shown. TlsFilesError for a file that holds none."""
+        if self.token is not None:
+            return f"Bearer {self.token}"
+        return None if self.token_file is None else f"Bearer {self._token_file.read()}"
+
+    @functools.cached_property
+    def _token_file(self) -> TokenFile:
+        assert self.token_file is not None
+        return TokenFile(Path(self.token_file))
 
     def target(self, address: str) -> Target:
         """How gRPC dials *address*: with TLS where it is tls://host:port, or where CAs are given."""

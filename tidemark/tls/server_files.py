@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tidemark.settings.reloaded_files import Stamp, stamps_of
 from tidemark.tls.pem import as_text, load_pair, read_certificates, read_key
 from tidemark.tls.self_handshake import Leaf, try_certificate
-
-Stamp = tuple[int, int, int] | None
 
 
 class ClientAuth(enum.StrEnum):
@@ -64,7 +63,7 @@ class ServerFiles:
 
     def stamps(self) -> tuple[Stamp, ...]:
         """They change when a file does."""
-        return tuple(_stamp(path) for path in (self.cert, self.key, self.client_ca) if path is not None)
+        return stamps_of((self.cert, self.key, self.client_ca))
 
 
 def _context(cert: Path, key: Path) -> ssl.SSLContext:
@@ -74,11 +73,3 @@ def _context(cert: Path, key: Path) -> ssl.SSLContext:
     context.options |= ssl.OP_NO_TICKET
     load_pair(context, cert, key)
     return context
-
-
-def _stamp(path: Path) -> Stamp:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino

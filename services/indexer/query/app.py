@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
+from tidemark.access.guard import Guard
 from tidemark.read.warm_up import warm_up
 from tidemark.tls.reloading import Reloading
 
@@ -42,16 +43,21 @@ Every failure is `application/problem+json` with a stable `reason`.
 """
 
 
-def create_app(settings: QuerySettings, tls: Reloading | None = None) -> FastAPI:
+def create_app(settings: QuerySettings, tls: Reloading | None = None, guard: Guard | None = None) -> FastAPI:
     """An application for *settings*; it opens the store now and reads it until its lifespan ends. tls: its server's."""
-    facade = Facade(settings, tls)
+    facade = Facade(settings, tls, guard)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
         settle_memory()
         facade.watcher.start()
-        for_ever = [facade.let_go_of_deleted(), facade.let_go_of_expired(), *([] if tls is None else [tls.follow()])]
+        for_ever = [
+            facade.let_go_of_deleted(),
+            facade.let_go_of_expired(),
+            *([] if tls is None else [tls.follow()]),
+            *facade.guard.followers(),
+        ]
         tasks = [asyncio.create_task(loop) for loop in for_ever]
         yield
         for task in tasks:
@@ -79,6 +85,8 @@ def _describe_own(app: FastAPI) -> None:
         arguments = {model.__name__ for model in _ARGUMENTS}
         own = {name: schema for name, schema in schemas["$defs"].items() if name not in arguments}
         document["components"]["schemas"].update(own)
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}, {}]  # {}: where there is no access file, or by a certificate
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]

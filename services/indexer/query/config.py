@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from tidemark.access.settings import AccessSettings
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
@@ -15,7 +16,7 @@ from tidemark.tls.client_files import Tls
 from tidemark.tls.settings import PemFile, TlsSettings
 
 
-class QuerySettings(TlsSettings):
+class QuerySettings(AccessSettings, TlsSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(
@@ -45,6 +46,9 @@ class QuerySettings(TlsSettings):
     )
     tls_ca: PemFile = Field(
         None, description="CAs of the writer that POST is forwarded to, PEM; unset: no TLS there, unless it is tls://"
+    )
+    token_file: PemFile = Field(
+        None, description="file of the token that the service shows the writer where its own caller showed none"
     )
     log_level: LogLevelSetting = LogLevel.INFO
     metrics_max_topics: int = Field(
@@ -114,8 +118,8 @@ class QuerySettings(TlsSettings):
 
     @property
     def dialling(self) -> Tls:
-        """Towards the writer, which is shown the service's own certificate."""
-        return Tls(ca=self.tls_ca, cert=self.tls_cert, key=self.tls_key)
+        """Towards the writer, which is shown the service's own certificate, and its token where a caller shows none."""
+        return Tls(ca=self.tls_ca, cert=self.tls_cert, key=self.tls_key, token_file=self.token_file)
 
     @property
     def host(self) -> str:

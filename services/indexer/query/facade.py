@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import structlog
 from starlette.requests import Request
 
+from tidemark.access.guard import Guard
+from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError, TopicNotFoundError
 from tidemark.read.cached import NotCachedError, cached_only
 from tidemark.read.index_reader import IndexReader
@@ -35,10 +37,15 @@ _log = structlog.get_logger()
 
 
 class Facade:
-    """One store, served. tls: None for plaintext."""
+    """One store, served.
 
-    def __init__(self, settings: QuerySettings, tls: Reloading | None = None) -> None:
+    tls    None for plaintext
+    guard  None where whoever connects may do everything
+    """
+
+    def __init__(self, settings: QuerySettings, tls: Reloading | None = None, guard: Guard | None = None) -> None:
         self.settings = settings
+        self.guard = guard or Guard(None, RateLimits(), None)
         self.is_draining = False  # a signal came: whoever asks whether we are ready is told to go elsewhere
         self.tls = tls
         self.store = StoreReader(
@@ -136,6 +143,7 @@ class Facade:
             await asyncio.to_thread(leave_members, self.store.paths, self._storage, self._leases.to_json())
         await asyncio.to_thread(self.offsets.close)
         await self.writer.close()
+        self.guard.close()
         self._readers.shutdown(wait=False, cancel_futures=True)
 
 

@@ -29,9 +29,12 @@ class WriterForward:
         self._channel: grpc.aio.Channel | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def append(self, topic: str, body: AppendBody, request_id: str) -> tuple[bool, dict[str, Any]]:
+    async def append(
+        self, topic: str, body: AppendBody, request_id: str, *, authorization: str | None
+    ) -> tuple[bool, dict[str, Any]]:
         """(acknowledged, the answer's JSON without store and topic).
 
+        authorization  the caller's header, which the writer goes by; None: the service shows its own token
         raises WriterUnreachableError when there is no writer; TlsFailedError, TlsFilesError; what the writer refuses,
         by its reason
         """
@@ -47,7 +50,11 @@ class WriterForward:
             self._channel = _open(self._address, self._tls)
         stub: Any = CommitLogServiceStub(self._channel)
         try:
-            answer = await stub.AppendBatch(_request(topic, body, request_id), timeout=self._timeout_s)
+            shown = authorization or self._tls.authorization()
+            metadata = None if shown is None else (("authorization", shown),)
+            answer = await stub.AppendBatch(
+                _request(topic, body, request_id), timeout=self._timeout_s, metadata=metadata
+            )
         except grpc.aio.AioRpcError as error:
             failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._tls)
             if isinstance(failure, TlsFailedError | WriterUnreachableError) and self._tls.target(self._address).is_tls:

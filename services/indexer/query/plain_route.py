@@ -9,16 +9,16 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from .access import GuardedRoute
 from .arguments import refusal
 
 
-class PlainRoute(APIRoute):
+class PlainRoute(GuardedRoute):
     """For endpoints of (request, and what is in the path) that return a Response.
 
     raises TypeError when it is given dependencies, which it would not ask
@@ -30,11 +30,8 @@ class PlainRoute(APIRoute):
             raise TypeError(f"{path}: a plain route has no dependencies")
         self._respond = self.get_route_handler()
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As starlette's Route. What the endpoint raises, the application's handlers answer."""
-        if scope["method"] not in (self.methods or ()):
-            await super().handle(scope, receive, send)
-            return
+    async def _go_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What the endpoint raises, the application's handlers answer."""
         response = await self._respond(Request(scope, receive, send))
         await response(scope, receive, send)
 

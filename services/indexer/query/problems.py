@@ -18,6 +18,7 @@ MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:tidemark:problem:"
 _TITLES = {status.reason: status.reason.replace("_", " ").capitalize() for status in STATUS.values()}
 _HTTP_REASONS = {404: "NO_SUCH_PATH", 405: "METHOD_NOT_ALLOWED", 406: "NOT_ACCEPTABLE", 413: "MESSAGE_SIZE_EXCEEDED"}
+_UNAUTHENTICATED = 401
 
 _log = structlog.get_logger()
 
@@ -36,6 +37,8 @@ def problem(status: int, reason: str, detail: str, facts: dict[str, Any] | None 
     retry_after_ms = content.get("retry_after_ms")
     if isinstance(retry_after_ms, int):
         headers["Retry-After"] = str(max(1, retry_after_ms // 1000))
+    if status == _UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = "Bearer"
     return Response(orjson.dumps(content), status, headers, MEDIA_TYPE)
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from tidemark.errors import ArgumentIllegalError, MessageSizeExceededError
 
+from .access import GuardedRoute
 from .arguments import SCHEMA_REFERENCE, TopicName, refusal
 from .bodies import json_response
 from .facade import facade_of
@@ -19,7 +20,7 @@ from .models import AppendAnswer, ProblemAnswer
 from .requests import AppendBody
 
 Body = TypeVar("Body", bound=BaseModel)
-router = APIRouter(tags=["messages"])
+router = APIRouter(tags=["messages"], route_class=GuardedRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 
 
@@ -78,6 +79,8 @@ async def append(
             message.raw_body()
         except ValueError as error:
             raise ArgumentIllegalError(f"messages.{i}: {error}", argument=f"messages.{i}.body") from None
-    acknowledged, answer = await facade.writer.append(topic, body, idempotency_key or "")
+    acknowledged, answer = await facade.writer.append(
+        topic, body, idempotency_key or "", authorization=request.headers.get("authorization")
+    )
     content = {"store": facade.settings.store_name, "topic": topic, **answer}
     return json_response(content, 201 if acknowledged else 202)

@@ -8,8 +8,10 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tidemark.access.right import KNOWN_ACTIONS, on_group
 from tidemark.errors import MessageNotFoundError
 
+from .access import GuardedRoute, caller_of
 from .arguments import GroupName, QueueId, TopicName
 from .bodies import json_response
 from .facade import Facade, facade_of
@@ -21,21 +23,23 @@ from .models import ProblemAnswer
 from .requests import OffsetBody
 from .routes_append import described_body, no_arguments, read_json
 
-router = APIRouter(tags=["groups"], dependencies=[Depends(no_arguments)])
+router = APIRouter(tags=["groups"], route_class=GuardedRoute, dependencies=[Depends(no_arguments)])
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _PATH = "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"
 
 
 @router.get("/v1/groups", summary="All groups", response_model=GroupsAnswer)
 async def list_groups(request: Request) -> Response:
-    """Those that have an offset anywhere, or members."""
-    facade = facade_of(request)
+    """Those that have an offset anywhere, or members, and that the caller may know of."""
+    facade, caller = facade_of(request), caller_of(request)
     offsets: dict[str, list[ConsumerOffset]] = {}
     for offset in await facade.read(lambda: list(facade.offsets.all())):
         offsets.setdefault(offset.group, []).append(offset)
     states = facade.groups.leases.states()
     summaries = []
     for group in sorted(offsets.keys() | states.keys()):
+        if not caller.may(on_group(group, *KNOWN_ACTIONS)):
+            continue
         topics = {offset.topic for offset in offsets.get(group, ())}
         state = states.get(group)
         summaries.append(

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tidemark.access.right import Action, on_topic
 from tidemark.errors import ArgumentIllegalError, MessageNotYetVisibleError
 from tidemark.format.message_id import OffsetMessageId, decode_offset_message_id
 from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
@@ -18,6 +19,7 @@ from tidemark.read.pull import PulledPart
 from tidemark.read.topic_scan import Place, TopicQuery, scan_topic
 from tidemark.read.watermark import Watermark
 
+from .access import caller_of
 from .arguments import MAX_I8, MessageArguments, SearchArguments, Semantics, TopicName, described, read_arguments
 from .bodies import json_response, skipped_json
 from .cursors import decode_cursor, encode_cursor
@@ -50,10 +52,14 @@ async def _look_up(request: Request, physical_offset: int, message_id: OffsetMes
                 raise
 
 
-def _messages_response(facade: Facade, part: PulledPart, watermark: Watermark, arguments: MessageArguments) -> Response:
+def _messages_response(
+    request: Request, part: PulledPart, watermark: Watermark, arguments: MessageArguments
+) -> Response:
+    facade = facade_of(request)
     row = part.records.rows[0]
     at = int(row["topic_at"])
     topic = part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
+    caller_of(request).require(on_topic(topic, Action.SUB, Action.GET))
     as_broker = arguments.semantics is Semantics.ROCKETMQ
     return json_response(
         {
@@ -80,7 +86,7 @@ async def message_by_place(request: Request, physical_offset: Annotated[int, Pat
     """
     arguments = read_arguments(request, MessageArguments)
     part, watermark = await _look_up(request, physical_offset, None, arguments.wait_ms)
-    return _messages_response(facade_of(request), part, watermark, arguments)
+    return _messages_response(request, part, watermark, arguments)
 
 
 @router.get(
@@ -100,7 +106,7 @@ async def message_by_id(request: Request, offset_msg_id: str) -> Response:
     except ValueError:
         raise ArgumentIllegalError(_HINT, argument="offset_msg_id") from None
     part, watermark = await _look_up(request, message_id.physical_offset, message_id, arguments.wait_ms)
-    return _messages_response(facade_of(request), part, watermark, arguments)
+    return _messages_response(request, part, watermark, arguments)
 
 
 @router.get(

@@ -8,6 +8,9 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tidemark.access.right import Action, on_topic
+
+from .access import GuardedRoute, caller_of
 from .arguments import GroupName, LeaveArguments, MemberId, described, read_arguments
 from .bodies import json_response
 from .consumer_groups import Told
@@ -18,7 +21,7 @@ from .models import ProblemAnswer
 from .requests import HeartbeatBody, JoinBody, OffsetsBody
 from .routes_append import described_body, no_arguments, read_json
 
-router = APIRouter(tags=["groups"])
+router = APIRouter(tags=["groups"], route_class=GuardedRoute)
 _STRICT = [Depends(no_arguments)]
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _MEMBER = "/v1/groups/{group}/members/{member_id}"
@@ -61,6 +64,8 @@ async def join(request: Request, group: GroupName) -> Response:
     """
     facade = facade_of(request)
     body = await read_json(request, JoinBody, facade.settings.query_max_request_bytes)
+    for topic in body.topics:
+        caller_of(request).require(on_topic(topic, Action.SUB))
     return _lease_response(facade, group, await facade.groups.join(group, body), 201)
 
 

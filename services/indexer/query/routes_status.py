@@ -11,6 +11,7 @@ from starlette.responses import Response
 from tidemark.errors import CorruptStoreError, StoreClosedError, StoreError
 from tidemark.index.ledger import read_ledger
 
+from .access import GuardedRoute
 from .arguments import CorruptionArguments, described, read_arguments
 from .bodies import json_response
 from .facade import facade_of
@@ -19,7 +20,7 @@ from .problems import of_store_error
 from .routes_append import no_arguments
 from .status_answer import published_age_ms, status_answer
 
-router = APIRouter(tags=["status"])
+router = APIRouter(tags=["status"], route_class=GuardedRoute)
 _STRICT = [Depends(no_arguments)]
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 

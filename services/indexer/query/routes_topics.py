@@ -8,16 +8,18 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tidemark.access.right import KNOWN_ACTIONS, on_topic
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.watermark import Watermark
 from tidemark.store.topics import BATCH_QUEUE, SIMPLE_QUEUE, TopicConfig
 
+from .access import GuardedRoute, caller_of
 from .arguments import Arguments, QueueId, TopicName, described, read_arguments
 from .bodies import json_response
 from .facade import Facade, facade_of
 from .models import ProblemAnswer, QueueDetailAnswer, TopicDetailAnswer, TopicsAnswer
 
-router = APIRouter(tags=["topics"])
+router = APIRouter(tags=["topics"], route_class=GuardedRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 
 
@@ -40,17 +42,22 @@ def _queue_json(facade: Facade, queue: QueueReader, watermark: Watermark) -> dic
 
 @router.get("/v1/topics", summary="All topics", response_model=TopicsAnswer, openapi_extra=described(Arguments))
 async def list_topics(request: Request) -> Response:
-    """By name, with the kind of their queues."""
+    """By name, with the kind of their queues: those that the caller may know of."""
     arguments = read_arguments(request, Arguments)
     facade = facade_of(request)
     facade.require_store(arguments.store)
+    caller = caller_of(request)
 
     def look() -> Response:
         topics = facade.store.topics()
         return json_response(
             {
                 "store": facade.settings.store_name,
-                "topics": [_topic_json(facade, topics[name]) for name in sorted(topics)],
+                "topics": [
+                    _topic_json(facade, topics[name])
+                    for name in sorted(topics)
+                    if caller.may(on_topic(name, *KNOWN_ACTIONS))
+                ],
             }
         )
 

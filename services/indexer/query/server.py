@@ -20,6 +20,7 @@ from .app import create_app
 from .config import QuerySettings
 from .facade import Facade
 from .memory import limit_memory
+from .tls_protocol import TlsProtocol
 
 _log = structlog.get_logger()
 _GRACE_S = 10
@@ -30,7 +31,7 @@ class QueryServer(uvicorn.Server):
 
     def __init__(self, settings: QuerySettings) -> None:
         tls = settings.open_tls(settings.query_listen, tell_reload)
-        app = create_app(settings, tls)
+        app = create_app(settings, tls, settings.open_guard("query"))
         self._facade: Facade = app.state.facade
         self._drain_s = settings.drain_ms / 1000
         self._stop_at = float("inf")
@@ -40,7 +41,7 @@ class QueryServer(uvicorn.Server):
                 host=settings.host,
                 port=settings.port,
                 loop="uvloop",
-                http="httptools",
+                http="httptools" if tls is None else TlsProtocol,
                 ws="none",
                 access_log=False,
                 log_config=None,

@@ -89,8 +89,9 @@ class RunningWriter:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         tls = self.settings.open_tls(self.settings.writer_listen, tell_reload)
+        guard = self.settings.open_writer_guard()
         store = open_store(self.settings, self.storage)
-        self._server = WriterServer(self.settings, store, tls)
+        self._server = WriterServer(self.settings, store, tls, guard)
         await self._server.start()
         self._started.set()
         self.failure = await self._server.run()

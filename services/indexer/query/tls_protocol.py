@@ -1,0 +1,23 @@
+"""HTTP over TLS: uvicorn's protocol, which also tells the application which certificate the client has shown."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class TlsProtocol(HttpToolsProtocol):
+    """`scope["extensions"]["tls"]`, as in ASGI's TLS extension, with `client_cert_der`: bytes, or None."""
+
+    _certificate: bytes | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """The handshake is over."""
+        super().connection_made(transport)
+        self._certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self.scope["extensions"] = {"tls": {"client_cert_der": self._certificate}}

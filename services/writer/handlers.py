@@ -1,0 +1,38 @@
+"""A method's handler with something around it, as interceptors make them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Unary = Callable[[Any, Context], Awaitable[Any]]
+Stream = Callable[[Any, Context], AsyncGenerator[Any, None]]  # Any: the request, or an iterator of them
+Continuation = Callable[[grpc.HandlerCallDetails], Awaitable["grpc.RpcMethodHandler[Any, Any] | None"]]
+
+_MAKERS = {
+    (False, False): grpc.unary_unary_rpc_method_handler,
+    (False, True): grpc.unary_stream_rpc_method_handler,
+    (True, True): grpc.stream_stream_rpc_method_handler,
+}
+_OURS = "/tidemark."
+
+
+def is_ours(method: str) -> bool:
+    """Whether it is of this contract: health and reflection are gRPC's."""
+    return method.startswith(_OURS)
+
+
+def around(
+    handler: Any, unary: Callable[[Unary], Unary], stream: Callable[[Stream], Callable[..., AsyncIterator[Any]]]
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """*handler* with its behavior in *unary* or *stream*, by how it answers. KeyError: it answers a stream at once."""
+    make = _MAKERS[handler.request_streaming, handler.response_streaming]
+    behavior = handler.unary_unary or handler.unary_stream or handler.stream_stream
+    return make(
+        stream(behavior) if handler.response_streaming else unary(behavior),
+        request_deserializer=handler.request_deserializer,
+        response_serializer=handler.response_serializer,
+    )

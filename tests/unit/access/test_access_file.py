@@ -1,0 +1,116 @@
+"""What an access file may say, and how one is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.access_files import AccessFolder, Issuer
+from tidemark.access.access_file import AccessFile
+from tidemark.access.identity import Identity, Presented
+from tidemark.access.right import Action, on_group, on_topic
+from tidemark.errors import AccessFileError
+
+HASH = "0" * 64
+PRINCIPAL = f'[[principal]]\nname = "a"\ntoken_sha256 = ["{HASH}"]\n'
+RULE = '[[rule]]\nprincipals = ["a"]\nresources = ["Topic:t"]\nactions = ["Pub"]\n'
+
+
+def refusal(path: Path, text: str) -> str:
+    """What a file of this text is told."""
+    path.write_text(text)
+    with pytest.raises(AccessFileError) as told:
+        AccessFile(path).load()
+    return told.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "version: Field required"),
+        ("version = 2\n", "version: Input should be 1"),
+        ("version = 1\n[[rules]]\n", "rules: Extra inputs are not permitted"),
+        ("version = 1\n[[principal]\n", "is no TOML"),
+        (f'version = 1\n[[principal]]\nname = "a b"\ntoken_sha256 = ["{HASH}"]\n', "principal.0.name"),
+        ('version = 1\n[[principal]]\nname = "a"\ntoken_sha256 = ["secret"]\n', "64 hexadecimal digits"),
+        (f"version = 1\n{PRINCIPAL}{PRINCIPAL}", "principal a stands there twice"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace('"a"', '"b"'), "rule.0: there is no principal b"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace('principals = ["a"]', 'roles = ["r"]'), "nobody has the role r"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace('principals = ["a"]\n', ""), "names principals or roles"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "topic:t"), "is no resource"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "Topic:*t"), "is no resource"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Pub", "pub"), "rule.0.actions.0"),
+        (f"version = 1\n{PRINCIPAL}{RULE}" + 'decision = "deny"\n', "rule.0.decision"),
+        (f"version = 1\n{PRINCIPAL}{RULE}" + 'sources = ["10.0.0.1/8"]\n', "has host bits set"),
+        (f'version = 1\n{PRINCIPAL}jwt_subjects = ["x"]\n', "there is no section [jwt]"),
+    ],
+)
+def test_a_typing_error_is_refused_and_told(tmp_path: Path, text: str, told: str) -> None:
+    """Nothing of the file is taken then; a rule that denies must not come to nothing."""
+    assert told in refusal(tmp_path / "access.toml", text)
+
+
+def test_what_stands_at_the_wrong_place_is_not_told(tmp_path: Path) -> None:
+    """Somebody may write the token instead of its hash."""
+    text = 'version = 1\n[[principal]]\nname = "a"\ntoken_sha256 = ["tidemark_very-secret"]\n'
+    assert "very-secret" not in refusal(tmp_path / "access.toml", text)
+
+
+def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    """Whoever may write it may do everything."""
+    path = tmp_path / "access.toml"
+    path.write_text("version = 1\n")
+    path.chmod(0o664)
+    with pytest.raises(AccessFileError, match="others than its owner may write it"):
+        AccessFile(path).load()
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """With its name."""
+    with pytest.raises(AccessFileError, match=r"absent\.toml: No such file"):
+        AccessFile(tmp_path / "absent.toml").load()
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("{}", "no JSON Web Key Set"),
+        ("[]", "no JSON Web Key Set"),
+        ('{"keys": []}', "no JSON Web Key Set"),
+        ('{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "x"}]}', "only public keys"),
+        ("\x00", "no JSON Web Key Set"),
+    ],
+)
+def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, keys: str, told: str) -> None:
+    """A secret that is shared would let the issuer's other readers sign."""
+    folder = AccessFolder(tmp_path)
+    folder.jwt(Issuer())
+    (tmp_path / "jwks.json").write_text(keys)
+    with pytest.raises(AccessFileError, match=told):
+        AccessFile(folder.path).load()
+
+
+def test_the_stamps_change_with_the_key_set(tmp_path: Path) -> None:
+    """Keys are rotated in a file of their own."""
+    folder = AccessFolder(tmp_path)
+    folder.jwt(Issuer())
+    before = AccessFile(folder.path).stamps()
+    Issuer("two").write(tmp_path / "jwks.json")
+    (tmp_path / "jwks.json").touch()
+    assert AccessFile(folder.path).stamps() != before
+
+
+def test_what_is_written_is_what_holds(tmp_path: Path) -> None:
+    """A token finds its principal, and the principal its rights."""
+    folder = AccessFolder(tmp_path)
+    token = folder.principal("orders", roles=["eu"])
+    folder.rule("orders", ["Pub"], "Topic:orders*")
+    loaded = AccessFile(folder.path).load()
+    known = loaded.authenticator.identify(Presented(token, None))
+    assert known.identity == Identity("orders", frozenset({"eu"}))
+    may = [
+        loaded.policy.allows(known.identity, right, "127.0.0.1")
+        for right in (on_topic("orders-1", Action.PUB), on_topic("orders-1", Action.SUB), on_group("g", Action.SUB))
+    ]
+    assert may == [True, False, False]

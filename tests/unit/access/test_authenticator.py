@@ -1,0 +1,184 @@
+"""Who somebody is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from tests.access_files import AUDIENCE, ISSUER, AccessFolder, Issuer
+from tests.certificates import Authority
+from tidemark.access.access_file import AccessFile
+from tidemark.access.authenticator import Authenticator
+from tidemark.access.identity import MAX_TOKEN_BYTES, Identity, Presented
+from tidemark.errors import UnauthenticatedError
+
+Identify = Callable[[Presented], Identity]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> AccessFolder:
+    """With nobody in it."""
+    return AccessFolder(tmp_path)
+
+
+def loaded(folder: AccessFolder) -> Authenticator:
+    """By the file as it is now."""
+    return AccessFile(folder.path).load().authenticator
+
+
+def refused(folder: AccessFolder, token: str | None) -> str:
+    """Why it is not accepted; the token itself is never told."""
+    with pytest.raises(UnauthenticatedError) as told:
+        loaded(folder).identify(Presented(token, None))
+    assert not token or token not in told.value.message
+    return told.value.message
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        (None, None),
+        ("Bearer x", "x"),
+        ("bearer  x ", "x"),
+        (b"Bearer x", "x"),
+        ("Basic x", ""),
+        ("Bearer", ""),
+        ("", ""),
+    ],
+)
+def test_a_token_stands_behind_the_word_bearer(header: str | bytes | None, token: str | None) -> None:
+    """Another scheme is not no header: it is refused, also with a good certificate."""
+    assert Presented.of(header, None).token == token
+
+
+@pytest.mark.parametrize("token", ["", "nobody's", "tidemark_x", "a.b.c", "ä", "x" * (MAX_TOKEN_BYTES + 1)])
+def test_a_token_that_nobody_has_is_refused(folder: AccessFolder, token: str) -> None:
+    """Whatever it looks like."""
+    folder.principal("orders")
+    assert refused(folder, token)
+
+
+def test_nothing_shown_is_refused(folder: AccessFolder) -> None:
+    """And what to show is told."""
+    assert "a token is needed" in refused(folder, None)
+
+
+def test_two_tokens_are_good_while_one_replaces_the_other(folder: AccessFolder) -> None:
+    """They are rotated without a moment in which none is."""
+    from tidemark.access.tokens import hash_token, make_token
+
+    old, new = make_token(), make_token()
+    folder.principal("orders", token_sha256=[hash_token(old), hash_token(new)])
+    found = [loaded(folder).identify(Presented(token, None)).identity.name for token in (old, new)]
+    assert found == ["orders", "orders"]
+
+
+def test_a_certificate_is_known_by_its_subject_or_another_name(folder: AccessFolder, tmp_path: Path) -> None:
+    """As RFC 4514 writes it, or with what kind of name it is."""
+    import ssl
+
+    pair = Authority(tmp_path / "ca", "Good").issue("orders")
+    der = ssl.PEM_cert_to_DER_cert(pair.cert.read_text())
+    for name in ("CN=orders", "dns:localhost"):
+        folder.principal(f"by-{len(name)}", certificates=[name])
+        assert loaded(folder).identify(Presented(None, der)).identity.name == f"by-{len(name)}"
+        folder.forget(f"by-{len(name)}")
+    with pytest.raises(UnauthenticatedError, match="does not know the client's certificate"):
+        loaded(folder).identify(Presented(None, der))
+    with pytest.raises(UnauthenticatedError):
+        loaded(folder).identify(Presented(None, b"no certificate"))
+
+
+def test_a_bad_token_is_not_made_good_by_a_certificate(folder: AccessFolder, tmp_path: Path) -> None:
+    """Who shows both means the token."""
+    import ssl
+
+    pair = Authority(tmp_path / "ca", "Good").issue("orders")
+    folder.principal("orders", certificates=["CN=orders"])
+    with pytest.raises(UnauthenticatedError, match="nobody has this token"):
+        loaded(folder).identify(Presented("x", ssl.PEM_cert_to_DER_cert(pair.cert.read_text())))
+
+
+def test_a_json_web_token_is_its_subject_with_its_roles(folder: AccessFolder) -> None:
+    """A subject of the file is that principal; another cannot take a principal's name."""
+    issuer = Issuer()
+    folder.jwt(issuer)
+    folder.principal("alice", roles=["own"], jwt_subjects=["alice@example"])
+    authenticator = loaded(folder)
+    by_name = authenticator.identify(Presented(issuer.token("alice@example", roles=["given"]), None))
+    assert by_name.identity == Identity("alice", frozenset({"own", "given"}))
+    stranger = authenticator.identify(Presented(issuer.token("alice", roles="a b"), None))
+    assert stranger.identity == Identity("jwt:alice", frozenset({"a", "b"}))
+
+
+@pytest.mark.parametrize(
+    ("claims", "told"),
+    [
+        ({"exp": 1}, "expired"),
+        ({"exp": None}, "a claim is missing"),
+        ({"nbf": 1 << 40}, "not good yet"),
+        ({"aud": "others"}, "meant for others"),
+        ({"aud": None}, "a claim is missing"),
+        ({"iss": "https://evil.example"}, "its issuer is another"),
+        ({"sub": ""}, "malformed"),
+        ({"sub": "a\nb"}, "malformed"),
+        ({"roles": {"a": 1}}, "malformed"),
+        ({"roles": [1]}, "malformed"),
+    ],
+)
+def test_what_a_token_says_must_be_right(folder: AccessFolder, claims: dict[str, Any], told: str) -> None:
+    """By a good key, too."""
+    issuer = Issuer()
+    folder.jwt(issuer)
+    assert told in refused(folder, issuer.token(**claims))
+
+
+def test_a_token_that_another_key_has_signed_is_refused(folder: AccessFolder) -> None:
+    """Under the name of a known key, or of none."""
+    folder.jwt(Issuer("one"))
+    assert "signature is wrong" in refused(folder, Issuer("one").token())
+    assert "no key" in refused(folder, Issuer("two").token())
+
+
+def test_a_signature_by_a_public_key_as_a_secret_is_refused(folder: AccessFolder) -> None:
+    """RFC 8725, 2.1: neither HS256 with what everybody knows, nor `none`."""
+    issuer = Issuer()
+    folder.jwt(issuer)
+    content = {"sub": "a", "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + 60}
+    known_to_all = str(issuer.jwk["x"]).ljust(32, "x")
+    for token in (
+        jwt.encode(content, known_to_all, algorithm="HS256", headers={"kid": issuer.kid}),
+        jwt.encode(content, None, algorithm="none", headers={"kid": issuer.kid}),
+    ):
+        assert "algorithm is not allowed" in refused(folder, token)
+
+
+def test_keys_are_rotated(folder: AccessFolder, tmp_path: Path) -> None:
+    """While both are in the set, tokens of both are good; then the old ones are not."""
+    import json
+
+    old, new = Issuer("old"), Issuer("new")
+    folder.jwt(old)
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [old.jwk, new.jwk]}))
+    both = loaded(folder)
+    for issuer in (old, new):
+        assert both.identify(Presented(issuer.token(), None)).identity.name == "jwt:alice"
+    new.write(tmp_path / "jwks.json")
+    assert "no key" in refused(folder, old.token())
+
+
+def test_a_remembered_token_expires(folder: AccessFolder) -> None:
+    """It is checked once, and good as long as it says."""
+    issuer = Issuer()
+    folder.jwt(issuer, leeway_s=0)
+    authenticator = loaded(folder)
+    presented = Presented(issuer.token(exp=time.time() + 1.2), None)
+    assert authenticator.identify(presented).expires < time.time() + 2
+    time.sleep(1.3)
+    with pytest.raises(UnauthenticatedError, match="expired"):
+        authenticator.identify(presented)

@@ -1,0 +1,201 @@
+"""Who stands before a service: callers of one request, and of a stream that lasts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.access_files import AccessFolder, Issuer
+from tidemark.access.access_file import AccessFile
+from tidemark.access.audit import Audit
+from tidemark.access.guard import Caller, Guard
+from tidemark.access.identity import Presented
+from tidemark.access.rate_limits import RateLimits
+from tidemark.access.right import Action, on_topic
+from tidemark.errors import ForbiddenError, RateLimitedError, StoreError, UnauthenticatedError
+from tidemark.settings.reloaded_files import ReloadedFiles
+
+PUB, SUB = on_topic("t", Action.PUB), on_topic("t", Action.SUB)
+
+
+class Lines(logging.Handler):
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+class Stand:
+    """A guard over an access file, and what it has told."""
+
+    def __init__(self, folder: Path, rates: RateLimits | None = None) -> None:
+        self.files = AccessFolder(folder)
+        self.faults: list[StoreError | None] = []
+        handler = Lines()
+        self.lines = handler.lines
+        self.access = ReloadedFiles(AccessFile(self.files.path), every_ms=10_000, tell=self.faults.append)
+        self.audit = Audit(handler, service="test", repeat_ms=60_000)
+        self.guard = Guard(self.access, rates or RateLimits(), self.audit)
+
+    def caller(self, token: str | None) -> Caller:
+        """Who shows *token*."""
+        return self.guard.admit(Presented(token, None), address="10.0.0.1", action="Do")
+
+    def deeds(self) -> list[tuple[str, str, str, int]]:
+        """(principal, resource, outcome, count) of each line."""
+        return [
+            (deed["principal"], deed["resource"], deed["outcome"], deed["count"])
+            for deed in map(json.loads, self.lines)
+        ]
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Stand:
+    """With nobody in it."""
+    return Stand(tmp_path)
+
+
+def test_without_an_access_file_everybody_may_everything() -> None:
+    """And is nobody."""
+    caller = Guard(None, RateLimits(), None).admit(Presented(None, None), address="10.0.0.1", action="Do")
+    caller.require(PUB)
+    assert caller.name == ""
+
+
+def test_what_is_refused_is_told_with_who_and_where_from(stand: Stand) -> None:
+    """Without the token."""
+    token = stand.files.principal("orders")
+    stand.files.rule("orders", ["Pub"], "Topic:t")
+    stand.access.look()
+    caller = stand.caller(token)
+    caller.require(PUB)
+    with pytest.raises(ForbiddenError, match="orders may not Sub Topic:t"):
+        caller.require(SUB)
+    with pytest.raises(UnauthenticatedError):
+        stand.caller("x")
+    assert stand.deeds() == [
+        ("orders", "Pub Topic:t", "ALLOWED", 1),
+        ("orders", "Sub Topic:t", "FORBIDDEN", 1),
+        ("", "", "UNAUTHENTICATED", 1),
+    ]
+    assert {json.loads(line)["address"] for line in stand.lines} == {"10.0.0.1"}
+    assert token not in "".join(stand.lines)
+
+
+def test_repeats_are_counted_and_told_once(stand: Stand) -> None:
+    """So that reading and writing cost a count, and nobody fills a disk by being refused."""
+    token = stand.files.principal("orders")
+    stand.files.rule("orders", ["Pub"], "Topic:t")
+    stand.access.look()
+    for _ in range(5):
+        stand.caller(token).require(PUB)
+    assert stand.deeds() == [("orders", "Pub Topic:t", "ALLOWED", 1)]
+    stand.audit.tell_repeats()
+    assert stand.deeds()[1:] == [("orders", "Pub Topic:t", "ALLOWED", 4)]
+    stand.audit.tell_repeats()
+    assert len(stand.lines) == 2
+
+
+def test_what_is_remembered_of_deeds_is_bounded(stand: Stand) -> None:
+    """Somebody asks for a hundred thousand topics: all is told, and nothing grows."""
+    token = stand.files.principal("orders")
+    stand.access.look()
+    caller = stand.caller(token)
+    for number in range(30_000):
+        with pytest.raises(ForbiddenError):
+            caller.require(on_topic(f"t{number}", Action.SUB))
+    assert len(stand.lines) == 30_000
+    assert len(stand.audit._repeats) <= 10_000
+
+
+def test_a_stream_loses_what_is_taken_away(stand: Stand) -> None:
+    """The rules of now hold, not those of when it began; a principal that is gone is nobody."""
+    token = stand.files.principal("orders")
+    stand.files.rule("orders", ["All"], "*")
+    stand.access.look()
+    caller = stand.caller(token)
+    caller.require(PUB)
+    stand.files.rule("orders", ["Pub"], "Topic:t", decision="Deny")
+    stand.access.look()
+    with pytest.raises(ForbiddenError):
+        caller.require(PUB)
+    stand.files.forget("orders")
+    stand.access.look()
+    with pytest.raises(UnauthenticatedError):
+        caller.require(SUB)
+    assert caller.name == ""
+
+
+def test_a_stream_ends_with_its_token(stand: Stand) -> None:
+    """A token that expires is not good for longer because it was shown before."""
+    issuer = Issuer()
+    stand.files.jwt(issuer, leeway_s=0)
+    stand.files.rule("jwt:alice", ["Pub"], "Topic:t")
+    stand.access.look()
+    caller = stand.caller(issuer.token(exp=time.time() + 1.2))
+    caller.require(PUB)
+    time.sleep(1.3)
+    with pytest.raises(UnauthenticatedError, match="expired"):
+        caller.require(PUB)
+
+
+def test_a_broken_file_changes_nothing(stand: Stand) -> None:
+    """Who was let in before still is, and nobody else; the fault is told once."""
+    token = stand.files.principal("orders")
+    stand.files.rule("orders", ["Pub"], "Topic:t")
+    stand.access.look()
+    stand.files.path.write_text("version = 1\n[[rule]]\n")
+    stand.access.look()
+    stand.access.look()
+    stand.caller(token).require(PUB)
+    assert stand.access.reload_failed
+    assert [fault and fault.message.partition(": ")[2][:6] for fault in stand.faults] == [None, "rule.0"]
+
+
+def test_requests_a_second_are_of_each_principal(tmp_path: Path) -> None:
+    """What one takes is not the other's; a limit of its own goes before the service's."""
+    stand = Stand(tmp_path, RateLimits(requests_per_s=3))
+    tokens = [stand.files.principal("a"), stand.files.principal("b"), stand.files.principal("c", max_requests_per_s=0)]
+    stand.access.look()
+    callers = [stand.caller(token) for token in tokens]
+    for caller in callers[:2]:
+        for _ in range(3):
+            caller.take_request()
+        with pytest.raises(RateLimitedError) as told:
+            caller.take_request()
+        assert told.value.limit == 3
+        assert isinstance(told.value.retry_after_ms, int)
+        assert 1 <= told.value.retry_after_ms <= 400
+    for _ in range(100):
+        callers[2].take_request()
+
+
+def test_a_bucket_fills_again() -> None:
+    """After the time that was told."""
+    caller = Guard(None, RateLimits(requests_per_s=5), None).admit(
+        Presented(None, None), address="1.2.3.4", action="Do"
+    )
+    for _ in range(5):
+        caller.take_request()
+    with pytest.raises(RateLimitedError) as told:
+        caller.take_request()
+    time.sleep((float(told.value.retry_after_ms or 0) + 20) / 1000)
+    caller.take_request()
+
+
+def test_a_batch_over_the_rate_passes_alone() -> None:
+    """A limit is a rate: what the service takes at all must not wait for ever."""
+    rates = RateLimits(append_bytes_per_s=1_000, greatest_append_bytes=4_000)
+    caller = Guard(None, rates, None).admit(Presented(None, None), address="1.2.3.4", action="Do")
+    caller.take_append(5_000)
+    with pytest.raises(RateLimitedError) as told:
+        caller.take_append(1_000)
+    assert 900 <= float(told.value.retry_after_ms or 0) <= 1_100

@@ -1,0 +1,1 @@
+"""Who may do what: identities, rules, rates, and the trail of both. Knows neither gRPC nor HTTP."""

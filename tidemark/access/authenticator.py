@@ -1,0 +1,64 @@
+"""Authenticator: what somebody shows → who they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemark.access.certificates import names_in
+from tidemark.access.identity import MAX_TOKEN_BYTES, Identity, Known, Presented
+from tidemark.access.jwt_tokens import JwtTokens
+from tidemark.access.tokens import hash_token
+from tidemark.errors import UnauthenticatedError
+
+_NO_ROLES: frozenset[str] = frozenset()
+
+
+class Authenticator:
+    """tokens, certificates, subjects  → principal's name; roles: by principal; jwt: None where none are taken"""
+
+    def __init__(
+        self,
+        *,
+        tokens: Mapping[str, str],
+        certificates: Mapping[str, str],
+        subjects: Mapping[str, str],
+        roles: Mapping[str, frozenset[str]],
+        jwt: JwtTokens | None,
+    ) -> None:
+        self._tokens = tokens
+        self._certificates = certificates
+        self._subjects = subjects
+        self._roles = roles
+        self._jwt = jwt
+
+    def identify(self, presented: Presented) -> Known:
+        """A token goes before a certificate. UnauthenticatedError where neither is known here."""
+        if presented.token is not None:
+            return self._of_token(presented.token)
+        if presented.certificate is not None:
+            for name in names_in(presented.certificate):
+                if name in self._certificates:
+                    return self._known(self._certificates[name])
+            raise UnauthenticatedError("the access file does not know the client's certificate")
+        raise UnauthenticatedError("a token is needed: authorization: Bearer …")
+
+    def roles_of(self, principal: str) -> frozenset[str]:
+        """Those that the file gives; none where it has no such principal."""
+        return self._roles.get(principal, _NO_ROLES)
+
+    def _of_token(self, token: str) -> Known:
+        if not token or not token.isascii() or len(token) > MAX_TOKEN_BYTES:
+            raise UnauthenticatedError("the header authorization is not `Bearer` and a token")
+        principal = self._tokens.get(hash_token(token))
+        if principal is not None:
+            return self._known(principal)
+        if self._jwt is None or token.count(".") != 2:
+            raise UnauthenticatedError("nobody has this token")
+        claims = self._jwt.check(token)
+        principal = self._subjects.get(claims.subject)
+        if principal is None:
+            return Known(Identity(f"jwt:{claims.subject}", claims.roles), claims.expires)
+        return Known(Identity(principal, self.roles_of(principal) | claims.roles), claims.expires)
+
+    def _known(self, principal: str) -> Known:
+        return Known(Identity(principal, self.roles_of(principal)), float("inf"))

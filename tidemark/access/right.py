@@ -1,0 +1,66 @@
+"""Right: what somebody wants to do, in the words of RocketMQ's access control lists (ACL 2.0)."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+_OF_A_GROUP = ("%RETRY%", "%DLQ%")
+
+
+class Action(enum.StrEnum):
+    """RocketMQ's Action."""
+
+    PUB = "Pub"
+    SUB = "Sub"
+    CREATE = "Create"
+    UPDATE = "Update"
+    DELETE = "Delete"
+    GET = "Get"
+    LIST = "List"
+
+
+class Kind(enum.StrEnum):
+    """RocketMQ's ResourceType."""
+
+    TOPIC = "Topic"
+    GROUP = "Group"
+    CLUSTER = "Cluster"
+
+
+class Right(NamedTuple):
+    """To do one of *actions* (whichever is allowed) to a resource: a topic, a group, or the store itself."""
+
+    kind: Kind
+    name: str
+    actions: tuple[Action, ...]
+
+    def __str__(self) -> str:
+        return f"{'|'.join(self.actions)} {self.kind}:{self.name}"
+
+    @property
+    def changes(self) -> bool:
+        """Whether somebody administers, which is told in the audit log each time."""
+        return bool({Action.CREATE, Action.UPDATE, Action.DELETE} & set(self.actions))
+
+
+KNOWN_ACTIONS = (Action.GET, Action.LIST, Action.PUB, Action.SUB)  # who may do any of them may know that it exists
+
+
+def on_topic(name: str, *actions: Action) -> Right:
+    """A group's own topics, of messages to try again and of dead letters, are consumed and written by who consumes for
+    the group."""
+    for prefix in _OF_A_GROUP:
+        if name.startswith(prefix):
+            return on_group(name.removeprefix(prefix), *actions, Action.SUB)
+    return Right(Kind.TOPIC, name, actions)
+
+
+def on_group(name: str, *actions: Action) -> Right:
+    """Of a consumer group."""
+    return Right(Kind.GROUP, name, tuple(dict.fromkeys(actions)))
+
+
+def on_store(name: str, *actions: Action) -> Right:
+    """Of the whole store: its raw log, its state."""
+    return Right(Kind.CLUSTER, name, actions)
