@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tidemark.metrics.table import EACH, PIPELINE, QUERY, ROWS, TLS, WRITER
+from tidemark.metrics.table import ACCESS, BOTH, EACH, PIPELINE, QUERY, ROWS, TLS, WRITER
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEADING = "## All metrics\n"
 _SERVICES = {
     EACH: "Each of the three",
+    BOTH: "Writer and query",
     TLS: "Writer and query, where they speak TLS",
+    ACCESS: "Writer and query, where there is an access file",
     WRITER: "Writer",
     PIPELINE: "Pipeline",
     QUERY: "Query",

@@ -8,6 +8,7 @@ import sys
 
 import structlog
 
+from tidemark.access.metrics import AccessState
 from tidemark.errors import StoreError
 from tidemark.metrics.families import make_registry
 from tidemark.metrics.listener import listen
@@ -45,6 +46,7 @@ async def serve(settings: WriterSettings) -> int:
         release_store(store)
         raise SystemExit(f"writer: cannot listen on {settings.writer_listen}: {error}") from error
     registry.register(server.metrics)
+    registry.register(AccessState(server.guard))
     if tls is not None:
         registry.register(TlsState(tls))
     if listener is not None:

@@ -111,7 +111,6 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         guard = self._guard
         presented = Presented(None, None) if guard.access is None else _presented(context)
         caller = guard.admit(presented, address=address_of(context.peer()), action=method.rpartition("/")[2])
-        caller.take_request()
         CALLER.set(caller)
         return caller
 

@@ -144,5 +144,5 @@ class WriterSettings(AccessSettings, TlsSettings):
         return self.open_guard(
             "writer",
             append_bytes_per_s=self.max_append_bytes_per_s,
-            greatest_append_bytes=self.receive_limit_bytes,
+            greatest_append_bytes=self.max_message_size_bytes,
         )

@@ -68,13 +68,13 @@ class WriterServer:
     ) -> None:
         self._settings = settings
         self._tls = tls
-        self._guard = guard or Guard(None, RateLimits(), None)
+        self.guard = guard or Guard(None, RateLimits(), None)
         self._following: list[asyncio.Task[None]] = []
         self._store = store
         self._stopping = asyncio.Event()
         self._health = health_aio.HealthServicer()
         self._server = grpc.aio.server(
-            interceptors=[ErrorInterceptor(), AccessInterceptor(self._guard, store_name=settings.store_name)],
+            interceptors=[ErrorInterceptor(), AccessInterceptor(self.guard, store_name=settings.store_name)],
             options=[
                 ("grpc.max_receive_message_length", settings.receive_limit_bytes),
                 ("grpc.max_send_message_length", -1),
@@ -102,7 +102,7 @@ class WriterServer:
         self._retention.start()
         self._scheduler.start()
         await self._server.start()
-        followers = [*([] if self._tls is None else [self._tls.follow()]), *self._guard.followers()]
+        followers = [*([] if self._tls is None else [self._tls.follow()]), *self.guard.followers()]
         self._following = [asyncio.create_task(follower) for follower in followers]
         host = self._settings.writer_listen.rpartition(":")[0]
         log.info(
@@ -251,7 +251,7 @@ class WriterServer:
         await self._server.stop(self._settings.shutdown_grace_ms / 1000)
         await closing
         self._reader.close()
-        self._guard.close()
+        self.guard.close()
         failure = self._commit_log.failure
         if failure is None:
             await self._scheduler.save()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.metrics.scrape import WATCHED, Watched, types
-from tidemark.metrics.table import EACH, ROWS
+from tidemark.metrics.table import BOTH, EACH, PIPELINE, ROWS
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
@@ -19,7 +19,8 @@ def test_each_service_serves_what_the_table_says(watched: Watched, service: str)
     """These metrics of these types, and beside them only those of the process."""
     served = types(watched.exposition(service))
     ours = {name: kind for name, kind in served.items() if not name.startswith("process_")}
-    assert ours == {row.name: row.kind.value for row in ROWS if row.service in (service, EACH)}
+    its = {service, EACH} if service == PIPELINE else {service, EACH, BOTH}
+    assert ours == {row.name: row.kind.value for row in ROWS if row.service in its}
     assert "process_open_fds" in served
 
 

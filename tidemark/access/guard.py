@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -11,7 +12,7 @@ from tidemark.access.identity import Identity, Known, Presented
 from tidemark.access.loaded import Loaded, Rates
 from tidemark.access.rate_limits import RateLimits
 from tidemark.access.right import Right
-from tidemark.errors import ForbiddenError, StoreError
+from tidemark.errors import ForbiddenError, StoreError, UnauthenticatedError
 from tidemark.settings.reloaded_files import ReloadedFiles
 from tidemark.status import status_of
 
@@ -28,6 +29,7 @@ class Guard:
         self.access = access
         self.rates = rates
         self.audit = audit
+        self.refused: Counter[str] = Counter()  # by reason
 
     def followers(self) -> list[Coroutine[Any, Any, None]]:
         """For the service to run as long as it lives: files are read again, repeats told."""
@@ -39,13 +41,18 @@ class Guard:
             self.audit.close()
 
     def admit(self, presented: Presented, *, address: str, action: str) -> Caller:
-        """Who asks for *action*, from *address* (IP, without port). UnauthenticatedError."""
+        """Who asks for *action*, from *address* (IP, without port), and once more.
+
+        raises UnauthenticatedError, RateLimitedError: of those whom nobody knows each address has its rate
+        """
         caller = Caller(self, presented, address=address, action=action)
         try:
             caller.refresh()
-        except StoreError as error:
-            caller.note("", status_of(error).reason)
+        except UnauthenticatedError as error:
+            caller.refused("", error)
+            caller.take_request()
             raise
+        caller.take_request()
         return caller
 
 
@@ -88,7 +95,7 @@ class Caller:
             if not self.may(right):
                 raise ForbiddenError(f"{self.name} may not {right}", principal=self.name, right=str(right))
         except StoreError as error:
-            self.note(str(right), status_of(error).reason)
+            self.refused(str(right), error)
             raise
         if not right.changes:
             self.note(str(right), ALLOWED)
@@ -108,6 +115,12 @@ class Caller:
             deed = Deed(self.name, self._address, self._action, resource, outcome)
             (audit.note_change if changes else audit.note)(deed)
 
+    def refused(self, resource: str, error: StoreError) -> None:
+        """Count it, and tell the audit log."""
+        reason = status_of(error).reason
+        self._guard.refused[reason] += 1
+        self.note(resource, reason)
+
     @property
     def _payer(self) -> str:
         return self.name or self._address
@@ -117,5 +130,5 @@ class Caller:
         try:
             take(self._guard.rates, own)
         except StoreError as error:
-            self.note("", status_of(error).reason)
+            self.refused("", error)
             raise

@@ -29,7 +29,8 @@ class MetricRow(NamedTuple):
     bounds: tuple[float, ...] = ()
 
 
-WRITER, PIPELINE, QUERY, EACH, TLS = "writer", "pipeline", "query", "each", "writer and query with TLS"
+WRITER, PIPELINE, QUERY, EACH, BOTH = "writer", "pipeline", "query", "each", "writer and query"
+TLS, ACCESS = "writer and query with TLS", "writer and query with an access file"
 _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
 _SYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _VISIBLE_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
@@ -42,6 +43,17 @@ ROWS = (
     # -- writer and query, where they speak TLS ----------------------------------------------------------------------
     MetricRow("tidemark_tls_reload_failed", _G, TLS, "1 while the TLS files cannot be used, and old ones are"),
     MetricRow("tidemark_tls_certificate_expires_seconds", _G, TLS, "When the certificate in use ends, Unix time"),
+    # -- writer and query, by who may do what ------------------------------------------------------------------------
+    MetricRow(
+        "tidemark_refused_requests_total",
+        _C,
+        BOTH,
+        "Requests that access control or a rate did not let pass, by the error's reason",
+        ("reason",),
+    ),
+    MetricRow(
+        "tidemark_access_reload_failed", _G, ACCESS, "1 while the access file cannot be used, and the old one is"
+    ),
     # -- writer -----------------------------------------------------------------------------------------------------
     MetricRow(
         "rocketmq_messages_in_total", _C, WRITER, "Messages appended; delayed ones once more when delivered", ("topic",)

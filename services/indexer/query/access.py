@@ -111,9 +111,7 @@ def caller_of(request: Request) -> Caller:
 def _admit(guard: Guard, scope: Scope, action: str) -> Caller:
     presented = Presented(None, None) if guard.access is None else _presented(scope)
     client = scope.get("client")
-    caller = guard.admit(presented, address=client[0] if client else _NOWHERE, action=action)
-    caller.take_request()
-    return caller
+    return guard.admit(presented, address=client[0] if client else _NOWHERE, action=action)
 
 
 def _presented(scope: Scope) -> Presented:

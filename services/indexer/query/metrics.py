@@ -14,6 +14,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tidemark.access.metrics import AccessState
 from tidemark.index.ledger import read_ledger
 from tidemark.metrics.families import make_registry, number, numbers
 from tidemark.metrics.table import BY_NAME
@@ -45,6 +46,7 @@ class Metrics:
         self.registry.register(_Given(self.given))
         self.registry.register(_Position(facade))
         self.registry.register(_Groups(facade))
+        self.registry.register(AccessState(facade.guard))
         if facade.tls is not None:
             self.registry.register(TlsState(facade.tls))
 

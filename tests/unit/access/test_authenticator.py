@@ -153,7 +153,7 @@ def test_a_signature_by_a_public_key_as_a_secret_is_refused(folder: AccessFolder
     known_to_all = str(issuer.jwk["x"]).ljust(32, "x")
     for token in (
         jwt.encode(content, known_to_all, algorithm="HS256", headers={"kid": issuer.kid}),
-        jwt.encode(content, None, algorithm="none", headers={"kid": issuer.kid}),
+        jwt.encode(content, "", algorithm="none", headers={"kid": issuer.kid}),
     ):
         assert "algorithm is not allowed" in refused(folder, token)
 

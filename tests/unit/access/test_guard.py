@@ -167,7 +167,7 @@ def test_requests_a_second_are_of_each_principal(tmp_path: Path) -> None:
     stand.access.look()
     callers = [stand.caller(token) for token in tokens]
     for caller in callers[:2]:
-        for _ in range(3):
+        for _ in range(2):
             caller.take_request()
         with pytest.raises(RateLimitedError) as told:
             caller.take_request()
@@ -178,12 +178,26 @@ def test_requests_a_second_are_of_each_principal(tmp_path: Path) -> None:
         callers[2].take_request()
 
 
+def test_who_guesses_tokens_is_slowed_down(tmp_path: Path) -> None:
+    """Each address has its rate; who is known is not hindered by a neighbour."""
+    stand = Stand(tmp_path, RateLimits(requests_per_s=3))
+    token = stand.files.principal("orders")
+    stand.access.look()
+    for _ in range(3):
+        with pytest.raises(UnauthenticatedError):
+            stand.caller("guess")
+    with pytest.raises(RateLimitedError):
+        stand.caller("guess")
+    assert stand.caller(token).name == "orders"
+    assert stand.guard.refused == {"UNAUTHENTICATED": 4, "RATE_LIMITED": 1}
+
+
 def test_a_bucket_fills_again() -> None:
     """After the time that was told."""
     caller = Guard(None, RateLimits(requests_per_s=5), None).admit(
         Presented(None, None), address="1.2.3.4", action="Do"
     )
-    for _ in range(5):
+    for _ in range(4):
         caller.take_request()
     with pytest.raises(RateLimitedError) as told:
         caller.take_request()

@@ -1,0 +1,39 @@
+"""An access file that tests write, and the lines of its audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.access_files import AccessFolder
+
+Deeds = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> AccessFolder:
+    """With nobody in it."""
+    folder = tmp_path / "access"
+    folder.mkdir()
+    return AccessFolder(folder)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, files: AccessFolder) -> dict[str, Any]:
+    """Of a service that goes by it, and looks at it all the time."""
+    return {
+        "access_file": files.path,
+        "access_reload_ms": 10,
+        "audit_file": tmp_path / "audit.log",
+        "audit_repeat_ms": 100,
+    }
+
+
+@pytest.fixture
+def deeds(tmp_path: Path) -> Deeds:
+    """What the audit log tells, so far."""
+    return lambda: [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]

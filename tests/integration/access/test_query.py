@@ -1,0 +1,198 @@
+"""Who may do what at the query service: real HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from services.indexer.query.access import _NEEDS
+from tests.access_files import AccessFolder
+from tests.built_store import BuiltStore
+from tests.certificates import Authority
+from tests.integration.writer.harness import RunningWriter, stored_records
+from tests.query_server import serve_query, serve_query_over_tls
+from tidemark.client import Consumer, Query, Tls
+from tidemark.errors import ForbiddenError, UnauthenticatedError
+
+from .conftest import Deeds
+
+pytestmark = pytest.mark.integration
+
+_PATH = {
+    "topic": "orders",
+    "queue_id": "0",
+    "group": "g",
+    "member_id": "m",
+    "physical_offset": "0",
+    "offset_msg_id": "7F00000100002A9F0000000000000000",
+}
+_GUARDED = [(method, path) for (method, path), needs in _NEEDS.items() if not needs.is_open]
+_MAY_ALL_THAT_ARE_KNOWN = {"/v1/watermark", "/v1/topics", "/v1/groups"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BuiltStore:
+    """A message in each of two topics."""
+    store = BuiltStore(tmp_path / "store")
+    for name in ("orders", "bills"):
+        store.topic(name)
+        store.append(name, f"{name} 1".encode(), {"KEYS": "k"})
+    store.publish()
+    return store
+
+
+@pytest.fixture
+def client(store: BuiltStore, settings: dict[str, Any]) -> Iterator[httpx.Client]:
+    with serve_query(store.root, **settings) as client:
+        yield client
+
+
+def shows(token: str) -> dict[str, str]:
+    """Headers."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize("token", [None, "x"])
+def test_whom_nobody_knows_is_refused_everywhere(client: httpx.Client, token: str | None) -> None:
+    """Every route but those that tell nothing of the store."""
+    headers = {} if token is None else shows(token)
+    for method, path in _GUARDED:
+        answer = client.request(method, path.format(**_PATH), headers=headers)
+        assert (answer.status_code, answer.json()["reason"]) == (401, "UNAUTHENTICATED"), path
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/readyz").status_code == 200
+
+
+def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolder, deeds: Deeds) -> None:
+    """Everything but the watermark, and lists, which are empty."""
+    headers, admin = shows(files.principal("nobody")), shows(files.principal("admin"))
+    files.rule("admin", ["All"], "*")
+    time.sleep(0.1)
+    first = client.get("/v1/messages/at/0", headers=admin).json()["messages"][0]
+    there = {**_PATH, "offset_msg_id": first["offset_msg_id"]}
+    for method, path in _GUARDED:
+        answer = client.request(method, path.format(**there), headers=headers, json={"topics": ["orders"]})
+        if path in _MAY_ALL_THAT_ARE_KNOWN:
+            assert answer.status_code == 200, path
+            assert answer.json().get("topics", []) == answer.json().get("groups", []) == []
+        else:
+            assert (answer.status_code, answer.json()["reason"]) == (403, "FORBIDDEN"), path
+            assert answer.json()["principal"] == "nobody"
+    told = {deed["action"] for deed in deeds() if deed["outcome"] == "FORBIDDEN"}
+    assert told == {f"{method} {path}" for method, path in _GUARDED if path not in _MAY_ALL_THAT_ARE_KNOWN}
+
+
+def test_a_reader_reads_its_own_topics(client: httpx.Client, files: AccessFolder) -> None:
+    """By queue, key, place and id; the others are not even listed."""
+    token = files.principal("reader")
+    files.rule("reader", ["Sub"], "Topic:orders")
+    time.sleep(0.1)
+    headers = shows(token)
+    assert [topic["topic"] for topic in client.get("/v1/topics", headers=headers).json()["topics"]] == ["orders"]
+    codes = {
+        path: client.get(path, headers=headers).status_code
+        for path in (
+            "/v1/topics/orders/queues/0/messages",
+            "/v1/topics/bills/queues/0/messages",
+            "/v1/topics/orders/messages?key=k",
+            "/v1/topics/bills/messages?key=k",
+            "/v1/messages/at/0",
+        )
+    }
+    assert codes == {
+        "/v1/topics/orders/queues/0/messages": 200,
+        "/v1/topics/bills/queues/0/messages": 403,
+        "/v1/topics/orders/messages?key=k": 200,
+        "/v1/topics/bills/messages?key=k": 403,
+        "/v1/messages/at/0": 200,
+    }
+
+
+def test_a_message_by_place_or_id_is_of_its_topic(client: httpx.Client, files: AccessFolder) -> None:
+    """The path names no topic: the right is asked for once the record's is known."""
+    admin, reader = files.principal("admin"), files.principal("reader")
+    files.rule("admin", ["All"], "*")
+    files.rule("reader", ["Get"], "Topic:orders")
+    time.sleep(0.1)
+    (bill,) = client.get("/v1/topics/bills/queues/0/messages", headers=shows(admin)).json()["messages"]
+    for path in (f"/v1/messages/at/{bill['physical_offset']}", f"/v1/messages/{bill['offset_msg_id']}"):
+        assert client.get(path, headers=shows(admin)).status_code == 200
+        answer = client.get(path, headers=shows(reader))
+        assert (answer.status_code, answer.json()["right"]) == (403, "Sub|Get Topic:bills")
+        assert "bills 1" not in answer.text
+
+
+def test_a_group_consumes_what_it_and_its_topics_allow(client: httpx.Client, files: AccessFolder) -> None:
+    """Both the group and each topic are needed; a consumer needs no more than these."""
+    token = files.principal("reader")
+    files.rule("reader", ["Sub"], "Group:g", "Topic:orders")
+    time.sleep(0.1)
+    url = str(client.base_url)
+    with Consumer("orders", group="g", url=url, tls=Tls(token=token)) as consumer:
+        assert [message.body for message in consumer.poll(timeout_s=5)] == [b"orders 1"]
+        consumer.commit()
+    with pytest.raises(ForbiddenError), Consumer("bills", group="g", url=url, tls=Tls(token=token)) as consumer:
+        consumer.poll(timeout_s=5)
+    with pytest.raises(ForbiddenError), Consumer("orders", group="h", url=url, tls=Tls(token=token)) as consumer:
+        consumer.poll(timeout_s=5)
+    with Query(url, tls=Tls(token="x")) as query, pytest.raises(UnauthenticatedError):
+        query.watermark()
+
+
+def test_an_append_is_the_callers(tmp_path: Path, files: AccessFolder, settings: dict[str, Any]) -> None:
+    """The writer sees the caller's own token: the query service has no right to lend."""
+    token = files.principal("orders")
+    files.rule("orders", ["Pub"], "Topic:orders")
+    body = {"messages": [{"body": "hello"}]}
+    with (
+        RunningWriter(tmp_path / "store", **settings) as writer,
+        serve_query(tmp_path / "store", writer_address=writer.address, **settings) as client,
+    ):
+        answers = [
+            client.post(f"/v1/topics/{topic}/messages", json=body, headers=shows(token)).status_code
+            for topic in ("orders", "bills")
+        ]
+    assert answers == [201, 403]
+    assert [record.body for record in stored_records(tmp_path / "store")] == [b"hello"]
+
+
+def test_a_client_certificate_is_a_name(
+    tmp_path: Path, store: BuiltStore, files: AccessFolder, settings: dict[str, Any], authority: Authority
+) -> None:
+    """Also of the one who appends: then the service shows the writer a token of its own."""
+    server, good, other = (authority.issue(name) for name in ("query-8", "orders-8", "other-8"))
+    files.principal("orders", certificates=["CN=orders-8"])
+    files.rule("orders", ["Sub"], "Topic:orders")
+    tls = {**server.settings, "tls_client_ca": authority.ca}
+    codes = []
+    for pair in (good, other):
+        trust = Tls(authority.ca, pair.cert, pair.key).context()
+        with serve_query_over_tls(store.root, trust, **tls, **settings) as client:
+            codes.append(client.get("/v1/topics/orders/queues/0/messages").status_code)
+    assert codes == [200, 401]
+
+
+def test_who_is_over_the_rate_is_told_when_to_try_again(store: BuiltStore) -> None:
+    """By address, where there is no access file."""
+    with serve_query(store.root, max_requests_per_s=3) as client:
+        answers = [client.get("/v1/watermark") for _ in range(8)]
+        assert {answer.status_code for answer in answers} == {200, 429}
+        refused = answers[-1]
+        assert refused.json()["reason"] == "RATE_LIMITED"
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert client.get("/healthz").status_code == 200
+
+
+def test_the_document_says_how_to_show_a_token(client: httpx.Client) -> None:
+    """And which refusals there are."""
+    document = client.get("/openapi.json").json()
+    assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+    for method, path in _GUARDED:
+        assert {"401", "403", "429"} <= document["paths"][path][method.lower()]["responses"].keys(), path

@@ -1,0 +1,270 @@
+"""Who may do what at the writer: real gRPC."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from services.writer.healthcheck import is_serving
+from tests.access_files import AccessFolder, Issuer
+from tests.certificates import Authority
+from tests.integration.writer.harness import RunningWriter, stored_records
+from tidemark.client import Producer, Tls, Topics
+from tidemark.errors import ForbiddenError, RateLimitedError, StoreError, UnauthenticatedError
+from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
+
+from .conftest import Deeds
+
+pytestmark = pytest.mark.integration
+
+_STREAMS = {"AppendStream", "ReadLog", "WatchCommitted"}
+_CALLS = (*_STREAMS, "AppendBatch", "GetLogInfo")
+_CALLS += ("CreateTopic", "DescribeTopic", "ListTopics", "AlterTopic", "DeleteTopic", "GetRoute")
+Shown = list[tuple[str, str]]
+_ANYBODY_MAY = {"AppendStream", "WatchCommitted", "GetLogInfo", "ListTopics"}  # who is known at all
+
+
+def test_every_call_of_the_contract_is_tried() -> None:
+    """A new one is not forgotten here."""
+    services = {**commit_log_pb2.DESCRIPTOR.services_by_name, **topics_pb2.DESCRIPTOR.services_by_name}
+    assert set(_CALLS) == {method.name for service in services.values() for method in service.methods}
+
+
+def call(stubs: tuple[Any, Any], name: str, shown: Shown) -> grpc.StatusCode | None:
+    """The code of a call with an empty request; None where it is answered."""
+    log, topics = stubs
+    stub, messages = (log, commit_log_pb2) if hasattr(log, name) else (topics, topics_pb2)
+    request = iter(()) if name == "AppendStream" else getattr(messages, f"{name}Request")()
+    try:
+        answer = getattr(stub, name)(request, metadata=shown, timeout=10)
+        if name in _STREAMS:
+            next(answer, None)
+    except grpc.RpcError as error:
+        code: grpc.StatusCode = error.code()
+        return code
+    return None
+
+
+@contextlib.contextmanager
+def calling(writer: RunningWriter) -> Iterator[tuple[Any, Any]]:
+    """Stubs without a token of their own."""
+    with grpc.insecure_channel(writer.address) as channel:
+        log: Any = commit_log_pb2_grpc.CommitLogServiceStub(channel)  # type: ignore[no-untyped-call, unused-ignore]
+        topics: Any = topics_pb2_grpc.TopicServiceStub(channel)  # type: ignore[no-untyped-call, unused-ignore]
+        yield log, topics
+
+
+def test_whom_nobody_knows_is_refused_everywhere(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """Without a token, and with one that nobody has; but how the service is may be asked."""
+    with RunningWriter(tmp_path / "store", **settings) as writer:
+        with calling(writer) as stubs:
+            nothing: Shown = []
+            for shown in (nothing, [("authorization", "Bearer x")], [("authorization", "Basic eDp5")]):
+                codes = {name: call(stubs, name, shown) for name in _CALLS}
+                assert set(codes.values()) == {grpc.StatusCode.UNAUTHENTICATED}, codes
+        assert is_serving(writer.address)
+
+
+def test_who_has_no_rights_may_know_the_bounds_alone(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
+) -> None:
+    """Deny by default; each refusal is told."""
+    token = files.principal("nobody")
+    with RunningWriter(tmp_path / "store", **settings) as writer, calling(writer) as stubs:
+        codes = {name: call(stubs, name, [("authorization", f"Bearer {token}")]) for name in _CALLS}
+    forbidden = {name for name, code in codes.items() if code is grpc.StatusCode.PERMISSION_DENIED}
+    assert forbidden == set(_CALLS) - _ANYBODY_MAY, codes
+    assert {name for name, code in codes.items() if code is None} == _ANYBODY_MAY, codes
+    told = {(deed["action"], deed["principal"], deed["outcome"]) for deed in deeds()}
+    assert told == {(name, "nobody", "FORBIDDEN") for name in forbidden}
+
+
+def test_a_producer_sends_where_it_may(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
+) -> None:
+    """What one may not is refused for that message alone, and nothing of it is stored."""
+    token = files.principal("orders")
+    files.rule("orders", ["Pub"], "Topic:orders-*")
+    with RunningWriter(tmp_path / "store", **settings) as writer:
+        with Producer(writer.address, tls=Tls(token=token)) as producer:
+            producer.send("orders-eu", b"1")
+            with pytest.raises(ForbiddenError, match=r"orders may not .*Pub.* Topic:bills"):
+                producer.send("bills", b"2")
+            producer.send("orders-eu", b"3")
+        for wrong in (Tls(), Tls(token="x")):
+            with Producer(writer.address, tls=wrong, timeout_s=5) as producer, pytest.raises(UnauthenticatedError):
+                producer.send("orders-eu", b"4", queue_id=0)
+    assert [record.body for record in stored_records(tmp_path / "store")] == [b"1", b"3"]
+    allowed = [deed for deed in deeds() if deed["resource"] == "Pub Topic:orders-eu" and deed["outcome"] == "ALLOWED"]
+    assert sum(deed["count"] for deed in allowed) == 2
+    assert {deed["address"] for deed in deeds()} == {"127.0.0.1"}
+
+
+def test_a_stream_that_stands_is_refused_what_was_taken_away(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
+) -> None:
+    """A producer with a stream of its own does not keep the rights of the day before."""
+    token = files.principal("orders")
+    files.rule("orders", ["Pub"], "Topic:t")
+    with (
+        RunningWriter(tmp_path / "store", **settings) as writer,
+        Producer(writer.address, tls=Tls(token=token)) as producer,
+    ):
+        producer.send("t", b"before", queue_id=0)
+        files.rule("orders", ["Pub"], "Topic:t", decision="Deny")
+        assert isinstance(_first_failure(producer), ForbiddenError)
+        files.forget("orders")
+        assert isinstance(_first_failure(producer, UnauthenticatedError), UnauthenticatedError)
+
+
+def _first_failure(producer: Producer, kind: type[StoreError] = StoreError) -> StoreError | None:
+    """Of sends until one fails so, for five seconds."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            producer.send("t", b"again", queue_id=0)
+        except kind as error:
+            return error
+        except StoreError:
+            pass
+        time.sleep(0.02)
+    return None
+
+
+def test_a_broken_access_file_changes_nothing_that_runs(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
+) -> None:
+    """The old one stays."""
+    token = files.principal("orders")
+    files.rule("orders", ["Pub"], "Topic:t")
+    with (
+        RunningWriter(tmp_path / "store", **settings) as writer,
+        Producer(writer.address, tls=Tls(token=token)) as producer,
+    ):
+        producer.send("t", b"1", queue_id=0)
+        files.path.write_text("[[principal]]\n")
+        time.sleep(0.2)
+        producer.send("t", b"2", queue_id=0)
+        with Topics(writer.address, tls=Tls(token="x")) as topics, pytest.raises(UnauthenticatedError):
+            topics.list_all()
+
+
+def test_a_list_has_what_the_caller_may_know_of(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
+) -> None:
+    """And what an administrator does is told with what came of it."""
+    admin, reader = files.principal("admin"), files.principal("reader")
+    files.rule("admin", ["All"], "*")
+    files.rule("reader", ["Sub"], "Topic:b*")
+    with RunningWriter(tmp_path / "store", **settings) as writer:
+        with Topics(writer.address, tls=Tls(token=admin)) as topics:
+            for name in ("a1", "b1", "b2"):
+                topics.create(name, queues=1)
+            with pytest.raises(StoreError):
+                topics.create("a1", queues=2)
+            topics.delete("b2")
+        with Topics(writer.address, tls=Tls(token=reader)) as topics:
+            assert [topic.name for topic in topics.list_all()] == ["b1"]
+            with pytest.raises(ForbiddenError):
+                topics.describe("a1")
+    changes = [(deed["action"], deed["resource"], deed["outcome"]) for deed in deeds() if deed["principal"] == "admin"]
+    assert [change for change in changes if change[2] != "ALLOWED"] == [
+        ("CreateTopic", "Create Topic:a1", "OK"),
+        ("CreateTopic", "Create Topic:b1", "OK"),
+        ("CreateTopic", "Create Topic:b2", "OK"),
+        ("CreateTopic", "Create Topic:a1", "TOPIC_EXISTS"),
+        ("DeleteTopic", "Delete Topic:b2", "OK"),
+    ]
+
+
+def test_a_json_web_token_from_a_file_is_renewed_there(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
+) -> None:
+    """A client that lasts for days goes on, as its token is replaced before it expires."""
+    issuer = Issuer()
+    files.jwt(issuer, leeway_s=0)
+    files.rule("jwt:alice", ["Create"], "Topic:*")
+    held = tmp_path / "token"
+    held.write_text(issuer.token(exp=time.time() + 1.2))
+    with (
+        RunningWriter(tmp_path / "store", **settings) as writer,
+        Topics(writer.address, tls=Tls(token_file=held)) as topics,
+    ):
+        topics.create("first")
+        time.sleep(1.3)
+        with pytest.raises(UnauthenticatedError, match="expired"):
+            topics.create("second")
+        held.write_text(issuer.token() + "\n")
+        topics.create("second")
+
+
+def test_a_client_certificate_is_a_name(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any], authority: Authority
+) -> None:
+    """Without any token; one that the file does not know is nobody."""
+    server, good, other = (authority.issue(name) for name in ("writer-7", "orders-7", "other-7"))
+    files.principal("orders", certificates=["CN=orders-7"])
+    files.rule("orders", ["Pub"], "Topic:t")
+    tls = {**server.settings, "tls_client_ca": authority.ca}
+    with RunningWriter(tmp_path / "store", **tls, **settings) as writer:
+        with Producer(writer.address, tls=Tls(authority.ca, good.cert, good.key)) as producer:
+            producer.send("t", b"1", queue_id=0)
+        with (
+            Producer(writer.address, tls=Tls(authority.ca, other.cert, other.key)) as producer,
+            pytest.raises(UnauthenticatedError, match="does not know the client's certificate"),
+        ):
+            producer.send("t", b"2", queue_id=0)
+
+
+def test_who_is_over_the_rate_is_told_when_to_try_again(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
+) -> None:
+    """A call is refused with the time; a producer waits for it, and everything arrives."""
+    fast = files.principal("fast", max_requests_per_s=2)
+    slow = files.principal("slow", max_append_bytes_per_s=200_000)
+    files.rule("slow", ["Pub"], "Topic:t")
+    with RunningWriter(tmp_path / "store", max_message_size_bytes=50_000, **settings) as writer:
+        with Topics(writer.address, tls=Tls(token=fast)) as topics:
+            topics.list_all()
+            topics.list_all()
+            with pytest.raises(RateLimitedError) as told:
+                topics.list_all()
+        assert isinstance(told.value.retry_after_ms, int)
+        assert told.value.retry_after_ms > 0
+        began = time.monotonic()
+        with Producer(writer.address, tls=Tls(token=slow)) as producer:
+            sent = [producer.send_async("t", b"x" * 40_000, queue_id=0) for _ in range(15)]
+            assert sorted(one.result().queue_offset for one in sent) == list(range(15))
+        assert time.monotonic() - began > 1  # 600 kB, of which 200 may come at once
+
+
+def test_a_writer_does_not_start_with_a_typing_error(tmp_path: Path, files: AccessFolder) -> None:
+    """It says which file, and where."""
+    files.path.write_text('version = 1\n[[rule]]\nprincipals = ["x"]\nresources = ["Topic:t"]\nactions = ["Pub"]\n')
+    environment = {
+        **os.environ,
+        "TIDEMARK_ACCESS_FILE": str(files.path),
+        "TIDEMARK_STORE_ROOT": str(tmp_path / "store"),
+        "TIDEMARK_WRITER_LISTEN": "127.0.0.1:0",
+        "TIDEMARK_WRITER_METRICS_LISTEN": "",
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "services.writer"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == f"writer: ACCESS_FILE_ILLEGAL: {files.path}: rule.0: there is no principal x\n"
+    assert not (tmp_path / "store").exists()
