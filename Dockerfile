@@ -10,7 +10,7 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin tidemark \
         /data /data/store /data/store/config /data/store/commitlog /data/store/consumequeue \
         /data/store/batchconsumequeue /data/store/index /data/store/tidemark \
         /data/store/tidemark/writer /data/store/tidemark/indexer /data/store/tidemark/query \
-        /var/cache/tidemark
+        /var/cache/tidemark /tls
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     TIDEMARK_STORE_ROOT=/data/store \
@@ -66,6 +66,13 @@ RUN python -c "from tidemark.read.warm_up import warm_up; warm_up()"
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.indexer.query.healthcheck"]
 CMD ["python", "-m", "services.indexer", "query"]
+
+# For the profile `tls` of docker-compose.yml.
+FROM base AS certificates
+RUN apt-get update && apt-get install -y --no-install-recommends openssl && rm -rf /var/lib/apt/lists/*
+COPY deploy/compose/certificates.sh ./
+USER tidemark
+CMD ["./certificates.sh", "/tls"]
 
 FROM debian:bookworm-slim AS prometheus
 RUN apt-get update \

@@ -1,7 +1,7 @@
 """The compose stack for real: build, up, append, pull, compare, restart each service in the middle, down.
 
-Once as it is, and once with the profiles `cluster`, whose workers then must have the pipeline's tasks, and
-`observability`, whose Prometheus must see all three services.
+Once as it is; once with the profiles `cluster`, whose workers then must have the pipeline's tasks, and `observability`,
+whose Prometheus must see all three services; and once over TLS, with the profile `tls` and an access file.
 
 Run by `make compose-test`; plain Python, so it needs no .venv. A project name of its own keeps its volumes apart from
 those of `make up`, whose ports it needs, however. Without a Docker engine it says SKIPPED and succeeds.
@@ -10,6 +10,7 @@ those of `make up`, whose ports it needs, however. Without a Docker engine it sa
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 import time
@@ -20,7 +21,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "tidemark-compose-test"
-URL = "http://127.0.0.1:8080/v1/topics/compose-test"
+TOPIC = "/v1/topics/compose-test"
+TOKEN = "compose-test-token"  # of access/access.toml
 BATCH = 50
 DEADLINE_S = 120
 SERVICES = ("writer", "indexer", "query")
@@ -30,6 +32,7 @@ CLUSTER_SETTINGS = {
     "TIDEMARK_SPARK_MASTER": "spark://spark-master:7077",
     "TIDEMARK_SHARDS": "2",
 }
+TLS_SETTINGS = {"COMPOSE_PROFILES": "tls", "STACK_TLS": "on", "STACK_ACCESS": "./tests/compose/access"}
 ASK_MASTER = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8090/json/').read().decode())"
 UP = "http://127.0.0.1:9090/api/v1/query?query=up"
 KILLED = 137  # exit status of a container that ignored SIGTERM
@@ -41,8 +44,11 @@ def main() -> None:
         print("SKIPPED: no Docker engine with compose answers here")
         return
     up_and_down()
-    os.environ.update(CLUSTER_SETTINGS)
-    up_and_down()
+    for settings in (CLUSTER_SETTINGS, TLS_SETTINGS):
+        os.environ.update(settings)
+        up_and_down()
+        for name in settings:
+            del os.environ[name]
     print("compose-test passed")
 
 
@@ -63,38 +69,78 @@ def up_and_down() -> None:
 def check_stack(project: str) -> None:
     """Append before and after a restart of each service; every message comes back once, in order."""
     sent: list[str] = []
-    queue_id = append(sent, None)
-    assert pull(queue_id, len(sent)) == sent
+    door = Door(project)
+    door.require_closed()
+    queue_id = append(door, sent, None)
+    assert pull(door, queue_id, len(sent)) == sent
     on_cluster = bool(container_of(project, CLUSTER[0]))
     for service in (*SERVICES, *CLUSTER) if on_cluster else SERVICES:
         restart(project, service)
         if on_cluster and service == "indexer":  # before, the worker that was there first may have all of them
             require_tasks_in_workers(project)
-        append(sent, queue_id)
-        assert pull(queue_id, len(sent)) == sent, f"after the restart of {service}"
+        append(door, sent, queue_id)
+        assert pull(door, queue_id, len(sent)) == sent, f"after the restart of {service}"
         print(f"{service} restarted: {len(sent)} messages equal")
     if container_of(project, "prometheus"):
-        require_all_scraped()
+        require_all_scraped(door)
 
 
-def append(sent: list[str], queue_id: int | None) -> int:
+class Door:
+    """The query service of a stack that is up: over TLS, and with a token, where the stack asks for them."""
+
+    def __init__(self, project: str) -> None:
+        query = container_of(project, "query")
+        environment = docker("inspect", "--format", '{{join .Config.Env "\\n"}}', query).splitlines()
+        self.is_tls = any(line.startswith("TIDEMARK_TLS_CERT=/") for line in environment)
+        self.is_guarded = any(line.startswith("TIDEMARK_ACCESS_FILE=/") for line in environment)
+        ca = docker("exec", query, "cat", "/tls/ca.pem") if self.is_tls else None
+        self.context = ssl.create_default_context(cadata=ca) if ca else None
+        self.url = f"{'https' if self.is_tls else 'http'}://127.0.0.1:8080"
+
+    def require_closed(self) -> None:
+        """Without TLS, and without a token, nobody gets in where the stack has them."""
+        if self.is_guarded:
+            assert self.status_of(self.url + "/v1/topics") == 401
+            print("without a token: 401")
+        if self.is_tls:
+            assert self.status_of("http://127.0.0.1:8080/healthz") is None
+            print("without TLS: no answer")
+
+    def status_of(self, url: str) -> int | None:
+        """Of a GET without a token; None where it is not answered in HTTP."""
+        try:
+            with urllib.request.urlopen(url, timeout=30, context=self.context) as response:
+                return int(response.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of each request."""
+        return {"Authorization": f"Bearer {TOKEN}"} if self.is_guarded else {}
+
+
+def append(door: Door, sent: list[str], queue_id: int | None) -> int:
     """One batch to *queue_id* (None: the writer chooses), noted in *sent*; returns the queue it went to."""
     bodies = [f"message {len(sent) + n}" for n in range(BATCH)]
     messages = [{"body": body, "body_encoding": "utf8", "tag": "A", "keys": ["k1"]} for body in bodies]
     request = {"messages": messages} if queue_id is None else {"messages": messages, "queue_id": queue_id}
-    answer = call(f"{URL}/messages", request, request_id=f"compose-test-{len(sent)}-{time.time_ns()}")
+    answer = call(door, f"{door.url}{TOPIC}/messages", request, request_id=f"compose-test-{len(sent)}-{time.time_ns()}")
     sent += bodies
     return int(answer["queue_id"])
 
 
-def pull(queue_id: int, count: int) -> list[str]:
+def pull(door: Door, queue_id: int, count: int) -> list[str]:
     """Bodies of the queue's first *count* messages, waiting for them."""
     bodies: list[str] = []
     next_offset, deadline = 0, time.monotonic() + DEADLINE_S
     while len(bodies) < count:
         if time.monotonic() > deadline:
             raise AssertionError(f"{len(bodies)} of {count} messages after {DEADLINE_S} s")
-        answer = call(f"{URL}/queues/{queue_id}/messages?offset={next_offset}&wait_ms=5000&body_encoding=utf8")
+        path = f"{TOPIC}/queues/{queue_id}/messages?offset={next_offset}&wait_ms=5000&body_encoding=utf8"
+        answer = call(door, door.url + path)
         offsets = [message["queue_offset"] for message in answer["messages"]]
         assert offsets == list(range(next_offset, next_offset + len(offsets))), f"not dense: {offsets}"
         bodies += [message["body"] for message in answer["messages"]]
@@ -102,14 +148,17 @@ def pull(queue_id: int, count: int) -> list[str]:
     return bodies
 
 
-def call(url: str, body: dict[str, Any] | None = None, *, request_id: str = "") -> Any:
+def call(door: Door, url: str, body: dict[str, Any] | None = None, *, request_id: str = "") -> Any:
     """GET, or POST *body*, again until the service answers: an id of its own makes a repeated POST harmless."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json", "Idempotency-Key": request_id} if data else {}
+    headers |= door.headers
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=30) as response:
+            with urllib.request.urlopen(
+                urllib.request.Request(url, data, headers), timeout=30, context=door.context
+            ) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
             if error.code != 503 or time.monotonic() > deadline:
@@ -134,12 +183,12 @@ def require_tasks_in_workers(project: str) -> None:
     print(f"slots that the pipeline has of the workers: {used}")
 
 
-def require_all_scraped() -> None:
+def require_all_scraped(door: Door) -> None:
     """Prometheus gets the metrics of each service."""
     deadline = time.monotonic() + DEADLINE_S
     wanted = {f"tidemark-{service}": "1" for service in ("writer", "pipeline", "query")}
     while True:
-        seen = {one["metric"]["job"]: one["value"][1] for one in call(UP)["data"]["result"]}
+        seen = {one["metric"]["job"]: one["value"][1] for one in call(door, UP)["data"]["result"]}
         if seen == wanted:
             break
         assert time.monotonic() < deadline, seen
