@@ -22,7 +22,7 @@ def _access() -> None:
 
 
 @app.command(epilog="Example: tidemark access token > orders.token")
-def token() -> None:
+def token(output: OutputOption = Output.TABLE) -> None:
     """Make a token: it alone goes to standard output, and its hash, for the access file, to standard error.
 
     The services keep the hash only: a token that is lost is replaced.
@@ -30,6 +30,9 @@ def token() -> None:
     from tidemark.access.tokens import hash_token, make_token
 
     made = make_token()
+    if output is Output.JSON:
+        print_json({"token": made, "token_sha256": hash_token(made)})
+        return
     typer.echo(made)
     say(f'token_sha256 = ["{hash_token(made)}"]')
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,12 @@ def test_a_token_is_good_with_the_hash_that_was_told(tmp_path: Path) -> None:
     known = AccessFile(path).load().authenticator.identify(Presented(token.strip(), None))
     assert known.identity.name == "orders"
     assert token.strip() not in told
+
+
+def test_a_program_gets_token_and_hash() -> None:
+    """As JSON."""
+    made = json.loads(run("token", "--output", "json")[1])
+    assert hashlib.sha256(made["token"].encode()).hexdigest() == made["token_sha256"]
 
 
 def test_no_two_tokens_are_alike() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.certificates import Pair
-from tidemark.errors import TlsFilesError
+from tidemark.errors import StoreError
 from tidemark.tls.reloading import Reloading
 from tidemark.tls.server_files import ClientAuth, ServerFiles
 
@@ -19,7 +19,7 @@ class Watched:
     def __init__(self, folder: Path, pair: Pair) -> None:
         self.files = Pair(folder / "cert.pem", folder / "key.pem")
         pair.put(self.files)
-        self.told: list[TlsFilesError | None] = []
+        self.told: list[StoreError | None] = []
         files = ServerFiles(self.files.cert, self.files.key, None, ClientAuth.NONE)
         self.tls = Reloading(files, every_ms=10_000, tell=self.told.append)
 
