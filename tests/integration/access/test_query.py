@@ -166,7 +166,7 @@ def test_an_append_is_the_callers(tmp_path: Path, files: AccessFolder, settings:
 def test_a_client_certificate_is_a_name(
     tmp_path: Path, store: BuiltStore, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
-    """Also of the one who appends: then the service shows the writer a token of its own."""
+    """One that the file does not know is nobody."""
     server, good, other = (authority.issue(name) for name in ("query-8", "orders-8", "other-8"))
     files.principal("orders", certificates=["CN=orders-8"])
     files.rule("orders", ["Sub"], "Topic:orders")
@@ -177,6 +177,30 @@ def test_a_client_certificate_is_a_name(
         with serve_query_over_tls(store.root, trust, **tls, **settings) as client:
             codes.append(client.get("/v1/topics/orders/queues/0/messages").status_code)
     assert codes == [200, 401]
+
+
+def test_who_appends_by_a_certificate_is_checked_here(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any], authority: Authority
+) -> None:
+    """There is no token to pass on: the service asks for the right itself, and shows the writer its own token."""
+    server, client = authority.issue("query-9"), authority.issue("orders-9")
+    own_token = tmp_path / "query.token"
+    own_token.write_text(files.principal("query"))
+    files.principal("orders", certificates=["CN=orders-9"])
+    files.rule("query", ["Pub"], "Topic:*")
+    files.rule("orders", ["Pub"], "Topic:orders")
+    trust = Tls(authority.ca, client.cert, client.key).context()
+    tls = {**server.settings, "tls_client_ca": authority.ca, "token_file": own_token}
+    with (
+        RunningWriter(tmp_path / "store", **settings) as writer,
+        serve_query_over_tls(
+            tmp_path / "store", trust, writer_address=writer.address, **tls, **settings
+        ) as http,
+    ):
+        body = {"messages": [{"body": "hello"}]}
+        codes = [http.post(f"/v1/topics/{topic}/messages", json=body).status_code for topic in ("orders", "bills")]
+    assert codes == [201, 403]
+    assert [record.body for record in stored_records(tmp_path / "store")] == [b"hello"]
 
 
 def test_who_is_over_the_rate_is_told_when_to_try_again(store: BuiltStore) -> None:
