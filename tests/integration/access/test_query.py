@@ -193,9 +193,7 @@ def test_who_appends_by_a_certificate_is_checked_here(
     tls = {**server.settings, "tls_client_ca": authority.ca, "token_file": own_token}
     with (
         RunningWriter(tmp_path / "store", **settings) as writer,
-        serve_query_over_tls(
-            tmp_path / "store", trust, writer_address=writer.address, **tls, **settings
-        ) as http,
+        serve_query_over_tls(tmp_path / "store", trust, writer_address=writer.address, **tls, **settings) as http,
     ):
         body = {"messages": [{"body": "hello"}]}
         codes = [http.post(f"/v1/topics/{topic}/messages", json=body).status_code for topic in ("orders", "bills")]
