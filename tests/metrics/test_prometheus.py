@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from scripts.dashboard import PANELS
-from scripts.promtool import tool
+from scripts.prometheus_server import prometheus_over
 from tests.metrics.scrape import Watched
-from tidemark.cli.local_stack import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
-RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
 _TIMEOUT_S = 60.0
 _POLL_S = 0.2
 
@@ -26,47 +22,8 @@ _POLL_S = 0.2
 @pytest.fixture(scope="module")
 def prometheus(watched: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """Its API; it scrapes every second."""
-    folder = tmp_path_factory.mktemp("prometheus")
-    (folder / "prometheus.yml").write_text(_configuration(watched))
-    port = free_port()
-    with (folder / "log").open("w") as told:
-        process = subprocess.Popen(
-            [
-                tool("prometheus"),
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=told,
-            stderr=told,
-        )
-        try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-                _wait_until_ready(client, process, folder / "log")
-                yield client
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def _configuration(watched: Watched) -> str:
-    lines = ["global: {scrape_interval: 1s, evaluation_interval: 1s}", f"rule_files: ['{RULES}']", "scrape_configs:"]
-    for service, address in watched.addresses.items():
-        lines += [f"  - job_name: tidemark-{service}", f"    static_configs: [{{targets: ['{address}']}}]"]
-    return "\n".join(lines) + "\n"
-
-
-def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _TIMEOUT_S
-    while True:
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, "prometheus does not get ready"
-        try:
-            if client.get("/-/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(_POLL_S)
+    with prometheus_over(watched.addresses, tmp_path_factory.mktemp("prometheus")) as client:
+        yield client
 
 
 def ask(prometheus: httpx.Client, promql: str) -> list[float]:
