@@ -26,13 +26,20 @@ def is_ours(method: str) -> bool:
 
 
 def around(
-    handler: Any, unary: Callable[[Unary], Unary], stream: Callable[[Stream], Callable[..., AsyncIterator[Any]]]
+    handler: Any,
+    unary: Callable[[Unary], Unary],
+    stream: Callable[[Stream], Callable[..., AsyncIterator[Any]]],
+    *,
+    decodes: bool = True,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """*handler* with its behavior in *unary* or *stream*, by how it answers. KeyError: it answers a stream at once."""
+    """*handler* with its behavior in *unary* or *stream*, by how it answers. KeyError: it answers a stream at once.
+
+    decodes  False: what stands around it gets a single request as bytes
+    """
     make = _MAKERS[handler.request_streaming, handler.response_streaming]
     behavior = handler.unary_unary or handler.unary_stream or handler.stream_stream
     return make(
         stream(behavior) if handler.response_streaming else unary(behavior),
-        request_deserializer=handler.request_deserializer,
+        request_deserializer=handler.request_deserializer if decodes or handler.request_streaming else None,
         response_serializer=handler.response_serializer,
     )

@@ -9,14 +9,16 @@ from typing import Any, NoReturn
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 from grpc_status import rpc_status
 
-from tidemark.errors import StoreError
+from tidemark.errors import ArgumentIllegalError, StoreError
 
 from .answers import rpc_status_of
 from .handlers import Context, Continuation, Stream, Unary, around, is_ours
 
 log = structlog.get_logger()
+_Decode = Callable[[Any], Any] | None  # None: requests are a stream, which gRPC decodes
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
@@ -29,23 +31,26 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         method = handler_call_details.method
         if handler is None or not is_ours(method):
             return handler  # type: ignore[no-any-return]
-        return around(handler, partial(_unary, method), partial(_stream, method))
+        # Decoded here: where gRPC does it, bytes that are no message are a bug of the server's, and logged.
+        decode: _Decode = None if handler.request_streaming else handler.request_deserializer
+        return around(handler, partial(_unary, method, decode), partial(_stream, method, decode), decodes=False)
 
 
-def _unary(method: str, behavior: Unary) -> Unary:
+def _unary(method: str, decode: _Decode, behavior: Unary) -> Unary:
     async def answer(request: Any, context: Context) -> Any:
         try:
-            return await behavior(request, context)
+            return await behavior(decode(request) if decode else request, context)
         except Exception as error:
             await _abort(context, error, method)
 
     return answer
 
 
-def _stream(method: str, behavior: Stream) -> Callable[..., AsyncIterator[Any]]:
+def _stream(method: str, decode: _Decode, behavior: Stream) -> Callable[..., AsyncIterator[Any]]:
     async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
         try:
-            async with contextlib.aclosing(behavior(request, context)) as responses:
+            asked = decode(request) if decode else request
+            async with contextlib.aclosing(behavior(asked, context)) as responses:
                 async for response in responses:
                     yield response
         except Exception as error:
@@ -57,6 +62,8 @@ def _stream(method: str, behavior: Stream) -> Callable[..., AsyncIterator[Any]]:
 async def _abort(context: Context, error: Exception, method: str) -> NoReturn:
     if isinstance(error, grpc.aio.AbortError):
         raise error
+    if isinstance(error, DecodeError):
+        error = ArgumentIllegalError("these bytes are no request of this method", argument="request")
     if not isinstance(error, StoreError):
         log.exception("request_failed", method=method)
     status: Any = rpc_status.to_status(rpc_status_of(error))

@@ -302,3 +302,30 @@ def test_wrong_lengths_are_refused(writer: RunningWriter, at: int, kind: str) ->
         refusal = refusal_of(lambda data=data: writer.append("s", bytes(data)))
         assert (refusal.code.name, refusal.reason) == ("INVALID_ARGUMENT", "BATCH_MALFORMED"), (at, wrong)
     assert log_bytes(writer.root) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "junk"),
+    [
+        ("CommitLogService/AppendBatch", b"\xff"),
+        ("CommitLogService/AppendBatch", b"\x0a\x05ab"),  # cut off
+        ("TopicService/CreateTopic", b"\x0a\x01\xff"),  # a name that is no UTF-8
+        ("CommitLogService/ReadLog", b"\xff"),
+    ],
+)
+def test_bytes_that_are_no_request_are_the_callers_fault(
+    writer: RunningWriter, method: str, junk: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not INTERNAL, which tells of a bug; and no line in the log, which would be anybody's to fill."""
+    kind = writer.channel.unary_stream if method.endswith("ReadLog") else writer.channel.unary_unary
+    call = kind(f"/tidemark.v1.{method}", lambda raw: raw, lambda raw: raw)
+    refusal = refusal_of(lambda: list(call(junk, timeout=30)))
+    assert (refusal.code.name, refusal.reason) == ("INVALID_ARGUMENT", "ARGUMENT_ILLEGAL")
+    assert "request_failed" not in "".join(capsys.readouterr())
+
+
+def test_bytes_that_are_no_request_end_a_stream(writer: RunningWriter, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the same refusal."""
+    call = writer.channel.stream_stream("/tidemark.v1.CommitLogService/AppendStream", lambda raw: raw, lambda raw: raw)
+    assert refusal_of(lambda: list(call(iter([b"\xff"]), timeout=30))).reason == "ARGUMENT_ILLEGAL"
+    assert "request_failed" not in "".join(capsys.readouterr())
