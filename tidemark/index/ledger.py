@@ -15,6 +15,16 @@ import orjson
 
 from tidemark.store.storage import Storage
 
+_KINDS = {  # what every entry has, and readers go by
+    "physical_offset": (int,),
+    "size": (int,),
+    "reason": (str,),
+    "topic": (str, type(None)),
+    "queue_id": (int, type(None)),
+    "queue_offset": (int, type(None)),
+    "found_ms": (int,),
+}
+
 
 def ledger_path(folder: Path, shard: int) -> Path:
     """The file of one shard."""
@@ -22,16 +32,27 @@ def ledger_path(folder: Path, shard: int) -> Path:
 
 
 def read_ledger(folder: Path) -> list[dict[str, Any]]:
-    """All damage, ascending by physical offset, each place once. A line cut off by a crash does not count."""
+    """All damage, ascending by physical offset, each place once.
+
+    A line that is no entry, or was cut off by a crash, does not count.
+    """
     entries: dict[int, dict[str, Any]] = {}
     for path in sorted(folder.glob("ledger-*.jsonl")):
         for line in path.read_bytes().splitlines():
-            try:
-                entry = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-            entries.setdefault(entry["physical_offset"], entry)
+            entry = _entry_of(line)
+            if entry is not None:
+                entries.setdefault(entry["physical_offset"], entry)
     return [entries[physical_offset] for physical_offset in sorted(entries)]
+
+
+def _entry_of(line: bytes) -> dict[str, Any] | None:
+    """What `Ledger.record` has written; None where it is something else."""
+    try:
+        entry = orjson.loads(line)
+        is_entry = all(type(entry[name]) in kinds for name, kinds in _KINDS.items())
+    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
+        return None
+    return entry if is_entry else None
 
 
 class Ledger:

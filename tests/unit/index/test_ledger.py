@@ -37,3 +37,12 @@ def test_a_line_cut_off_by_a_crash_does_not_spoil_the_next(tmp_path: Path) -> No
     path.write_bytes(path.read_bytes() + b'{"physical_offset": 7, "si')
     Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=9, size=1, reason="MAGIC")
     assert [entry["physical_offset"] for entry in read_ledger(tmp_path)] == [5, 9]
+
+
+def test_lines_that_are_no_entries_do_not_spoil_the_others(tmp_path: Path) -> None:
+    """JSON that is something else: readers ask an entry for its place, and metrics for its reason."""
+    Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=5, size=1, reason="MAGIC")
+    path = ledger_path(tmp_path, 0)
+    junk = b'7\n[]\nnull\n{}\n{"physical_offset": "5", "size": 1, "reason": "MAGIC"}\n{"physical_offset": 6}\n'
+    path.write_bytes(junk + path.read_bytes() + junk)
+    assert [entry["physical_offset"] for entry in read_ledger(tmp_path)] == [5]
