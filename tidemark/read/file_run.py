@@ -68,6 +68,8 @@ class FileRun:
             raise StoreContradictionError(
                 f"{path} has {size} bytes, its neighbours {self._listing.file_size}", path=str(path), size=size
             )
+        if size == 0:
+            raise CorruptStoreError(f"{path} is empty, and others follow it", path=str(path))
         if start % size:
             raise CorruptStoreError(f"{path} does not start at a multiple of its size", path=str(path))
         if path != self._places[start]:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pytest
 
+from tidemark.errors import CorruptStoreError
 from tidemark.read.file_run import FileRun, Listing
 from tidemark.store.mapped_file_queue import file_name
 
@@ -45,3 +46,13 @@ def test_a_file_that_goes_while_the_folder_is_listed_hides_no_other(
     monkeypatch.setattr(os, "scandir", lambda folder: Vanishing(scandir(folder)))
     assert run.refresh() == Listing((64, 128), SIZE)
     assert run.read(128, 3) == b"128"
+
+
+def test_an_empty_file_that_others_follow_is_damage(tmp_path: Path) -> None:
+    """The last one may be empty, while it is made; of the first one the size of all the others is told."""
+    for start in (0, SIZE):
+        (tmp_path / file_name(start)).touch()
+    with pytest.raises(CorruptStoreError):
+        FileRun(tmp_path)
+    (tmp_path / file_name(SIZE)).unlink()
+    assert FileRun(tmp_path).known == Listing((), 0)
