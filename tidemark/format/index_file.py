@@ -173,8 +173,10 @@ def find_entries(
 def find_broken_chain(slots: U8Array, entries: U8Array, header: Header) -> tuple[int | None, int | None]:
     """(number of the first entry, number of the first slot) that does not stand in its chain as spec 6.2 makes it.
 
-    slots, entries: uint8, the two tables; None where all do.
+    slots, entries: uint8, the two tables; None where all do. Of a header that counts more entries than there are, those
+    that there are.
     """
     last = np.zeros(slots.size // SLOT_SIZE, np.int32)
-    entry, slot = chains_kernel.check_chains(slots, entries, header.index_count, last)
+    count = min(header.index_count, entries.size // ENTRY_SIZE)
+    entry, slot = chains_kernel.check_chains(slots, entries, count, last)
     return (int(entry) or None), (None if slot < 0 else int(slot))

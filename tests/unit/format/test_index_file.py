@@ -57,3 +57,10 @@ def test_places_of_entries() -> None:
     """Behind header and slots, twenty bytes each."""
     assert (index_file.entry_at(4, 0), index_file.entry_at(4, 3)) == (56, 116)
     assert index_file.file_size(4, 4) == 136
+
+
+def test_a_header_that_counts_too_much_leads_nowhere_outside_of_the_entries() -> None:
+    """The first slot that is wrong is told; what would lie behind the last entry is not looked at."""
+    entries = np.zeros(2 * index_file.ENTRY_SIZE, np.uint8)
+    slots = np.zeros(index_file.SLOT_SIZE, np.uint8)
+    assert index_file.find_broken_chain(slots, entries, Header(index_count=(1 << 31) - 1)) == (None, 0)
