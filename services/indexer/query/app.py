@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
 
 from fastapi import FastAPI
-from pydantic.json_schema import models_json_schema
 
 from tidemark.access.guard import Guard
 from tidemark.read.warm_up import warm_up
 from tidemark.tls.reloading import Reloading
 
 from . import (
+    openapi,
     problems,
     routes_append,
     routes_groups,
@@ -24,16 +23,12 @@ from . import (
     routes_status,
     routes_topics,
 )
-from .arguments import SCHEMA_REFERENCE, MessageArguments, PullArguments, SearchArguments, TimeArguments
 from .config import QuerySettings
 from .facade import Facade
 from .memory import settle_memory
 from .metrics import MetricsMiddleware
-from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody
 
 _ROUTES = (routes_pull, routes_lookup, routes_topics, routes_append, routes_groups, routes_members, routes_status)
-_BODIES = (AppendBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody)
-_ARGUMENTS = (PullArguments, TimeArguments, MessageArguments, SearchArguments)
 _API_VERSION = "1"  # of the contract under /v1, not of the program
 _ABOUT = """Reads an append-only event log in RocketMQ's file format: pull, lookup, offsets, groups.
 
@@ -69,24 +64,6 @@ def create_app(settings: QuerySettings, tls: Reloading | None = None, guard: Gua
     # Not `include_router`, which looks for a path in every router one level deeper; and before FastAPI's own pages.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
     problems.install(app)
-    _describe_own(app)
+    openapi.describe(app)
     app.add_middleware(MetricsMiddleware, metrics=facade.metrics)
     return app
-
-
-def _describe_own(app: FastAPI) -> None:
-    """Add to the OpenAPI document what routes read by themselves: request bodies, and types of arguments."""
-    make = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        document = make()
-        models = [(model, "validation") for model in (*_BODIES, *_ARGUMENTS)]
-        _, schemas = models_json_schema(models, ref_template=SCHEMA_REFERENCE)  # type: ignore[arg-type]
-        arguments = {model.__name__ for model in _ARGUMENTS}
-        own = {name: schema for name, schema in schemas["$defs"].items() if name not in arguments}
-        document["components"]["schemas"].update(own)
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"token": []}, {}]  # {}: where there is no access file, or by a certificate
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from tidemark.errors import CorruptStoreError, StoreClosedError, StoreError
 from tidemark.index.ledger import read_ledger
@@ -103,7 +103,7 @@ async def readyz(request: Request) -> Response:
     return await facade.read(check)
 
 
-@router.get("/metrics", summary="Prometheus metrics", dependencies=_STRICT)
+@router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, dependencies=_STRICT)
 async def get_metrics(request: Request) -> Response:
     """Text format."""
     facade = facade_of(request)

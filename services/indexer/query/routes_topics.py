@@ -40,7 +40,13 @@ def _queue_json(facade: Facade, queue: QueueReader, watermark: Watermark) -> dic
     return {"queue_id": queue.queue_id, "min_offset": bounds.min_offset, "max_offset": bounds.max_offset}
 
 
-@router.get("/v1/topics", summary="All topics", response_model=TopicsAnswer, openapi_extra=described(Arguments))
+@router.get(
+    "/v1/topics",
+    summary="All topics",
+    response_model=TopicsAnswer,
+    responses={404: _PROBLEM},
+    openapi_extra=described(Arguments),
+)
 async def list_topics(request: Request) -> Response:
     """By name, with the kind of their queues: those that the caller may know of."""
     arguments = read_arguments(request, Arguments)
