@@ -6,10 +6,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 ALONE := unit property# start no services: several at once
-TOGETHER := integration crash conformance
+TOGETHER := integration crash conformance fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test deploy-test soak peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test deploy-test soak fuzz peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -60,7 +60,7 @@ lint: $(SYNCED)  ## ruff, formatting, import contracts
 types: $(SYNCED)  ## mypy, strict
 	$(BIN)/mypy $(CODE)
 
-test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance
+test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance; a few examples of each fuzz target
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 $(ALONE:%=tests/%)
 	$(BIN)/pytest $(TOGETHER:%=tests/%)
 
@@ -86,6 +86,12 @@ deploy-test: $(SYNCED)  ## systemd itself on the units of deploy/ (needs systemd
 	$(BIN)/pytest tests/deploy
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
+
+# FUZZ_SEED repeats a run; FUZZ_TARGETS=tests/fuzz/test_records.py picks. Without FUZZ_SECONDS pytest looks at a few examples of each.
+FUZZ_SECONDS ?= 240
+FUZZ_TARGETS ?= tests/fuzz
+fuzz: $(SYNCED)  ## hostile bytes, files, requests, settings for FUZZ_SECONDS (240); FUZZ_SEED repeats a run
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/pytest $(FUZZ_TARGETS)
 
 check: lint types test  ## what CI runs
 
