@@ -22,10 +22,14 @@ log = structlog.get_logger()
 
 Submit = Callable[[AppendBatchRequest, int, Callable[[Batch], None]], Awaitable[None]]  # int: the request's bytes
 _MAX_ANSWER_SIZE = 2 << 20  # bytes of one response, about: clients receive 4 MiB by default
+_MAX_UNTAKEN = 20_000  # results that wait for their client to read, a few MiB of them: then no more batches are read
 
 
 class AppendStream:
-    """Reads, submits and answers one stream. What waits for an answer is bounded: beyond it, reading waits."""
+    """Reads, submits and answers one stream.
+
+    What waits for an answer is bounded, and so are answers that the client does not read: beyond it, reading waits.
+    """
 
     def __init__(
         self, submit: Submit, respond: Callable[[Batch], AppendBatchResponse], *, max_in_flight_bytes: int
@@ -72,6 +76,7 @@ class AppendStream:
         else:
             count = len(self._results)
         taken, self._results = self._results[:count], self._results[count:]
+        self._room.set()
         return AppendStreamResponse(results=taken)
 
     async def _read(self, requests: AsyncIterator[AppendStreamRequest]) -> None:
@@ -89,7 +94,7 @@ class AppendStream:
             self._changed.set()
 
     async def _wait_for_room(self) -> None:
-        while self._in_flight_bytes >= self._max_in_flight_bytes:
+        while self._in_flight_bytes >= self._max_in_flight_bytes or len(self._results) >= _MAX_UNTAKEN:
             self._room.clear()
             await self._room.wait()
 
