@@ -11,7 +11,7 @@
     │   ├── GroupActiveError           ├── GroupStrategyConflictError
     │   ├── GenerationStaleError       ├── MemberFencedError
     │   ├── UnauthenticatedError       ├── ForbiddenError
-    │   └── ArgumentIllegalError
+    │   ├── ArgumentIllegalError       └── DeadlineMissingError
     ├── OffsetError                  no such place, now or ever
     │   ├── OffsetTooSmallError        ├── OffsetOutOfRangeError
     │   └── MessageNotFoundError       └── MessageNotYetVisibleError
@@ -150,6 +150,10 @@ class UnauthenticatedError(RejectedError):
 
 class ForbiddenError(RejectedError):
     """Who asks may not do this. Facts: principal, right."""
+
+
+class DeadlineMissingError(RejectedError):
+    """The call has no deadline, and the service takes none without."""
 
 
 class OffsetError(StoreError):

@@ -94,6 +94,28 @@ class WriterSettings(AccessSettings, TlsSettings):
         le=3_600_000,
         description="how often delayOffset.json is saved while delayed messages are delivered",
     )
+    max_connections: int = Field(
+        16_384, ge=1, le=1 << 20, description="clients' connections at once; never more than the process may open files"
+    )
+    max_streams_per_connection: int = Field(
+        1_024,
+        ge=1,
+        le=1 << 20,
+        description="calls under way at once on one connection; further ones wait in the client",
+    )
+    handshake_timeout_ms: int = Field(
+        10_000, ge=100, le=600_000, description="for a new connection to say that it speaks HTTP/2 (and TLS)"
+    )
+    keepalive_interval_ms: int = Field(
+        60_000, ge=1_000, le=86_400_000, description="a connection on which nothing comes is asked whether it stands"
+    )
+    keepalive_timeout_ms: int = Field(
+        20_000, ge=100, le=600_000, description="then it is cut; so is one whose client reads nothing"
+    )
+    max_connection_idle_ms: int = Field(
+        600_000, ge=1_000, le=86_400_000, description="a connection without a call is closed; clients open another"
+    )
+    require_deadline: bool = Field(False, description="refuse a call without a deadline, unless it is a stream")
     min_ping_interval_ms: int = Field(
         5_000, ge=100, description="an idle client may ask so often whether the connection stands; else it is sent away"
     )

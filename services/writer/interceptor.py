@@ -12,7 +12,7 @@ import structlog
 from google.protobuf.message import DecodeError
 from grpc_status import rpc_status
 
-from tidemark.errors import ArgumentIllegalError, StoreError
+from tidemark.errors import ArgumentIllegalError, DeadlineMissingError, StoreError
 
 from .answers import rpc_status_of
 from .handlers import Context, Continuation, Stream, Unary, around, is_ours
@@ -22,7 +22,13 @@ _Decode = Callable[[Any], Any] | None  # None: requests are a stream, which gRPC
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """StoreErrors become their rich status; anything else is a bug: logged, and INTERNAL to the caller."""
+    """StoreErrors become their rich status; anything else is a bug: logged, and INTERNAL to the caller.
+
+    require_deadline  refuse a call without one, unless it is a stream: those are meant to last
+    """
+
+    def __init__(self, *, require_deadline: bool = False) -> None:
+        self._require_deadline = require_deadline
 
     async def intercept_service(
         self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
@@ -33,7 +39,13 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
             return handler  # type: ignore[no-any-return]
         # Decoded here: where gRPC does it, bytes that are no message are a bug of the server's, and logged.
         decode: _Decode = None if handler.request_streaming else handler.request_deserializer
-        return around(handler, partial(_unary, method, decode), partial(_stream, method, decode), decodes=False)
+        unary = partial(_unary, method, decode)
+        return around(
+            handler,
+            (lambda behavior: unary(_in_time(behavior))) if self._require_deadline else unary,
+            partial(_stream, method, decode),
+            decodes=False,
+        )
 
 
 def _unary(method: str, decode: _Decode, behavior: Unary) -> Unary:
@@ -55,6 +67,15 @@ def _stream(method: str, decode: _Decode, behavior: Stream) -> Callable[..., Asy
                     yield response
         except Exception as error:
             await _abort(context, error, method)
+
+    return answer
+
+
+def _in_time(behavior: Unary) -> Unary:
+    async def answer(request: Any, context: Context) -> Any:
+        if context.time_remaining() is None:
+            raise DeadlineMissingError("this writer takes no call without a deadline (TIDEMARK_REQUIRE_DEADLINE)")
+        return await behavior(request, context)
 
     return answer
 

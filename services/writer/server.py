@@ -27,6 +27,7 @@ from .append import LogTail
 from .batch import QueueKey
 from .commit_log import CommitLog
 from .config import WriterSettings
+from .connections import connection_options, message_options
 from .counts import AppendCounts
 from .credentials import server_credentials
 from .delay_queues import DelayQueues
@@ -74,14 +75,11 @@ class WriterServer:
         self._stopping = asyncio.Event()
         self._health = health_aio.HealthServicer()
         self._server = grpc.aio.server(
-            interceptors=[ErrorInterceptor(), AccessInterceptor(self.guard, store_name=settings.store_name)],
-            options=[
-                ("grpc.max_receive_message_length", settings.receive_limit_bytes),
-                ("grpc.max_send_message_length", -1),
-                ("grpc.so_reuseport", 0),
-                ("grpc.http2.min_ping_interval_without_data_ms", settings.min_ping_interval_ms),
-                ("grpc.keepalive_permit_without_calls", 1),
+            interceptors=[
+                ErrorInterceptor(require_deadline=settings.require_deadline),
+                AccessInterceptor(self.guard, store_name=settings.store_name),
             ],
+            options=[("grpc.so_reuseport", 0), *message_options(settings), *connection_options(settings)],
         )
         self.port = 0
         self.metrics: WriterMetrics  # since `start`

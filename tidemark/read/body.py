@@ -46,6 +46,36 @@ def decompress(body: bytes, sys_flag: int) -> bytes | None:
     return None
 
 
+class AnswerFullError(Exception):
+    """The bodies take more than an answer may have: ask for fewer messages. Never leaves the process."""
+
+
+class BodyRoom:
+    """The bytes that bodies of one answer may take, decompressed: a few kilobytes may be gigabytes then.
+
+    limit_bytes       at least MAX_DECOMPRESSED_BYTES: then one message always fits
+    keep_rest_stored  bodies beyond it stay as they are stored: for an answer that cannot have fewer messages
+    """
+
+    def __init__(self, limit_bytes: int, *, keep_rest_stored: bool = False) -> None:
+        self._left = limit_bytes
+        self._keep_rest_stored = keep_rest_stored
+
+    def decompress(self, body: bytes, sys_flag: int) -> bytes | None:
+        """As the function; also None for what stays stored. AnswerFullError where there is no more room."""
+        original = decompress(body, sys_flag)
+        if original is not None and len(original) > self._left and self._keep_rest_stored:
+            return None
+        self.take(0 if original is None else len(original))
+        return original
+
+    def take(self, size: int) -> None:
+        """Room for so many bytes. AnswerFullError where there is no more."""
+        if size > self._left and not self._keep_rest_stored:
+            raise AnswerFullError
+        self._left -= size
+
+
 def encode_body(body: bytes | memoryview, encoding: BodyEncoding) -> tuple[Any, str]:
     """(value for orjson, name of the encoding it has)."""
     if encoding is BodyEncoding.JSON:

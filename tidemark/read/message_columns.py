@@ -19,7 +19,7 @@ from tidemark.format.dispatch_request import U8Array
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
-from tidemark.read.body import decompress
+from tidemark.read.body import BodyRoom, decompress
 from tidemark.read.buffers import POOL
 from tidemark.read.message_rows import host_text
 from tidemark.read.pull import PulledPart
@@ -47,10 +47,15 @@ SCHEMA = pa.schema(
 )
 
 
-def message_batch(part: PulledPart, columns: Collection[str] | None = None) -> pa.RecordBatch:
-    """The messages of *part*, in order. columns: only these, in SCHEMA's order; the others are not built."""
+def message_batch(
+    part: PulledPart, columns: Collection[str] | None = None, *, room: BodyRoom | None = None
+) -> pa.RecordBatch:
+    """The messages of *part*, in order. columns: only these, in SCHEMA's order; the others are not built.
+
+    room  of the answer, for bodies that are decompressed
+    """
     fields = [field for field in SCHEMA if columns is None or field.name in columns]
-    made = _Columns(part.records.buffer, part.messages)
+    made = _Columns(part.records.buffer, part.messages, room)
     return pa.RecordBatch.from_arrays([made.column(field.name) for field in fields], schema=pa.schema(fields))
 
 
@@ -68,9 +73,10 @@ _AS_THEY_ARE = {
 class _Columns:
     """The columns of some messages, each built when it is asked for."""
 
-    def __init__(self, buffer: U8Array, messages: MessageArray) -> None:
+    def __init__(self, buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> None:
         self._buffer = buffer
         self._messages = messages
+        self._room = room
 
     def column(self, name: str) -> pa.Array:
         """One of SCHEMA's."""
@@ -122,15 +128,17 @@ class _Columns:
 
     @functools.cached_property
     def _bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
-        return _bodies(self._buffer, self._messages)
+        return _bodies(self._buffer, self._messages, self._room)
 
 
-def arrow_stream(parts: list[PulledPart], metadata: Mapping[str, str]) -> list[bytes | memoryview]:
+def arrow_stream(
+    parts: list[PulledPart], metadata: Mapping[str, str], *, room: BodyRoom | None = None
+) -> list[bytes | memoryview]:
     """An Arrow IPC stream of all *parts*, in pieces: columns are not copied. *metadata* stands in its schema."""
     pieces = StreamPieces()
     with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), SCHEMA.with_metadata(dict(metadata))) as writer:
         for part in parts:
-            writer.write_batch(message_batch(part))
+            writer.write_batch(message_batch(part, room=room))
     return pieces.joined()
 
 
@@ -199,7 +207,7 @@ def _repeated(text: bytes, n: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(ends), pa.py_buffer(text * n)])
 
 
-def _bodies(buffer: U8Array, messages: MessageArray) -> tuple[pa.Array, NDArray[np.bool_]]:
+def _bodies(buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> tuple[pa.Array, NDArray[np.bool_]]:
     """(bodies, which of them were decompressed)."""
     ends, data = message.gather(buffer, messages["body_at"], messages["body_length"], POOL.lend)
     array = pa.Array.from_buffers(pa.binary(), len(messages), [None, pa.py_buffer(ends), pa.py_buffer(data)])
@@ -209,7 +217,7 @@ def _bodies(buffer: U8Array, messages: MessageArray) -> tuple[pa.Array, NDArray[
     bodies = array.to_pylist()
     done = np.zeros(len(messages), np.bool_)
     for i in np.flatnonzero(compressed):
-        original = decompress(bodies[i], int(messages["sys_flag"][i]))
+        original = (decompress if room is None else room.decompress)(bodies[i], int(messages["sys_flag"][i]))
         if original is not None:
             bodies[i] = original
             done[i] = True

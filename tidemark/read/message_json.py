@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from tidemark.format.message_json import put_messages
-from tidemark.read.body import BodyEncoding
+from tidemark.read.body import BodyEncoding, BodyRoom
 from tidemark.read.buffers import POOL
 from tidemark.read.message_rows import message_rows
 from tidemark.read.pull import PulledPart
@@ -14,12 +14,20 @@ _RARE_TOGETHER = 256  # messages for the plain writer at once: what is rare come
 
 
 def message_json(
-    part: PulledPart, encoding: BodyEncoding, *, terminator: bytes, as_broker: bool = False
+    part: PulledPart,
+    encoding: BodyEncoding,
+    *,
+    terminator: bytes,
+    as_broker: bool = False,
+    room: BodyRoom | None = None,
 ) -> list[bytes | memoryview]:
-    """The messages of *part* as JSON objects, each followed by *terminator* (a byte), in pieces."""
+    """The messages of *part* as JSON objects, each followed by *terminator* (a byte), in pieces.
+
+    room  of the answer, for bodies that are decompressed
+    """
     n = len(part.messages)
     if as_broker or encoding is BodyEncoding.JSON:
-        return [_plain(part, 0, n, encoding, terminator, as_broker=as_broker)]
+        return [_plain(part, 0, n, encoding, terminator, as_broker=as_broker, room=room)]
     pieces: list[bytes | memoryview] = []
     at = 0
     while at < n:
@@ -35,14 +43,21 @@ def message_json(
         at = run.end
         if run.is_rare:
             end = min(at + _RARE_TOGETHER, n)
-            pieces.append(_plain(part, at, end, encoding, terminator, as_broker=False))
+            pieces.append(_plain(part, at, end, encoding, terminator, as_broker=False, room=room))
             at = end
     return pieces
 
 
 def _plain(
-    part: PulledPart, first: int, end: int, encoding: BodyEncoding, terminator: bytes, *, as_broker: bool
+    part: PulledPart,
+    first: int,
+    end: int,
+    encoding: BodyEncoding,
+    terminator: bytes,
+    *,
+    as_broker: bool,
+    room: BodyRoom | None,
 ) -> bytes:
     some = PulledPart(part.records, part.messages[first:end], part.chosen)
-    rows = message_rows(some, encoding, as_broker=as_broker)
+    rows = message_rows(some, encoding, as_broker=as_broker, room=room)
     return b"".join(orjson.dumps(row) + terminator for row in rows)

@@ -17,7 +17,7 @@ from tidemark.format.host import decode_host
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, WAIT, decode_properties, split_keys
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
-from tidemark.read.body import BodyEncoding, decompress, encode_body
+from tidemark.read.body import BodyEncoding, BodyRoom, decompress, encode_body
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 
@@ -56,8 +56,10 @@ def host_text(raw: bytes) -> str:
     return str(decode_host(raw))
 
 
-def message_rows(part: PulledPart, encoding: BodyEncoding, *, as_broker: bool = False) -> list[Row]:
-    """One dict a message of *part*, in order."""
+def message_rows(
+    part: PulledPart, encoding: BodyEncoding, *, as_broker: bool = False, room: BodyRoom | None = None
+) -> list[Row]:
+    """One dict a message of *part*, in order. room: of the answer, for bodies that are decompressed."""
     buffer = part.records.buffer
     view = buffer.data
     columns = [part.messages[name].tolist() for name in _COLUMNS]
@@ -86,7 +88,7 @@ def message_rows(part: PulledPart, encoding: BodyEncoding, *, as_broker: bool = 
         body: bytes | memoryview = view[body_at : body_at + body_length]
         flags, crc = sys_flag, body_crc
         if flags & _COMPRESSED:
-            original = decompress(bytes(body), sys_flag)
+            original = (decompress if room is None else room.decompress)(bytes(body), sys_flag)
             if original is not None:
                 body = original
                 flags &= ~_COMPRESSED

@@ -9,7 +9,7 @@ import orjson
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tidemark.read.body import BodyEncoding
+from tidemark.read.body import BodyEncoding, BodyRoom
 from tidemark.read.message_columns import arrow_stream
 from tidemark.read.message_json import message_json
 from tidemark.read.records import Skipped
@@ -81,15 +81,17 @@ class PullAnswerer:
         self._queue_id = queue_id
 
     def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding, *, as_broker: bool) -> Response:
-        """The whole answer."""
+        """The whole answer. AnswerFullError when its bodies take too much, and fewer messages can be asked for."""
         pieces: Pieces
+        limit = self._facade.settings.query_max_body_bytes
+        room = BodyRoom(limit, keep_rest_stored=pulled.result.message_count <= 1 or pulled.max_messages <= 1)
         match body_format:
             case BodyFormat.JSON:
-                pieces = self._json(pulled, encoding, as_broker)
+                pieces = self._json(pulled, _rows(pulled, encoding, b",", as_broker, room))
             case BodyFormat.NDJSON:
-                pieces = _rows(pulled, encoding, b"\n", as_broker)
+                pieces = _rows(pulled, encoding, b"\n", as_broker, room)
             case BodyFormat.ARROW:
-                pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled))
+                pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled), room=room)
             case BodyFormat.RECORDS:
                 pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
         metrics = self._facade.metrics
@@ -101,9 +103,9 @@ class PullAnswerer:
         headers = {"Cache-Control": "no-store", "Vary": "Accept"}
         if body_format is not BodyFormat.JSON:
             headers.update(_header_names(self._text_facts(pulled)))
-        return PiecesResponse(pieces, headers, body_format.value)
+        return PiecesResponse(pieces, headers, body_format.value, self._facade.answers)
 
-    def _json(self, pulled: Pulled, encoding: BodyEncoding, as_broker: bool) -> Pieces:
+    def _json(self, pulled: Pulled, rows: Pieces) -> Pieces:
         result = pulled.result
         head = orjson.dumps(
             {
@@ -122,7 +124,6 @@ class PullAnswerer:
                 "skipped": skipped_json(result.skipped),
             }
         )
-        rows = _rows(pulled, encoding, b",", as_broker)
         if rows:
             rows[-1] = rows[-1][:-1]
         return [head[:-1] + b',"messages":[', *rows, b"]}"]
@@ -152,10 +153,13 @@ class PullAnswerer:
         }
 
 
-def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: bool) -> Pieces:
+def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: bool, room: BodyRoom) -> Pieces:
     """The messages as JSON objects, each followed by *terminator*."""
-    parts = (message_json(part, encoding, terminator=terminator, as_broker=as_broker) for part in pulled.result.parts)
-    return [piece for pieces in parts for piece in pieces]
+    return [
+        piece
+        for part in pulled.result.parts
+        for piece in message_json(part, encoding, terminator=terminator, as_broker=as_broker, room=room)
+    ]
 
 
 _MOST_SKIPPED_IN_HEADER = 20

@@ -59,14 +59,44 @@ class QuerySettings(AccessSettings, TlsSettings):
     query_max_messages: int = Field(32_768, ge=1, le=1 << 20, description="the most a pull may ask for")
     query_default_bytes: int = Field(1 << 20, ge=1, le=1 << 30, description="max_bytes of a pull that does not say")
     query_max_bytes: int = Field(64 << 20, ge=1, le=1 << 30, description="the most a pull may ask for")
+    query_max_body_bytes: int = Field(
+        64 << 20,
+        ge=64 << 20,  # as much as one body may have: then each message fits into an answer
+        le=1 << 30,
+        description="bodies of one answer, decompressed; a page ends before it has more",
+    )
     query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="the longest wait_ms")
     query_max_waiting: int = Field(10_000, ge=1, description="requests that may wait at once; beyond: 429")
+    query_max_waiting_per_client: int = Field(
+        5_000, ge=1, description="of them, of one client's address; beyond: 429. A proxy is one address"
+    )
+    query_max_untaken_bytes: int = Field(
+        512 << 20, ge=1, description="large answers that clients have not taken yet, all together; beyond: 429"
+    )
     query_default_limit: int = Field(
         32, ge=1, le=10_000, description="messages on a page of a lookup that does not say"
     )
     query_max_limit: int = Field(1_000, ge=1, le=10_000, description="the most a lookup may ask for")
     query_max_scanned_units: int = Field(200_000, ge=1, description="queue units one pull by tag looks at")
     query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="the largest request body")
+    max_connections: int = Field(
+        16_384, ge=1, le=1 << 20, description="clients' connections at once; never more than the process may open files"
+    )
+    query_max_head_bytes: int = Field(
+        65_536, ge=1_024, le=1 << 20, description="a request's line and headers; more: 431"
+    )
+    query_head_timeout_ms: int = Field(
+        10_000, ge=100, le=600_000, description="for a request's line and headers to come; later: 408"
+    )
+    query_body_timeout_ms: int = Field(
+        60_000, ge=100, le=3_600_000, description="for a request's body to come; then the connection is cut"
+    )
+    query_write_timeout_ms: int = Field(
+        20_000,
+        ge=100,
+        le=600_000,
+        description="a client that takes less than 64 KiB of its answer meanwhile is cut off",
+    )
     query_read_threads: int = Field(8, ge=1, le=256, description="requests that read files at the same time")
     query_writer_timeout_ms: int = Field(10_000, ge=1, description="for a forwarded append")
     drain_ms: int = Field(

@@ -30,6 +30,7 @@ from .groups import ConsumerOffsets
 from .leases import Leases
 from .members_file import leave_members, take_members
 from .metrics import Metrics
+from .untaken_answers import UntakenAnswers
 from .watcher import WatermarkWatcher
 
 T = TypeVar("T")
@@ -72,8 +73,12 @@ class Facade:
             settings.writer_address, timeout_ms=settings.query_writer_timeout_ms, tls=settings.dialling
         )
         self.watcher = WatermarkWatcher(
-            self.store, recheck_ms=settings.query_recheck_ms, max_waiting=settings.query_max_waiting
+            self.store,
+            recheck_ms=settings.query_recheck_ms,
+            max_waiting=settings.query_max_waiting,
+            max_waiting_per_client=settings.query_max_waiting_per_client,
         )
+        self.answers = UntakenAnswers(settings.query_max_untaken_bytes)
         self.metrics = Metrics(self)
         self._readers = ThreadPoolExecutor(settings.query_read_threads, "read")
 
@@ -89,8 +94,9 @@ class Facade:
 
     async def wait(self, request: Request, ready: Callable[[Watermark], bool], deadline: float) -> bool:
         """Until *ready*, or *deadline* (monotonic), or the client is gone. Whether it is worth looking again."""
+        client = "" if request.client is None else request.client.host
         while (left := deadline - time.monotonic()) > 0:
-            if await self.watcher.wait(ready, min(left, _DISCONNECT_CHECK_S)):
+            if await self.watcher.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client):
                 return True
             if self.watcher.is_stopped or await request.is_disconnected():
                 return False

@@ -10,21 +10,36 @@ from collections.abc import Mapping
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from .untaken_answers import UntakenAnswers
+
 Pieces = list[bytes | memoryview]
 _LITTLE_BYTES = 64 << 10
 
 
 class PiecesResponse(Response):
-    """200 with the *pieces* one after the other."""
+    """200 with the *pieces* one after the other. answers: where what a client is slow to take counts."""
 
-    def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str) -> None:
+    def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str, answers: UntakenAnswers) -> None:
         super().__init__(None, 200, headers, media_type)
-        size = sum(map(len, pieces))
-        self.headers["content-length"] = str(size)
-        self._pieces = pieces if size > _LITTLE_BYTES else [b"".join(pieces)]
+        self._size = sum(map(len, pieces))
+        self.headers["content-length"] = str(self._size)
+        self._pieces = pieces if self._size > _LITTLE_BYTES else [b"".join(pieces)]
+        self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; InFlightLimitError before that when too much is under way."""
+        if self._size > _LITTLE_BYTES:
+            with self._answers.held(self._size):
+                await self._send(send)
+                await send({"type": "http.response.body"})  # once all but a little has gone to the socket
+        else:
+            await self._start(send)
+            await send({"type": "http.response.body", "body": self._pieces[0]})
+
+    async def _start(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        last = len(self._pieces) - 1
-        for i, piece in enumerate(self._pieces):
-            await send({"type": "http.response.body", "body": piece, "more_body": i < last})
+
+    async def _send(self, send: Send) -> None:
+        await self._start(send)
+        while self._pieces:
+            await send({"type": "http.response.body", "body": self._pieces.pop(0), "more_body": True})

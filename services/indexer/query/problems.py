@@ -9,6 +9,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from tidemark.errors import StoreError
@@ -69,6 +70,10 @@ def install(app: FastAPI) -> None:
     async def _http(_: Request, error: HTTPException) -> Response:
         reason = _HTTP_REASONS.get(error.status_code, "HTTP_ERROR")
         return problem(error.status_code, reason, str(error.detail))
+
+    @app.exception_handler(ClientDisconnect)
+    async def _gone(_: Request, error: ClientDisconnect) -> Response:
+        return problem(400, "BAD_REQUEST", "the connection ended within the request")  # nobody reads it
 
     @app.exception_handler(Exception)
     async def _unknown(request: Request, error: Exception) -> Response:

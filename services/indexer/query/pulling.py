@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
+from tidemark.read.body import AnswerFullError
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader
@@ -85,7 +86,7 @@ class Puller:
             if not last and pulled.result.status in _WORTH_WAITING:
                 return pulled
             self._require_answer(pulled)
-            return answer(pulled)
+            return self._answer_with_fewer(pulled, answer)
 
         if self._wait_ms > 0 and steady(self._is_at_known_end):
             seen = steady(functools.partial(look, last=False))
@@ -98,6 +99,15 @@ class Puller:
                 last = not await self._facade.wait(request, self._has_grown, deadline)
             seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen
+
+    def _answer_with_fewer(self, pulled: Pulled, answer: Callable[[Pulled], Response]) -> Response:
+        """The answer; of fewer messages where the bodies of all of them would take too much once decompressed."""
+        while True:
+            try:
+                return answer(pulled)
+            except AnswerFullError:
+                self._max_messages = max(1, min(self._max_messages, pulled.result.message_count) // 2)
+                pulled = self._look()
 
     async def _look_where_it_costs_least(self, look: Callable[[], T]) -> T:
         """In place where the answer is soon made, else on a thread."""

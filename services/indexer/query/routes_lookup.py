@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from tidemark.access.right import Action, on_topic
 from tidemark.errors import ArgumentIllegalError, MessageNotYetVisibleError
 from tidemark.format.message_id import OffsetMessageId, decode_offset_message_id
+from tidemark.read.body import AnswerFullError, BodyRoom
 from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
 from tidemark.read.lookup import message_at, message_of_id
 from tidemark.read.message_rows import message_rows
@@ -61,13 +63,14 @@ def _messages_response(
     topic = part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
     caller_of(request).require(on_topic(topic, Action.SUB, Action.GET))
     as_broker = arguments.semantics is Semantics.ROCKETMQ
+    room = BodyRoom(facade.settings.query_max_body_bytes, keep_rest_stored=True)
     return json_response(
         {
             "store": facade.settings.store_name,
             "topic": topic,
             "queue_id": int(row["queue_id"]),
             **facade.position(watermark),
-            "messages": message_rows(part, arguments.body_encoding, as_broker=as_broker),
+            "messages": message_rows(part, arguments.body_encoding, as_broker=as_broker, room=room),
         }
     )
 
@@ -131,9 +134,19 @@ async def search(request: Request, topic: TopicName) -> Response:
 
 
 def _search(facade: Facade, topic: str, arguments: SearchArguments) -> Response:
+    """A page; of fewer messages where the bodies of all of them would take too much."""
     facade.store.topic(topic)
+    limit = min(arguments.limit or facade.settings.query_default_limit, facade.settings.query_max_limit)
+    while True:
+        room = BodyRoom(facade.settings.query_max_body_bytes, keep_rest_stored=limit <= 1)
+        try:
+            return _search_page(facade, topic, arguments, limit, room)
+        except AnswerFullError:
+            limit = max(1, limit // 2)
+
+
+def _search_page(facade: Facade, topic: str, arguments: SearchArguments, limit: int, room: BodyRoom) -> Response:
     settings = facade.settings
-    limit = min(arguments.limit or settings.query_default_limit, settings.query_max_limit)
     watermark = facade.store.watermark()
     as_broker = arguments.semantics is Semantics.ROCKETMQ
     name = f"{topic}\n{arguments.key}\n{arguments.unique_key}\n{arguments.from_ms}\n{arguments.to_ms}\n{as_broker}"
@@ -165,8 +178,9 @@ def _search(facade: Facade, topic: str, arguments: SearchArguments) -> Response:
         cursor = None if found.after is None else encode_cursor(name, found.after)
     messages = []
     for part in parts:
+        room.take(int(part.messages["body_length"].sum(dtype=np.int64)))
         queue_ids = part.records.rows["queue_id"][part.messages["record"]].tolist()
-        rows = message_rows(part, arguments.body_encoding, as_broker=as_broker)
+        rows = message_rows(part, arguments.body_encoding, as_broker=as_broker, room=room)
         messages += [{"queue_id": queue_id, **row} for queue_id, row in zip(queue_ids, rows, strict=True)]
     return json_response(
         {

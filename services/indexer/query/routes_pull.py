@@ -53,6 +53,7 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     facade = facade_of(request)
     body_format = accepted_format(request.headers.get("accept"))
     facade.require_store(arguments.store)
+    facade.answers.require_room()
     answerer = PullAnswerer(facade, topic, queue_id)
     as_broker = arguments.semantics is Semantics.ROCKETMQ
 

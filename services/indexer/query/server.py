@@ -12,6 +12,7 @@ import structlog
 import uvicorn
 
 from tidemark.store.format_file import require_known_format
+from tidemark.store.open_files_limit import connections_within
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
 from tidemark.tls.reloading import Reloading, tell_reload
@@ -19,6 +20,7 @@ from tidemark.tls.reloading import Reloading, tell_reload
 from .app import create_app
 from .config import QuerySettings
 from .facade import Facade
+from .http_protocol import ConnectionLimits, LimitedHttpProtocol, limited
 from .memory import limit_memory
 from .tls_protocol import TlsProtocol
 
@@ -35,13 +37,14 @@ class QueryServer(uvicorn.Server):
         self._facade: Facade = app.state.facade
         self._drain_s = settings.drain_ms / 1000
         self._stop_at = float("inf")
+        limits = ConnectionLimits.of(settings, connections_within(settings.max_connections))
         super().__init__(
             uvicorn.Config(
                 app,
                 host=settings.host,
                 port=settings.port,
                 loop="uvloop",
-                http="httptools" if tls is None else TlsProtocol,
+                http=limited(limits, LimitedHttpProtocol if tls is None else TlsProtocol),
                 ws="none",
                 access_log=False,
                 log_config=None,

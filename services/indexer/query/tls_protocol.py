@@ -1,13 +1,13 @@
-"""HTTP over TLS: uvicorn's protocol, which also tells the application which certificate the client has shown."""
+"""HTTP over TLS: a connection that also tells the application which certificate the client has shown."""
 
 from __future__ import annotations
 
 import asyncio
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from .http_protocol import LimitedHttpProtocol
 
 
-class TlsProtocol(HttpToolsProtocol):
+class TlsProtocol(LimitedHttpProtocol):
     """`scope["extensions"]["tls"]`, as in ASGI's TLS extension, with `client_cert_der`: bytes, or None."""
 
     _certificate: bytes | None = None

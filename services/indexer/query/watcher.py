@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 
 from tidemark.errors import InFlightLimitError, StoreError
@@ -38,10 +39,14 @@ class _Waiter:
 class WatermarkWatcher:
     """Wakes requests that wait. Lives on one event loop; looks only while somebody waits."""
 
-    def __init__(self, store: StoreReader, *, recheck_ms: int, max_waiting: int) -> None:
+    def __init__(
+        self, store: StoreReader, *, recheck_ms: int, max_waiting: int, max_waiting_per_client: int | None = None
+    ) -> None:
         self._store = store
         self._recheck_s = recheck_ms / 1000
         self._max_waiting = max_waiting
+        self._max_waiting_per_client = max_waiting_per_client or max_waiting
+        self._waiting_by_client: Counter[str] = Counter()
         self._waiters: set[_Waiter] = set()
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop
@@ -80,17 +85,18 @@ class WatermarkWatcher:
             self._watch.close()
             self._watch = None
 
-    async def wait(self, ready: Ready, timeout_s: float) -> bool:
+    async def wait(self, ready: Ready, timeout_s: float, *, client: str = "") -> bool:
         """Until *ready* says so of the watermark, at most *timeout_s*; whether it did (or the service stops).
 
-        raises InFlightLimitError when too many wait already
+        client  its address
+        raises InFlightLimitError when too many wait already, of this client or in all
         """
         if self._is_stopped:
             return False
-        if len(self._waiters) >= self._max_waiting:
-            raise InFlightLimitError("too many requests wait", limit=self._max_waiting, retry_after_ms=_RETRY_AFTER_MS)
+        self._require_place(client)
         waiter = _Waiter(ready, self._loop.create_future())
         self._waiters.add(waiter)
+        self._waiting_by_client[client] += 1
         if self._timer is None:
             self._arm()
         timeout = self._loop.call_later(timeout_s, waiter.end, False)
@@ -101,6 +107,21 @@ class WatermarkWatcher:
         finally:
             timeout.cancel()
             self._waiters.discard(waiter)
+            self._leave(client)
+
+    def _require_place(self, client: str) -> None:
+        if len(self._waiters) >= self._max_waiting:
+            raise InFlightLimitError("too many requests wait", limit=self._max_waiting, retry_after_ms=_RETRY_AFTER_MS)
+        limit = self._max_waiting_per_client
+        if self._waiting_by_client.get(client, 0) >= limit:
+            raise InFlightLimitError(
+                "too many requests of this address wait", limit=limit, retry_after_ms=_RETRY_AFTER_MS
+            )
+
+    def _leave(self, client: str) -> None:
+        self._waiting_by_client[client] -= 1
+        if not self._waiting_by_client[client]:
+            del self._waiting_by_client[client]
 
     # Armed until a look finds nobody waiting: a consumer is soon back, and arming costs as much as a look.
 

@@ -329,3 +329,12 @@ def test_bytes_that_are_no_request_end_a_stream(writer: RunningWriter, capsys: p
     call = writer.channel.stream_stream("/tidemark.v1.CommitLogService/AppendStream", lambda raw: raw, lambda raw: raw)
     assert refusal_of(lambda: list(call(iter([b"\xff"]), timeout=30))).reason == "ARGUMENT_ILLEGAL"
     assert "request_failed" not in "".join(capsys.readouterr())
+
+
+def test_a_call_without_a_deadline_is_refused_where_it_has_to_have_one(tmp_path: Path) -> None:
+    """TIDEMARK_REQUIRE_DEADLINE; streams are meant to last, and need none."""
+    with RunningWriter(tmp_path, require_deadline=True) as strict:
+        refusal = refusal_of(lambda: strict.log.GetLogInfo(pb.GetLogInfoRequest()))
+        assert (refusal.code.name, refusal.reason) == ("INVALID_ARGUMENT", "DEADLINE_MISSING")
+        assert strict.append(packed=wire_batch((b"x", b"", 0))).message_count == 1
+        assert list(strict.log.ReadLog(pb.ReadLogRequest()))

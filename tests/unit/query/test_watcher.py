@@ -26,8 +26,15 @@ def built(tmp_path: Path) -> BuiltStore:
 
 
 @asynccontextmanager
-async def watching(built: BuiltStore, *, recheck_ms: int = 5_000) -> AsyncIterator[WatermarkWatcher]:
-    watcher = WatermarkWatcher(StoreReader(built.root), recheck_ms=recheck_ms, max_waiting=3)
+async def watching(
+    built: BuiltStore, *, recheck_ms: int = 5_000, max_waiting_per_client: int | None = None
+) -> AsyncIterator[WatermarkWatcher]:
+    watcher = WatermarkWatcher(
+        StoreReader(built.root),
+        recheck_ms=recheck_ms,
+        max_waiting=3,
+        max_waiting_per_client=max_waiting_per_client,
+    )
     watcher.start()
     yield watcher
     watcher.close()
@@ -122,3 +129,29 @@ def test_a_stop_wakes_everybody(built: BuiltStore) -> None:
             assert not await watcher.wait(lambda _: False, 10)
 
     asyncio.run(stopped())
+
+
+async def refused_beside_others(built: BuiltStore) -> tuple[bool, bool]:
+    """Two of one client wait; whether a third of it is refused, and one of another client."""
+    async with watching(built, max_waiting_per_client=2) as watcher:
+        waiting = [asyncio.create_task(watcher.wait(lambda _: False, 5, client="a")) for _ in range(2)]
+        await asyncio.sleep(0)
+
+        async def is_refused(client: str) -> bool:
+            try:
+                await watcher.wait(lambda _: False, 0.01, client=client)
+            except InFlightLimitError as error:
+                return error.limit == 2
+            return False
+
+        outcome = await is_refused("a"), await is_refused("b")
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert not await is_refused("a")
+        return outcome
+
+
+def test_a_client_may_not_take_all_places(built: BuiltStore) -> None:
+    """Of its own there is a number, too; it is free again with those who have gone."""
+    assert asyncio.run(refused_beside_others(built)) == (True, False)
