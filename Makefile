@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test deploy-test soak fuzz peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test deploy-test soak fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -92,6 +92,9 @@ FUZZ_SECONDS ?= 240
 FUZZ_TARGETS ?= tests/fuzz
 fuzz: $(SYNCED)  ## hostile bytes, files, requests, settings for FUZZ_SECONDS (240); FUZZ_SEED repeats a run
 	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/pytest $(FUZZ_TARGETS)
+
+security-test: $(SYNCED)  ## 10,000 idle connections, slow and greedy clients, bombs and 100,000 names against real services
+	$(BIN)/pytest tests/security
 
 check: lint types test  ## what CI runs
 
