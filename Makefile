@@ -44,6 +44,8 @@ docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.performance_table
 	$(BIN)/python -m scripts.scale_tables
 	$(BIN)/python -m scripts.cli_reference
+	$(BIN)/python -m scripts.licences
+	$(BIN)/python -m scripts.threats_table
 
 site: $(SYNCED)  ## the pages of docs/, and the API from its docstrings, as a web site in build/site
 	$(BIN)/mkdocs build --strict --quiet
@@ -95,6 +97,10 @@ fuzz: $(SYNCED)  ## hostile bytes, files, requests, settings for FUZZ_SECONDS (2
 
 security-test: $(SYNCED)  ## 10,000 idle connections, slow and greedy clients, bombs and 100,000 names against real services
 	$(BIN)/pytest tests/security
+
+# SUPPLY_CHAIN=--strict fails where the advisories cannot be reached.
+supply-chain: $(SYNCED)  ## an SBOM of the lock in build/, licences, and known faults where the advisories can be reached
+	$(BIN)/python -m scripts.supply_chain $(SUPPLY_CHAIN)
 
 check: lint types test  ## what CI runs
 

@@ -1,0 +1,25 @@
+"""The table of threats is current, and what it claims can be run."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.threats_table import PAGE, Threat, is_there, threats, with_table
+
+
+def test_the_table_in_security_is_current() -> None:
+    """`make docs` writes it."""
+    page = PAGE.read_text()
+    assert page == with_table(page)
+
+
+@pytest.mark.parametrize("threat", threats(), ids=lambda threat: threat.threat)
+def test_every_row_names_tests_that_there_are(threat: Threat) -> None:
+    """At least one, and none that was renamed since."""
+    assert threat.tests
+    assert [test for test in threat.tests if not is_there(test)] == []
+
+
+@pytest.mark.parametrize("test", ["tests/none.py::test_x", f"{__file__}::test_none", f"{__file__}::Threat"])
+def test_a_test_that_there_is_not_is_seen(test: str) -> None:
+    assert not is_there(test)

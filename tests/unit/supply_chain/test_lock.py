@@ -1,0 +1,22 @@
+"""What the lock promises: everything has a version and hashes, and nothing says where it came from."""
+
+from __future__ import annotations
+
+import re
+
+from scripts.lock import LOCK, requirements
+
+
+def test_every_requirement_has_one_version_and_hashes() -> None:
+    """Nothing else is installed: `make sync` asks pip for hashes."""
+    entries = list(requirements(LOCK.read_text()))
+    assert len(entries) > 100
+    for requirement, hashes in entries:
+        assert [one.operator for one in requirement.specifier] == ["=="], str(requirement)
+        assert hashes, str(requirement)
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes), str(requirement)
+
+
+def test_no_address_stands_in_it() -> None:
+    """Of a registry, or of a file of the machine that compiled it."""
+    assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host|file:", LOCK.read_text())
