@@ -8,6 +8,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from tidemark.errors import StoreError
 from tidemark.status import DOMAIN, status_of
+from tidemark.tracing.request_id import current_request_id
 from tidemark.v1.commit_log_pb2 import (
     PUT_STATUS_FLUSH_DISK_TIMEOUT,
     PUT_STATUS_PUT_OK,
@@ -48,7 +49,8 @@ def code_of(error: BaseException) -> grpc.StatusCode:
 
 
 def rpc_status_of(error: BaseException) -> status_pb2.Status:
-    """google.rpc.Status of *error*: ErrorInfo with reason and facts; RetryInfo too where something is exhausted."""
+    """google.rpc.Status of *error*: ErrorInfo with reason and facts; RetryInfo where something is exhausted; within a
+    call RequestInfo."""
     code = code_of(error)
     facts = error.facts if isinstance(error, StoreError) else {}
     status = status_pb2.Status(code=code.value[0], message=str(error) if facts or isinstance(error, StoreError) else "")
@@ -62,4 +64,7 @@ def rpc_status_of(error: BaseException) -> status_pb2.Status:
         delay = Duration()
         delay.FromMilliseconds(retry_after_ms)
         status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    request_id = current_request_id()
+    if request_id is not None:
+        status.details.add().Pack(error_details_pb2.RequestInfo(request_id=request_id))
     return status

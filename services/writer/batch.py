@@ -72,7 +72,7 @@ class Batch:
 
     appended: Appended | None = None
     error: StoreError | None = None
-    written: bool = False  # not only placed
+    written_ns: int = 0  # time.time_ns() when it was written; 0: placed at most
     answered: bool = False
     late: bool = False  # answered before its flush was confirmed
     deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -233,8 +234,9 @@ class CommitLog:
                 self._tail.write_out()
                 item()
         self._tail.write_out()
+        now_ns = time.time_ns()
         for batch in batches:
-            batch.written = batch.appended is not None
+            batch.written_ns = 0 if batch.appended is None else now_ns
         ends = (batch.appended.end_offset for batch in batches if batch.appended is not None)
         self.written_offset = max(self.written_offset, max(ends, default=0))
         self._counts.count(batches)

@@ -18,6 +18,7 @@ from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tls.server_files import ClientAuth
 from tidemark.tls.settings import TlsSettings
+from tidemark.tracing.settings import TraceSettings
 
 from .retention_policy import RetentionPolicy
 
@@ -32,7 +33,7 @@ class FlushMode(enum.StrEnum):
     ASYNC = "async"
 
 
-class WriterSettings(AccessSettings, TlsSettings):
+class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)

@@ -16,6 +16,7 @@ from tidemark.errors import ArgumentIllegalError, DeadlineMissingError, StoreErr
 
 from .answers import rpc_status_of
 from .handlers import Context, Continuation, Stream, Unary, around, is_ours
+from .request_ids import request_id_metadata
 
 log = structlog.get_logger()
 _Decode = Callable[[Any], Any] | None  # None: requests are a stream, which gRPC decodes
@@ -50,6 +51,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
 
 def _unary(method: str, decode: _Decode, behavior: Unary) -> Unary:
     async def answer(request: Any, context: Context) -> Any:
+        context.set_trailing_metadata(request_id_metadata())
         try:
             return await behavior(decode(request) if decode else request, context)
         except Exception as error:
@@ -60,6 +62,7 @@ def _unary(method: str, decode: _Decode, behavior: Unary) -> Unary:
 
 def _stream(method: str, decode: _Decode, behavior: Stream) -> Callable[..., AsyncIterator[Any]]:
     async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
+        context.set_trailing_metadata(request_id_metadata())
         try:
             asked = decode(request) if decode else request
             async with contextlib.aclosing(behavior(asked, context)) as responses:
@@ -88,5 +91,5 @@ async def _abort(context: Context, error: Exception, method: str) -> NoReturn:
     if not isinstance(error, StoreError):
         log.exception("request_failed", method=method)
     status: Any = rpc_status.to_status(rpc_status_of(error))
-    await context.abort(status.code, status.details, status.trailing_metadata)
+    await context.abort(status.code, status.details, (*status.trailing_metadata, *request_id_metadata()))
     raise AssertionError("abort raises")

@@ -67,7 +67,7 @@ class Outstanding:
         for batch in self._batches:
             if batch.deadline_s > now:
                 break
-            if not batch.answered and batch.written:
+            if not batch.answered and batch.written_ns:
                 batch.late = True
                 _answer(batch)
         self._forget_answered()

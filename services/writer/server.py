@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import grpc
 import structlog
@@ -19,6 +20,7 @@ from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import open_log
 from tidemark.tls.reloading import Reloading
+from tidemark.tracing.opening import open_tracing
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
 from .access import AccessInterceptor
@@ -39,12 +41,16 @@ from .interceptor import ErrorInterceptor
 from .keeper import Keeper
 from .log_reader import LogReader
 from .metrics import WriterMetrics
+from .request_ids import RequestIdInterceptor
 from .retention import Retention
 from .scheduler import Scheduler
 from .service import CommitLogService, Identity
 from .store import OpenStore, close_store, release_store
 from .topic_table import TopicTable
 from .topics_service import TopicService
+
+if TYPE_CHECKING:
+    from .append_spans import AppendSpans
 
 log = structlog.get_logger()
 
@@ -69,6 +75,7 @@ class WriterServer:
     ) -> None:
         self._settings = settings
         self._tls = tls
+        self._tracing = open_tracing(settings, "writer")
         self.guard = guard or Guard(None, RateLimits(), None)
         self._following: list[asyncio.Task[None]] = []
         self._store = store
@@ -76,6 +83,7 @@ class WriterServer:
         self._health = health_aio.HealthServicer()
         self._server = grpc.aio.server(
             interceptors=[
+                RequestIdInterceptor(),
                 ErrorInterceptor(require_deadline=settings.require_deadline),
                 AccessInterceptor(self.guard, store_name=settings.store_name),
             ],
@@ -162,6 +170,7 @@ class WriterServer:
             counts,
             on_delayed=self._scheduler.appended,
             free_disk_bytes=lambda: store.free_bytes(store.paths.root),
+            spans=self._make_spans(),
         )
         self._topic_service = TopicService(
             topics,
@@ -178,6 +187,13 @@ class WriterServer:
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME), self._server)
+
+    def _make_spans(self) -> AppendSpans | None:
+        if self._tracing is None:
+            return None
+        from .append_spans import AppendSpans
+
+        return AppendSpans(self._tracing.tracer)
 
     def _make_keeper(self, flushed_offset: Callable[[], int], on_failure: Callable[[StoreError], None]) -> Keeper:
         store = self._store
@@ -258,6 +274,8 @@ class WriterServer:
         else:
             release_store(self._store)
             log.error("writer_failed", reason=failure.message)
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
         return failure
 
     async def _set_health(self, status: health_pb2.HealthCheckResponse.ServingStatus.ValueType) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import grpc
 
@@ -39,6 +39,9 @@ from .peer import born_host_of
 from .request_check import check_request
 from .topic_table import TopicTable
 
+if TYPE_CHECKING:
+    from .append_spans import AppendSpans, Metadata
+
 _Context = grpc.aio.ServicerContext[Any, Any]
 
 _MANY_MESSAGES = 1_000
@@ -50,6 +53,14 @@ class Identity(NamedTuple):
     term: Term
     store_host: bytes
     advertised_address: str
+
+
+class _Sender(NamedTuple):
+    """Who brings batches. metadata: of the call where it brings one batch alone, for traces."""
+
+    caller: Caller
+    born_host: bytes
+    metadata: Metadata | None = None
 
 
 class CommitLogService(CommitLogServiceServicer):
@@ -67,6 +78,7 @@ class CommitLogService(CommitLogServiceServicer):
         *,
         on_delayed: Callable[[Batch], None],
         free_disk_bytes: Callable[[], int],
+        spans: AppendSpans | None,
     ) -> None:
         self._settings = settings
         self._identity = identity
@@ -77,6 +89,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._counts = counts
         self._on_delayed = on_delayed
         self._free_disk_bytes = free_disk_bytes
+        self._spans = spans
         self._streams: set[AppendStream] = set()
         self._closing = False
 
@@ -96,8 +109,9 @@ class CommitLogService(CommitLogServiceServicer):
             if not done.cancelled():
                 done.set_result(batch)
 
-        caller, size = CALLER.get(), request.ByteSize()
-        await self._submit(caller, request, size, answer, born_host_of(context.peer()))
+        metadata = None if self._spans is None else context.invocation_metadata() or ()
+        sender = _Sender(CALLER.get(), born_host_of(context.peer()), metadata)
+        await self._submit(sender, request, request.ByteSize(), answer)
         batch = await done
         if batch.error is not None:
             raise batch.error
@@ -106,10 +120,9 @@ class CommitLogService(CommitLogServiceServicer):
     async def AppendStream(  # noqa: N802
         self, request_iterator: AsyncIterator[pb.AppendStreamRequest], context: _Context
     ) -> AsyncIterator[pb.AppendStreamResponse]:
-        born_host = born_host_of(context.peer())
-        caller = CALLER.get()
+        sender = _Sender(CALLER.get(), born_host_of(context.peer()))
         stream = AppendStream(
-            lambda request, size, answer: self._submit(caller, request, size, answer, born_host),
+            lambda request, size, answer: self._submit(sender, request, size, answer),
             self._respond,
             max_in_flight_bytes=self._settings.max_stream_in_flight_bytes,
         )
@@ -125,18 +138,21 @@ class CommitLogService(CommitLogServiceServicer):
 
     async def _submit(
         self,
-        caller: Caller,
+        sender: _Sender,
         request: pb.AppendBatchRequest,
         size: int,
         answer: Callable[[Batch], None],
-        born_host: bytes,
     ) -> None:
+        """size: of *request*, bytes."""
+        span = None if self._spans is None else self._spans.begin(request, sender.metadata)
         try:
-            caller.require(on_topic(request.topic, Action.PUB))
-            caller.take_append(size)
-            await self._admit(request, answer, born_host)
+            sender.caller.require(on_topic(request.topic, Action.PUB))
+            sender.caller.take_append(size)
+            await self._admit(request, answer if span is None else span.ending(answer), sender.born_host)
         except StoreError as error:
             self._counts.refuse(error)
+            if span is not None:
+                span.refuse(error)
             raise
 
     async def _admit(self, request: pb.AppendBatchRequest, answer: Callable[[Batch], None], born_host: bytes) -> None:

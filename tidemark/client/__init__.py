@@ -14,6 +14,7 @@ from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.pages import RecordsPage
 from tidemark.client.producer import Producer
+from tidemark.client.program_traces import processing
 from tidemark.client.query import Query
 from tidemark.client.received import PulledPage, ReceivedMessage, TopicQueue
 from tidemark.client.send_result import SendResult, SendStatus
@@ -44,4 +45,5 @@ __all__ = [
     "Topics",
     "UniqueKey",
     "decode_unique_key",
+    "processing",
 ]

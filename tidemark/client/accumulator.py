@@ -22,7 +22,6 @@ from tidemark.client.sender import Sender
 from tidemark.errors import InFlightLimitError, RejectedError, StoreClosedError, StoreError
 from tidemark.format.elements import Element
 from tidemark.format.message_id import UniqueKeys
-from tidemark.format.properties import UNIQ_KEY
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Accumulator:
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = Group(key, route, time.monotonic() + self._bounds.hold_ms / 1000)
-            future = group.add(element, message.properties.get(UNIQ_KEY), size)
+            future = group.add(element, message.properties, size)
             self._messages += 1
             self._bytes += size
             goes = not self._unanswered or group.size >= self._bounds.hold_bytes

@@ -14,6 +14,7 @@ from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from tidemark.client.program_traces import current_carrier
 from tidemark.errors import QueryUnreachableError, TlsFailedError
 from tidemark.tls.client_files import Tls
 from tidemark.tls.fault import fault_of, look
@@ -69,12 +70,12 @@ class Connections:
         """Send a GET, and do not wait for its answer. parameters: None is left out, a list is repeated."""
         given = {name: value for name, value in parameters.items() if value is not None}
         target = f"{self._prefix}{path}?{urlencode(given, doseq=True)}" if given else self._prefix + path
-        return Asked(self, "GET", target, {"Accept": accept, **self._shown()})
+        return Asked(self, "GET", target, {"Accept": accept, **self._shown(), **current_carrier()})
 
     def send(self, method: str, path: str, body: bytes | None, accept: str) -> Answer:
         """The answer to a request, with a JSON *body* or none; QueryUnreachableError when there is none."""
-        content = {} if body is None else {"Content-Type": "application/json"}
-        headers = {"Accept": accept, **content, **self._shown()}
+        content_type = {} if body is None else {"Content-Type": "application/json"}
+        headers = {"Accept": accept, **content_type, **self._shown(), **current_carrier()}
         return Asked(self, method, self._prefix + path, headers, body).answer()
 
     def _shown(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from tidemark.client.assigned import AllQueues, Assigned, NamedQueues
 from tidemark.client.committer import Committer
 from tidemark.client.cursor import Cursors
 from tidemark.client.membership import Membership
+from tidemark.client.program_traces import tell_received
 from tidemark.client.pull_source import PullSource
 from tidemark.client.query import Query, messages_path
 from tidemark.client.reading import OutOfRange, Reading
@@ -82,6 +83,7 @@ class Consumer:
         tls: Tls | None = None,
     ) -> None:
         self._tls = tls
+        self._group = group
         self._query = Query(url, timeout_s=timeout_s, tls=tls)
         self._start = start
         self._where = where
@@ -129,6 +131,12 @@ class Consumer:
         raises OffsetTooSmallError, OffsetOutOfRangeError unless `out_of_range` says where to go on; UnavailableError;
         TopicNotFoundError and what else the service refuses
         """
+        began = time.monotonic()
+        taken = self._take(timeout_s, max_messages)
+        tell_received(taken, self._group, waited_s=time.monotonic() - began)
+        return taken
+
+    def _take(self, timeout_s: float, max_messages: int | None) -> list[ReceivedMessage]:
         most = self._max_messages if max_messages is None else max_messages
         deadline = time.monotonic() + timeout_s
         self._before_poll()
@@ -224,6 +232,7 @@ class Consumer:
             self._handling = Handling(
                 handler,
                 send_back,
+                group=self._group,
                 workers=workers,
                 ordered=ordered,
                 max_attempts=max_attempts,
@@ -233,7 +242,7 @@ class Consumer:
             try:
                 while not stop.is_set():
                     room = self._handling.room(_GLANCE_S)
-                    self._handling.begin(self.poll(_GLANCE_S if room else 0, max_messages=room))
+                    self._handling.begin(self._take(_GLANCE_S if room else 0, room))
             finally:
                 self._handling.close()
                 self._committer.commit_if_possible(self._reading.cursors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tidemark.client.message_queue import MessageQueue
@@ -11,7 +12,7 @@ from tidemark.client.sender import Outgoing
 from tidemark.client.shared_future import Completion, SharedFuture
 from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
-from tidemark.format.properties import TAGS, UNIQ_KEY
+from tidemark.format.properties import TAGS, TRACEPARENT, TRACESTATE, UNIQ_KEY
 from tidemark.v1 import commit_log_pb2
 
 _UNIQUE_KEY = UNIQ_KEY.encode() + b"\x01%b\x02"
@@ -43,14 +44,17 @@ class Group:
         self._elements: list[Element] = []
         self._own_ids: list[str | None] = []
         self._ids: list[str] = []
+        self._carrier: Mapping[str, str] = {}  # the trace context that its first traced message carries
 
     def __len__(self) -> int:
         return len(self._elements)
 
-    def add(self, element: Element, unique_key: str | None, size: int) -> SharedFuture[SendResult]:
-        """Take one more message, of *size* bytes; its own result to come."""
+    def add(self, element: Element, properties: Mapping[str, str], size: int) -> SharedFuture[SendResult]:
+        """Take one more message, of *size* bytes and these further *properties*; its own result to come."""
         self._elements.append(element)
-        self._own_ids.append(unique_key)
+        self._own_ids.append(properties.get(UNIQ_KEY))
+        if not self._carrier and TRACEPARENT in properties:
+            self._carrier = properties
         self.size += size
         return self.answers.new()
 
@@ -86,7 +90,11 @@ class Group:
 
     def _outgoing(self, elements: list[Element], request_id: str) -> Outgoing:
         request = commit_log_pb2.AppendBatchRequest(
-            topic=self.key.topic, request_id=request_id, packed=encode_elements(elements)
+            topic=self.key.topic,
+            request_id=request_id,
+            packed=encode_elements(elements),
+            traceparent=self._carrier.get(TRACEPARENT),
+            tracestate=self._carrier.get(TRACESTATE),
         )
         if self.key.tag and self._route.is_batch:
             request.properties[TAGS] = self.key.tag

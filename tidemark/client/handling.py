@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tidemark.client.in_work import InWork
+from tidemark.client.program_traces import processing
 from tidemark.client.received import ReceivedMessage, TopicQueue
 from tidemark.client.send_back import SendBack, as_first_sent
 from tidemark.errors import StoreError
@@ -30,6 +31,7 @@ class _Task(NamedTuple):
 class Handling:
     """Runs a handler over messages in *workers* threads.
 
+    group     whose member it works for, for traces
     ordered   of each queue one message at a time, in order; a failed one is tried again in its place
     on_error  told of each failure, in the worker's thread
     stop      set: begin nothing new
@@ -40,6 +42,7 @@ class Handling:
         handler: Handler,
         send_back: SendBack,
         *,
+        group: str | None = None,
         workers: int,
         ordered: bool,
         max_attempts: int,
@@ -48,6 +51,7 @@ class Handling:
     ) -> None:
         self._handler = handler
         self._send_back = send_back
+        self._group = group
         self._ordered = ordered
         self._max_attempts = max_attempts
         self._on_error = on_error or _tell
@@ -133,7 +137,8 @@ class Handling:
 
     def _attempt(self, message: ReceivedMessage) -> BaseException | None:
         try:
-            self._handler(message)
+            with processing(message, self._group):
+                self._handler(message)
         except BaseException as error:  # SystemExit, too: nothing in a worker's thread may keep a message in work
             self._report(message, error)
             return error

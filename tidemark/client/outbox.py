@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
 from tidemark.client.accumulator import Accumulator
@@ -17,6 +17,7 @@ from tidemark.client.validation import is_delayed
 from tidemark.client.writers import Writers
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
+from tidemark.format.properties import TRACEPARENT, TRACESTATE
 from tidemark.format.topic_name import RETRY_PREFIX
 from tidemark.v1 import commit_log_pb2
 
@@ -56,12 +57,15 @@ class Outbox:
         first = messages[0]
         if self._accumulator is not None:
             self._accumulator.release(first.topic)
-        request = self._request(first.topic, packed, options)
+        request = self._request(first.topic, packed, options, carrier=first.properties)
         return self._sender.send(Outgoing(request, len(messages), self._queue_of(first, options)))
 
-    def send_packed(self, topic: str, packed: bytes, count: int, options: PlaceOptions) -> Future[SendResult]:
-        """A wire batch that nobody looks into."""
-        return self._sender.send(Outgoing(self._request(topic, packed, options), count, self._placed(topic, options)))
+    def send_packed(
+        self, topic: str, packed: bytes, count: int, options: PlaceOptions, *, carrier: Mapping[str, str]
+    ) -> Future[SendResult]:
+        """A wire batch that nobody looks into. carrier: its trace context, where it has one."""
+        request = self._request(topic, packed, options, carrier=carrier)
+        return self._sender.send(Outgoing(request, count, self._placed(topic, options)))
 
     def _send_alone(
         self, message: Message, element: Element, queue: MessageQueue | None, options: SendOptions, *, once: bool
@@ -71,7 +75,8 @@ class Outbox:
             assert self._compression is not None
             body, sys_flag = self._compression.apply(element.body)
             element = element._replace(body=body)
-        request = self._request(message.topic, encode_elements((element,)), options, sys_flag=sys_flag)
+        packed = encode_elements((element,))
+        request = self._request(message.topic, packed, options, carrier=message.properties, sys_flag=sys_flag)
         return self._sender.send(Outgoing(request, 1, queue, once=once))
 
     def _compresses(self, element: Element) -> bool:
@@ -88,7 +93,13 @@ class Outbox:
         )
 
     def _request(
-        self, topic: str, packed: bytes, options: PlaceOptions | SendOptions, *, sys_flag: int = 0
+        self,
+        topic: str,
+        packed: bytes,
+        options: PlaceOptions | SendOptions,
+        *,
+        carrier: Mapping[str, str],
+        sys_flag: int = 0,
     ) -> commit_log_pb2.AppendBatchRequest:
         return commit_log_pb2.AppendBatchRequest(
             topic=topic,
@@ -97,6 +108,8 @@ class Outbox:
             packed=packed,
             sys_flag=sys_flag,
             reconsume_times=options.get("reconsume_times", 0),
+            traceparent=carrier.get(TRACEPARENT),
+            tracestate=carrier.get(TRACESTATE),
         )
 
     def _queue_of(self, message: Message, options: PlaceOptions | SendOptions) -> MessageQueue | None:

@@ -16,6 +16,7 @@ from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.outbox import Outbox
 from tidemark.client.pending import Limits
+from tidemark.client.program_traces import begin_send
 from tidemark.client.queue_choice import QueueChoice
 from tidemark.client.send_options import PlaceOptions, SendOptions, message_of
 from tidemark.client.send_result import SendResult
@@ -61,6 +62,8 @@ class Producer:
                             more than it saves where bytes are cheap, and who reads records as stored gets them so
     avoid_slow_writers      whether a writer that answers late is left alone for a while where others are not late
     hooks                   called around each send of messages; `send_packed_async` and `send_table` have none
+    trace                   whether sends of a program that traces with OpenTelemetry are spans, and messages carry
+                            their `traceparent` as a property; no matter where it does not trace. docs/tracing.md
 
     Every send carries a request id, so that a repeat after an unknown outcome (a broken connection, a writer that was
     killed) is stored once: it is repeated only on this writer and on the queue chosen before. Only what a writer surely
@@ -86,6 +89,7 @@ class Producer:
         compress: bool | Compression = False,
         avoid_slow_writers: bool = False,
         hooks: Hooks = Hooks(),  # noqa: B008 - frozen
+        trace: bool = True,
     ) -> None:
         if writers is not None and route_file is not None:
             raise ValueError("either writers or route_file")
@@ -101,6 +105,7 @@ class Producer:
         compression = (Compression() if compress is True else compress) or None
         self._outbox = Outbox(self._writers, choice, sender, accumulator=self._accumulator, compression=compression)
         self._hooks = hooks
+        self._trace = trace
         self._max_message_size = max_message_size_bytes
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,6 +142,12 @@ class Producer:
         batch = list(messages)
         require_batch(batch)
         require_sendable_topic(batch[0].topic)
+        span = begin_send(batch[0].topic, len(batch)) if self._trace else None
+        if span is None:
+            return self._send_batch(batch, options)
+        return span.around(lambda: self._send_batch(span.mark(batch), options))
+
+    def _send_batch(self, batch: list[Message], options: PlaceOptions) -> Future[SendResult]:
         elements = [message.to_element() for message in batch]
         packed = encode_elements(elements)
         require_batch_size(elements, len(packed), self._max_message_size)
@@ -152,7 +163,10 @@ class Producer:
 
         count  messages in it, for max_in_flight_messages
         """
-        return self._outbox.send_packed(topic, packed, count, options)
+        span = begin_send(topic, count) if self._trace else None
+        if span is None:
+            return self._outbox.send_packed(topic, packed, count, options, carrier={})
+        return span.around(lambda: self._outbox.send_packed(topic, packed, count, options, carrier=span.carrier))
 
     def send_table(
         self,
@@ -182,6 +196,13 @@ class Producer:
 
     def _send(self, message: Message, options: SendOptions, *, once: bool = False) -> Future[SendResult]:
         require_sendable_topic(message.topic)
+        span = begin_send(message.topic, 1) if self._trace else None
+        if span is None:
+            return self._send_one(message, options, once=once)
+        (marked,) = span.mark((message,))
+        return span.around(lambda: self._send_one(marked, options, once=once))
+
+    def _send_one(self, message: Message, options: SendOptions, *, once: bool) -> Future[SendResult]:
         element = message.to_element()
         require_body(element.body, self._max_message_size)
         self._hooks.begin((message,))

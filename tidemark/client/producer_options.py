@@ -25,3 +25,4 @@ class ProducerOptions(TypedDict, total=False):
     compress: bool | Compression
     avoid_slow_writers: bool
     hooks: Hooks
+    trace: bool

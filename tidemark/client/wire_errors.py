@@ -34,8 +34,14 @@ def error_of_status(status: status_pb2.Status) -> StoreError:
         if detail.Unpack(info) and info.domain == DOMAIN:
             leaf = BY_REASON.get(info.reason, StoreError)
             facts = {name: _fact(name, text) for name, text in info.metadata.items() if name != "message"}
-            return leaf(status.message, **facts)
+            return leaf(status.message, **{**_request_of(status), **facts})
     return StoreError(status.message or f"gRPC code {status.code}")
+
+
+def _request_of(status: status_pb2.Status) -> dict[str, Fact]:
+    """The id of the refused call in the writer's log."""
+    request = error_details_pb2.RequestInfo()
+    return next(({"request_id": request.request_id} for detail in status.details if detail.Unpack(request)), {})
 
 
 def error_of_rpc(error: grpc.RpcError) -> StoreError:

@@ -34,6 +34,7 @@ def set_up_logging(level: LogLevel) -> None:
     )
     structlog.configure(
         processors=[
+            structlog.contextvars.merge_contextvars,  # which request it is for
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

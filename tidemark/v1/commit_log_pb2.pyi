@@ -54,7 +54,7 @@ class MessageList(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class AppendBatchRequest(_message.Message):
-    __slots__ = ("topic", "queue_id", "routing_key", "request_id", "expected_next_offset", "packed", "messages", "properties", "born_timestamp_ms", "sys_flag", "flag", "reconsume_times")
+    __slots__ = ("topic", "queue_id", "routing_key", "request_id", "expected_next_offset", "packed", "messages", "properties", "born_timestamp_ms", "sys_flag", "flag", "reconsume_times", "traceparent", "tracestate")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,8 @@ class AppendBatchRequest(_message.Message):
     SYS_FLAG_FIELD_NUMBER: _ClassVar[int]
     FLAG_FIELD_NUMBER: _ClassVar[int]
     RECONSUME_TIMES_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    TRACESTATE_FIELD_NUMBER: _ClassVar[int]
     topic: str
     queue_id: int
     routing_key: str
@@ -86,7 +88,9 @@ class AppendBatchRequest(_message.Message):
     sys_flag: int
     flag: int
     reconsume_times: int
-    def __init__(self, topic: _Optional[str] = ..., queue_id: _Optional[int] = ..., routing_key: _Optional[str] = ..., request_id: _Optional[str] = ..., expected_next_offset: _Optional[int] = ..., packed: _Optional[bytes] = ..., messages: _Optional[_Union[MessageList, _Mapping]] = ..., properties: _Optional[_Mapping[str, str]] = ..., born_timestamp_ms: _Optional[int] = ..., sys_flag: _Optional[int] = ..., flag: _Optional[int] = ..., reconsume_times: _Optional[int] = ...) -> None: ...
+    traceparent: str
+    tracestate: str
+    def __init__(self, topic: _Optional[str] = ..., queue_id: _Optional[int] = ..., routing_key: _Optional[str] = ..., request_id: _Optional[str] = ..., expected_next_offset: _Optional[int] = ..., packed: _Optional[bytes] = ..., messages: _Optional[_Union[MessageList, _Mapping]] = ..., properties: _Optional[_Mapping[str, str]] = ..., born_timestamp_ms: _Optional[int] = ..., sys_flag: _Optional[int] = ..., flag: _Optional[int] = ..., reconsume_times: _Optional[int] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ...) -> None: ...
 
 class AppendBatchResponse(_message.Message):
     __slots__ = ("status", "queue_id", "queue_offset", "message_count", "physical_offset", "end_physical_offset", "store_timestamp_ms", "store_host", "physical_offsets", "duplicate", "term", "deliver_timestamp_ms")

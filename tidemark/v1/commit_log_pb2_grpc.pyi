@@ -8,7 +8,9 @@ Offsets. A *physical offset* is a byte position in the whole CommitLog; a *queue
 
 Errors. Every error is a google.rpc.Status whose first detail is a google.rpc.ErrorInfo: its `reason` is stable
 (MESSAGE_SIZE_EXCEEDED, TOPIC_NOT_FOUND, ...), its domain is "tidemark", its metadata carries the facts. Nobody needs
-to parse a message text. RESOURCE_EXHAUSTED also carries a google.rpc.RetryInfo.
+to parse a message text. RESOURCE_EXHAUSTED also carries a google.rpc.RetryInfo, and the error of a call a
+google.rpc.RequestInfo: the call's id, from the metadata `x-request-id` where the caller has given one. Each call's
+trailing metadata has it, too.
 """
 
 from collections import abc as _abc

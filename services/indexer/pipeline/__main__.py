@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.safety import require_safe_store
 from tidemark.store.storage import DiskStorage
+from tidemark.tracing.opening import open_tracing
 
 from .config import PipelineSettings
 from .driver_priority import step_back
@@ -36,6 +38,10 @@ from .session import start_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from tidemark.tracing.exporting import Tracing
+
+    from .job import EpochTold
 
 log = structlog.get_logger()
 
@@ -82,6 +88,10 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     metrics = PipelineMetrics(plan)
+    tracing = open_tracing(settings, "pipeline")
+    told: list[EpochTold] = [metrics]
+    if tracing is not None:
+        told.append(_index_spans(tracing))
     registry = make_registry()
     registry.register(metrics)
     listener = listen(settings.pipeline_metrics_listen, registry, setting="TIDEMARK_PIPELINE_METRICS_LISTEN")
@@ -93,7 +103,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     try:
         while True:
             try:
-                _run_followers(session, settings, plan, stopping, metrics)
+                _run_followers(session, settings, plan, stopping, told)
                 break
             except Exception as error:
                 if not is_disk_full(error):
@@ -108,7 +118,15 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
             log.info("pipeline_goes_on")
     finally:
         session.stop()
+        if tracing is not None:
+            tracing.close()
     log.info("pipeline_stopped")
+
+
+def _index_spans(tracing: Tracing) -> EpochTold:
+    from .index_spans import IndexSpans
+
+    return IndexSpans(tracing.tracer)
 
 
 def _run_followers(
@@ -116,7 +134,7 @@ def _run_followers(
     settings: PipelineSettings,
     plan: EpochPlan,
     stopping: threading.Event,
-    metrics: PipelineMetrics,
+    told: Sequence[EpochTold],
 ) -> None:
     """Until *stopping*; raises what a query failed with. No task runs afterwards."""
     from . import job
@@ -127,7 +145,7 @@ def _run_followers(
             if stopping.is_set():
                 break
             checkpoint = plan.paths.indexer / "spark" / f"follower-{follower}"
-            queries.append(job.start_query(session, plan, follower, checkpoint, metrics))
+            queries.append(job.start_query(session, plan, follower, checkpoint, told))
             if follower == 0:
                 if plan.epoch_ms:  # else tasks end as soon as they have drained
                     _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from tidemark.metrics.address import listen_host
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
+from tidemark.tracing.settings import MessageTraceSettings, Traces
 
 
-class PipelineSettings(BaseSettings):
+class PipelineSettings(MessageTraceSettings):
     """How the indexer's pipeline runs. File sizes are RocketMQ's; where files exist already, theirs hold."""
 
     model_config = SettingsConfigDict(
@@ -111,6 +112,11 @@ class PipelineSettings(BaseSettings):
     def log_folders(self, root: Path) -> LogFolders:
         """Where the CommitLog of the store at *root* lies."""
         return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
+
+    @property
+    def traced_messages(self) -> int:
+        """How many traced messages an epoch looks for."""
+        return 0 if self.once or self.traces is Traces.OFF else self.trace_max_messages
 
     @property
     def is_local(self) -> bool:

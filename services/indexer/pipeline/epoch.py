@@ -22,6 +22,7 @@ from .committed import CommittedOffset
 from .hand_over import HandOver
 from .plan import EpochPlan
 from .shard_builder import Progress, ShardBuilder
+from .traced_messages import TracedMessages
 
 _ALIVE_INTERVAL_S = 1.0
 _SHORT_PAUSE_S = 0.001
@@ -90,6 +91,8 @@ class _Epoch:
         self._walk: LogWalk | ScannedLog | None = None
         self._alive_at = 0.0
         self._visible = Buckets("tidemark_append_visible_seconds")
+        builds_queues = rows[0].shard < plan.shards
+        self._traced = TracedMessages(plan.traced_messages) if plan.traced_messages and builds_queues else None
 
     def run(self) -> None:
         """Follow until the epoch is over; everything built is durable then."""
@@ -154,9 +157,12 @@ class _Epoch:
             here = [builder for builder in self._builders if builder.position == position]
             limit = min([committed, *(builder.position for builder in self._builders if builder not in here)])
             for part in self._walk_from(position).parts(limit=limit, floor=committed):
+                began_ns = time.time_ns()
                 for builder in here:
                     builder.build(part)
                 self._see_visible(part)
+                if self._traced is not None and self._builders[0] in here:
+                    self._traced.look(part, began_ns)
                 self._say_alive()
                 if self._hand_over.is_stopping() or self._is_over():
                     return
@@ -173,6 +179,8 @@ class _Epoch:
         for progress in self._rows:
             progress.stopped_s = time.monotonic()
         self._rows[0].visible, self._rows[0].visible_s = self._visible.counts, self._visible.total
+        if self._traced is not None:
+            self._rows[0].traced = self._traced.told()
 
     def _walk_from(self, position: int) -> LogWalk | ScannedLog:
         if self._walk is None:  # not before something is committed: until then there may be no file

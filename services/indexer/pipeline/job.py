@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 from pyspark.sql import SparkSession
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from .metrics import PipelineMetrics
-
 FOLLOWERS = 2  # queries: one follows, the other stands by, warm
 _TASK_FAILURES = 4  # local[n] never retries a failed task, local[n,4] does
 _WAIT_FOR_SLOTS = "10s"
@@ -45,6 +43,12 @@ PROGRESS_SCHEMA = _schema(Progress)
 _SCAN_SCHEMA = _schema(RangeProgress)
 
 log = structlog.get_logger()
+
+
+class EpochTold(Protocol):
+    """Who is told of each epoch that has ended, by its rows of progress. Both followers tell, each from its thread."""
+
+    def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
 
 def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
@@ -111,7 +115,7 @@ def python_path() -> str:
 
 
 def start_query(
-    session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, metrics: PipelineMetrics
+    session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, told: Sequence[EpochTold]
 ) -> StreamingQuery:
     """Start one of the two followers: its micro-batches are epochs."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", f"follower-{follower}")
@@ -125,7 +129,7 @@ def start_query(
     return (
         indexed.writeStream.queryName(f"follower-{follower}")
         .option("checkpointLocation", checkpoint.as_uri())
-        .foreachBatch(record_progress(plan, metrics))
+        .foreachBatch(record_progress(plan, told))
         .start()
     )
 
@@ -189,8 +193,8 @@ def follow(plan: EpochPlan, follower: int) -> Any:
     return tasks
 
 
-def record_progress(plan: EpochPlan, metrics: PipelineMetrics) -> Callable[[DataFrame, int], None]:
-    """The function for foreachBatch: run an epoch, and tell what it did, as one event and to *metrics*."""
+def record_progress(plan: EpochPlan, told: Sequence[EpochTold]) -> Callable[[DataFrame, int], None]:
+    """The function for foreachBatch: run an epoch, and tell what it did, as one event and to those of *told*."""
 
     def record(frame: DataFrame, epoch: int) -> None:
         if plan.stop_flag.exists():
@@ -201,7 +205,8 @@ def record_progress(plan: EpochPlan, metrics: PipelineMetrics) -> Callable[[Data
             if plan.stop_flag.exists():  # interrupted by the stop: Spark overflows its stack over this exception's text
                 return
             raise
-        metrics.epoch_finished(rows)
+        for one in told:
+            one.epoch_finished(rows)
         log.info(
             "epoch_finished",
             epoch=epoch,

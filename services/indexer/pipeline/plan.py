@@ -46,6 +46,7 @@ class EpochPlan:
     lease_ms: int = 0  # of a shard's holder; 0: a lock alone, on one machine
     boot_id: str | None = None  # of the driver's machine, where tasks could run on another one
     scanned: ScannedRanges | None = None  # what a drain need not walk
+    traced_messages: int = 0  # of an epoch that get a span; 0: traces are off, nothing is looked for
 
     @property
     def paths(self) -> StorePaths:
@@ -141,6 +142,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         driver_pid=os.getpid() if settings.is_local else None,
         lease_ms=0 if settings.is_local else settings.lease_ms,
         boot_id=None if settings.is_local else machine_boot_id(),
+        traced_messages=settings.traced_messages,
     )
 
 

@@ -55,6 +55,7 @@ class Progress:
     stopped_s: float = 0.0
     visible: list[int] = field(default_factory=_nothing_visible)
     visible_s: float = 0.0  # sum of these times
+    traced: str = ""  # what `TracedMessages` has found, where traces are on
     term: int = 0
     executor: str = field(default_factory=executor_name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -27,6 +28,12 @@ from .config import QuerySettings
 from .facade import Facade
 from .memory import settle_memory
 from .metrics import MetricsMiddleware
+from .request_ids import RequestIdMiddleware
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
+    from tidemark.tracing.exporting import Tracing
 
 _ROUTES = (routes_pull, routes_lookup, routes_topics, routes_append, routes_groups, routes_members, routes_status)
 _API_VERSION = "1"  # of the contract under /v1, not of the program
@@ -38,8 +45,18 @@ Every failure is `application/problem+json` with a stable `reason`.
 """
 
 
-def create_app(settings: QuerySettings, tls: Reloading | None = None, guard: Guard | None = None) -> FastAPI:
-    """An application for *settings*; it opens the store now and reads it until its lifespan ends. tls: its server's."""
+def create_app(
+    settings: QuerySettings,
+    tls: Reloading | None = None,
+    guard: Guard | None = None,
+    tracing: Tracing | None = None,
+) -> FastAPI:
+    """An application for *settings*; it opens the store now and reads it until its lifespan ends.
+
+    tls      its server's
+    guard    None where whoever connects may do everything
+    tracing  None for none
+    """
     facade = Facade(settings, tls, guard)
 
     @contextlib.asynccontextmanager
@@ -66,4 +83,15 @@ def create_app(settings: QuerySettings, tls: Reloading | None = None, guard: Gua
     problems.install(app)
     openapi.describe(app)
     app.add_middleware(MetricsMiddleware, metrics=facade.metrics)
+    if tracing is not None:
+        _add_spans(app, facade, tracing.tracer)
+    app.add_middleware(RequestIdMiddleware)
     return app
+
+
+def _add_spans(app: FastAPI, facade: Facade, tracer: Tracer) -> None:
+    from .pull_spans import PullSpans
+    from .request_spans import RequestSpanMiddleware
+
+    app.add_middleware(RequestSpanMiddleware, tracer=tracer)
+    facade.pull_spans = PullSpans(tracer, limit=facade.settings.trace_max_messages)

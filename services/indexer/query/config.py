@@ -14,9 +14,10 @@ from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
 from tidemark.tls.client_files import Tls
 from tidemark.tls.settings import PemFile, TlsSettings
+from tidemark.tracing.settings import MessageTraceSettings
 
 
-class QuerySettings(AccessSettings, TlsSettings):
+class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
+import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from starlette.requests import Request
@@ -33,6 +35,9 @@ from .metrics import Metrics
 from .untaken_answers import UntakenAnswers
 from .watcher import WatermarkWatcher
 
+if TYPE_CHECKING:
+    from .pull_spans import PullSpans
+
 T = TypeVar("T")
 _log = structlog.get_logger()
 
@@ -49,6 +54,7 @@ class Facade:
         self.guard = guard or Guard(None, RateLimits(), None)
         self.is_draining = False  # a signal came: whoever asks whether we are ready is told to go elsewhere
         self.tls = tls
+        self.pull_spans: PullSpans | None = None  # where traces are on
         self.store = StoreReader(
             settings.store_root,
             state=settings.state_root,
@@ -84,7 +90,8 @@ class Facade:
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run what reads files on a thread: a cold disk must not stop the others."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, steady, function, *arguments)
+        call = functools.partial(contextvars.copy_context().run, steady, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, call)
 
     async def read_in_place(self, function: Callable[[], T]) -> T:
         """As read, by the event loop itself where all is in memory: a thread's turn takes longer than a small read."""

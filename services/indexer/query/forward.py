@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from tidemark.client.program_traces import current_carrier
 from tidemark.errors import TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
+from tidemark.format.properties import TRACEPARENT, TRACESTATE
 from tidemark.tls.client_files import Tls
+from tidemark.tracing.request_id import HEADER, current_request_id
 
 from .requests import AppendBody
 
@@ -50,10 +53,10 @@ class WriterForward:
             self._channel = _open(self._address, self._tls)
         stub: Any = CommitLogServiceStub(self._channel)
         try:
-            shown = authorization or self._tls.authorization()
-            metadata = None if shown is None else (("authorization", shown),)
             answer = await stub.AppendBatch(
-                _request(topic, body, request_id), timeout=self._timeout_s, metadata=metadata
+                _request(topic, body, request_id),
+                timeout=self._timeout_s,
+                metadata=(*_same_request(), *self._shown(authorization)),
             )
         except grpc.aio.AioRpcError as error:
             failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._tls)
@@ -61,6 +64,10 @@ class WriterForward:
                 self._let_go()
             raise failure from error
         return answer.status == _PUT_OK, _answer(answer)
+
+    def _shown(self, authorization: str | None) -> tuple[tuple[str, str], ...]:
+        shown = authorization or self._tls.authorization()
+        return () if shown is None else (("authorization", shown),)
 
     def _let_go(self) -> None:
         """The next append opens a channel; those under way end on the old one."""
@@ -92,15 +99,22 @@ def _open(address: str, tls: Tls) -> grpc.aio.Channel:
     return grpc.aio.secure_channel(target.address, credentials_of(tls), options=options)
 
 
+def _same_request() -> tuple[tuple[str, str], ...]:
+    """Metadata by which the writer's log has this request under the same id."""
+    request_id = current_request_id()
+    return () if request_id is None else ((HEADER, request_id),)
+
+
 def _request(topic: str, body: AppendBody, request_id: str) -> Any:
     from tidemark.v1 import commit_log_pb2
 
+    carrier = current_carrier()
     messages = [
         commit_log_pb2.Message(
             body=message.raw_body(),
             tag=message.tag or "",
             keys=message.keys,
-            properties=message.properties,
+            properties=carrier | message.properties,
             flag=message.flag,
         )
         for message in body.messages
@@ -112,6 +126,8 @@ def _request(topic: str, body: AppendBody, request_id: str) -> Any:
         request_id=request_id,
         expected_next_offset=body.expected_next_offset,
         messages=commit_log_pb2.MessageList(messages=messages),
+        traceparent=carrier.get(TRACEPARENT),
+        tracestate=carrier.get(TRACESTATE),
     )
 
 

@@ -285,6 +285,7 @@ class ProblemAnswer(BaseModel):
                     "next_offset": 395,
                     "min_offset": 395,
                     "max_offset": 609,
+                    "request_id": "0f3a7c51e2b4-1d",
                 }
             ]
         },
@@ -295,3 +296,6 @@ class ProblemAnswer(BaseModel):
     status: int
     reason: str
     detail: str
+    request_id: str | None = Field(
+        None, description="of this request in the service's log; also the header X-Request-Id"
+    )

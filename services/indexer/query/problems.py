@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from tidemark.errors import StoreError
 from tidemark.status import STATUS, status_of
+from tidemark.tracing.request_id import HEADER, current_request_id
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:tidemark:problem:"
@@ -34,6 +35,9 @@ def problem(status: int, reason: str, detail: str, facts: dict[str, Any] | None 
         "reason": reason,
         "detail": detail,
     }
+    request_id = current_request_id()
+    if request_id is not None:
+        content["request_id"] = request_id
     headers = {"Cache-Control": "no-store"}
     retry_after_ms = content.get("retry_after_ms")
     if isinstance(retry_after_ms, int):
@@ -78,4 +82,6 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def _unknown(request: Request, error: Exception) -> Response:
         _log.error("request_failed", path=request.url.path, error=repr(error))
-        return problem(500, "INTERNAL", "an error that should not happen; the log tells more")
+        response = problem(500, "INTERNAL", "an error that should not happen; the log tells more")
+        response.headers[HEADER] = current_request_id() or ""  # it does not pass by the middleware
+        return response

@@ -60,8 +60,10 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     def answer(pulled: Pulled) -> Response:
         return answerer.response(pulled, body_format, arguments.body_encoding, as_broker=as_broker)
 
+    spans = facade.pull_spans
+    telling = answer if spans is None else spans.around(answer, topic, queue_id)
     whole_records = body_format is BodyFormat.RECORDS
-    return await Puller(facade, topic, queue_id, arguments, whole_records=whole_records).run(request, answer)
+    return await Puller(facade, topic, queue_id, arguments, whole_records=whole_records).run(request, telling)
 
 
 @router.get(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import ssl
@@ -16,6 +17,7 @@ from tidemark.store.open_files_limit import connections_within
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
 from tidemark.tls.reloading import Reloading, tell_reload
+from tidemark.tracing.opening import open_tracing
 
 from .app import create_app
 from .config import QuerySettings
@@ -33,7 +35,8 @@ class QueryServer(uvicorn.Server):
 
     def __init__(self, settings: QuerySettings) -> None:
         tls = settings.open_tls(settings.query_listen, tell_reload)
-        app = create_app(settings, tls, settings.open_guard("query"))
+        self._tracing = open_tracing(settings, "query")
+        app = create_app(settings, tls, settings.open_guard("query"), self._tracing)
         self._facade: Facade = app.state.facade
         self._drain_s = settings.drain_ms / 1000
         self._stop_at = float("inf")
@@ -73,6 +76,12 @@ class QueryServer(uvicorn.Server):
         """End soon: requests that wait are answered with what there is."""
         self._facade.watcher.stop()
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """The last spans go when the last answer has gone."""
+        await super().shutdown(sockets)
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came. (uvicorn's own would raise it again after the stop, and the exit status would not be 0.)"""

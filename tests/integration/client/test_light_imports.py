@@ -21,7 +21,7 @@ with Producer(sys.argv[1]) as producer:
     producer.send_batch([Message("light", b"x"), Message("light", b"y")])
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
-_HEAVY = {"isal", "llvmlite", "numba", "numpy", "pandas", "pyarrow", "pydantic", "pydantic_settings"}
+_HEAVY = {"isal", "llvmlite", "numba", "numpy", "opentelemetry", "pandas", "pyarrow", "pydantic", "pydantic_settings"}
 
 
 def test_sending_needs_neither_numpy_nor_arrow(writer: LocalStack) -> None:

@@ -134,10 +134,14 @@ class Refusal:
         self.facts = dict(info.metadata)
         self.message = status.message
         self.retry_after_ms: int | None = None
-        if len(status.details) > 1:
-            retry = error_details_pb2.RetryInfo()
-            assert status.details[1].Unpack(retry)
-            self.retry_after_ms = retry.retry_delay.ToMilliseconds()
+        self.request_id = ""
+        retry, request = error_details_pb2.RetryInfo(), error_details_pb2.RequestInfo()
+        for detail in status.details[1:]:
+            if detail.Unpack(retry):
+                self.retry_after_ms = retry.retry_delay.ToMilliseconds()
+            else:
+                assert detail.Unpack(request)
+                self.request_id = request.request_id
 
 
 def refusal_of(call: Any) -> Refusal:

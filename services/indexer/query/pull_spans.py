@@ -1,0 +1,61 @@
+"""PullSpans: for each traced message that a pull gives out a span in the message's own trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from opentelemetry import trace
+from opentelemetry.trace import Link, SpanKind, Tracer
+from starlette.responses import Response
+
+from tidemark.format.properties import TRACEPARENT
+from tidemark.tracing import attributes
+from tidemark.tracing.propagation import context_of
+from tidemark.tracing.traced_records import traced_records
+
+from .pulling import Pulled
+
+
+class PullSpans:
+    """Made where traces are on. limit: of messages of one pull."""
+
+    def __init__(self, tracer: Tracer, *, limit: int) -> None:
+        self._tracer = tracer
+        self._limit = limit
+
+    def around(self, answer: Callable[[Pulled], Response], topic: str, queue_id: int) -> Callable[[Pulled], Response]:
+        """*answer*, with the spans of what it gives out: each linked to the request's own, which is current now."""
+        link = Link(trace.get_current_span().get_span_context())
+
+        def answer_and_tell(pulled: Pulled) -> Response:
+            began_ns = time.time_ns()
+            response = answer(pulled)
+            self._tell(pulled, link, topic, queue_id, began_ns)
+            return response
+
+        return answer_and_tell
+
+    def _tell(self, pulled: Pulled, link: Link, topic: str, queue_id: int, began_ns: int) -> None:
+        left, now_ns = self._limit, time.time_ns()
+        for part in pulled.result.parts:
+            records = part.records
+            for found in traced_records(records.buffer, records.places, records.rows, limit=left):
+                if not (part.chosen & records.right)[found.row]:
+                    continue
+                left -= 1
+                span = self._tracer.start_span(
+                    f"pull {topic}",
+                    context_of({TRACEPARENT: found.traceparent}),
+                    SpanKind.INTERNAL,
+                    {
+                        attributes.SYSTEM: attributes.TIDEMARK,
+                        attributes.DESTINATION: topic,
+                        attributes.PARTITION: str(queue_id),
+                        attributes.OPERATION: "pull",
+                        attributes.PHYSICAL_OFFSET: int(records.rows["physical_offset"][found.row]),
+                    },
+                    [link],
+                    began_ns,
+                )
+                span.end(now_ns)

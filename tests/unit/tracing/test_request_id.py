@@ -1,0 +1,47 @@
+"""Ids of requests."""
+
+from __future__ import annotations
+
+import contextvars
+import io
+import json
+
+import pytest
+import structlog
+
+from tidemark.settings.logs import LogLevel, set_up_logging
+from tidemark.tracing.request_id import begin_request, current_request_id
+
+
+@pytest.mark.parametrize("given", ["a", "7f3e-11", "A" * 128, "req:1/2=3@x._+"])
+def test_a_sane_id_of_the_caller_is_kept(given: str) -> None:
+    """As it is."""
+    assert contextvars.copy_context().run(begin_request, given) == given
+
+
+@pytest.mark.parametrize("given", [None, "", "A" * 129, "a b", "a\n", "a\x00", "ä", '"}'])
+def test_any_other_gets_a_new_one(given: str | None) -> None:
+    """Nobody writes lines of his own into our log, or long ones."""
+    made = [contextvars.copy_context().run(begin_request, given) for _ in range(2)]
+    assert given not in made
+    assert len(set(made)) == 2
+    assert contextvars.copy_context().run(begin_request, made[0]) == made[0]
+
+
+def test_what_is_logged_for_a_request_has_its_id_and_nothing_else_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request is a task, which has a context of its own."""
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    set_up_logging(LogLevel.INFO)
+    log = structlog.get_logger()
+
+    def answer() -> None:
+        begin_request("r1")
+        log.info("request_failed")
+
+    contextvars.copy_context().run(answer)
+    log.info("segment_rolled")
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert (first["event"], first["request_id"]) == ("request_failed", "r1")
+    assert "request_id" not in second
+    assert current_request_id() is None
