@@ -73,11 +73,13 @@ class UniqueKeys:
 
     def _milliseconds(self) -> int:
         now_ms = int(time.time() * 1000)
-        if not self._month_ms <= now_ms < self._next_month_ms:
+        if now_ms >= self._next_month_ms:
             self._month_ms = _month_start_ms(now_ms / 1000)
             self._next_month_ms = _month_start_ms(self._month_ms / 1000 + 32 * 86400)
             self._next = 0
-        return now_ms - self._month_ms
+        return max(
+            0, now_ms - self._month_ms
+        )  # of a clock that was set back into the last month: as at this one's start
 
     def make(self) -> str:
         """A new key: 32 hex digits (56 for an IPv6 address)."""

@@ -83,6 +83,18 @@ def test_clock_set_back_makes_no_key_twice(set_clock: SetClock) -> None:
     assert made == sorted(made)
 
 
+def test_clock_set_back_into_the_last_month_makes_no_key_twice(set_clock: SetClock) -> None:
+    """Nor when it comes into this one again: a writer would take the second message for a repeat of the first."""
+    keys = UniqueKeys()
+    made = []
+    first = datetime.datetime(2025, 12, 1, 0, 0, 5)  # noqa: DTZ001
+    for moment in (first, first - datetime.timedelta(hours=1), first):
+        set_clock(moment)
+        made += keys.make_many(3)
+    assert len(set(made)) == 9
+    assert made == sorted(made)
+
+
 def test_new_month_counts_from_its_start(set_clock: SetClock) -> None:
     """And a key of last month is read in the month after."""
     keys = UniqueKeys()
