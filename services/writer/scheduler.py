@@ -85,7 +85,7 @@ class Scheduler:
         self._levels = [DelayLevel(number, log_end) for number in range(1, MAX_DELAY_LEVEL + 1)]
         self._queues: Queues | None = None
         self._saved: DelayOffsets | None = None  # as the file has it; None: not read yet
-        self._save_ms: int | None = None  # when to save; None: nothing has changed
+        self._save_s: float | None = None  # when to save, time.monotonic(); None: nothing has changed
         self._snapshot: _Snapshot | None = None  # to be saved once it is flushed
         self._changed = asyncio.Event()
         self._closing = False
@@ -134,7 +134,7 @@ class Scheduler:
             for level in self._levels:
                 if level.is_time(now_ms) and not self._closing:
                     await self._serve(level, now_ms)
-            if self._save_ms is not None and self._save_ms <= now_ms and self._snapshot is None:
+            if self._save_s is not None and self._save_s <= time.monotonic() and self._snapshot is None:
                 self._snapshot = self._take_snapshot()
             if self._snapshot is not None and self._delivery.is_flushed(self._snapshot.end):
                 await self._save(self._snapshot)
@@ -180,18 +180,18 @@ class Scheduler:
     def _move(self, level: DelayLevel, cursor: int) -> None:
         if cursor != level.cursor:
             level.cursor = cursor
-            if self._save_ms is None:
-                self._save_ms = _now_ms() + self._save_interval_ms
+            if self._save_s is None:
+                self._save_s = time.monotonic() + self._save_interval_ms / 1000
 
     def _take_snapshot(self) -> _Snapshot:
-        self._save_ms = None
+        self._save_s = None
         known = () if self._saved is None else self._saved.table
         cursors = {level.number: level.cursor for level in self._levels if level.cursor or level.number in known}
         return _Snapshot(cursors, self._delivery.end_offset)
 
     async def save(self) -> None:
         """Make durable how far it came, behind `stop`. What it has delivered is flushed."""
-        if self._save_ms is not None or self._snapshot is not None:
+        if self._save_s is not None or self._snapshot is not None:
             await self._save(self._take_snapshot())
 
     async def _save(self, snapshot: _Snapshot) -> None:
@@ -203,7 +203,7 @@ class Scheduler:
             await asyncio.to_thread(save_delay_offsets, self._path, offsets, self._storage)
         except (StoreError, OSError) as error:  # after a crash more is delivered again, and found in the log
             log.warning("delay_offsets_not_saved", error=str(error))
-            self._save_ms = _now_ms() + self._save_interval_ms
+            self._save_s = time.monotonic() + self._save_interval_ms / 1000
             return
         self._saved = offsets
 
@@ -211,8 +211,8 @@ class Scheduler:
         times = [level.look_ms for level in self._levels if level.look_ms is not None]
         if self._snapshot is not None:
             times.append(_now_ms() + _FLUSH_PAUSE_MS)
-        elif self._save_ms is not None:
-            times.append(self._save_ms)
+        elif self._save_s is not None:
+            times.append(_now_ms() + int((self._save_s - time.monotonic()) * 1000) + 1)
         return max(min(times) - _now_ms(), 0) if times else None
 
     async def _sleep(self, duration_ms: int | None) -> None:

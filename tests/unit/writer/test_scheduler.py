@@ -79,6 +79,7 @@ def run(
     until: Callable[[], bool] = lambda: False,
     seconds: float = 20,
     meanwhile: Callable[[], None] = lambda: None,
+    save_interval_ms: int = 3_600_000,
 ) -> None:
     """A scheduler, from its start until something holds, or for that long; then stopped and saved."""
 
@@ -90,7 +91,7 @@ def run(
             DiskStorage(),
             next_offsets={level: len(dues) for level, dues in queues.dues.items()},
             log_end=END,
-            save_interval_ms=3_600_000,
+            save_interval_ms=save_interval_ms,
         )
         scheduler.start()
         deadline = time.monotonic() + seconds
@@ -115,6 +116,22 @@ def test_only_levels_with_something_waiting_are_looked_at(path: Path) -> None:
     assert delivery.delivered == [(1, 0), (1, 1), (5, 0)]
     assert set(queues.looks) == {1, 5}
     assert load_delay_offsets(path) == DelayOffsets(2, {1: 2, 2: 3, 5: 1})
+
+
+def test_a_clock_that_is_set_back_does_not_put_off_the_saving(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was delivered is on record within the interval, not an hour later: after a kill it would all be looked for
+    once more."""
+    queues, delivery = FakeQueues({1: [0]}), FakeDelivery()
+    saved: list[DelayOffsets] = []
+
+    def set_back() -> None:
+        if delivery.delivered:
+            monkeypatch.setattr("services.writer.scheduler._now_ms", lambda: now_ms() - 3_600_000)
+        if path.exists():
+            saved.append(load_delay_offsets(path))
+
+    run(path, queues, delivery, until=lambda: bool(saved), meanwhile=set_back, save_interval_ms=50, seconds=5)
+    assert saved[:1] == [DelayOffsets(1, {1: 1})]
 
 
 def test_nothing_waiting_costs_no_look(path: Path) -> None:
