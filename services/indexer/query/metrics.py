@@ -81,8 +81,8 @@ class _Position(Collector):
         store, now = self._facade.store, time.time()
         watermark = store.watermark()
         marks = store.watermarks.marks
-        published = now - watermark.published_ms / 1000 if watermark.published_ms else 0.0
-        alive = now - marks.alive_ms / 1000 if marks is not None and marks.alive_ms else math.inf
+        published = max(0.0, now - watermark.published_ms / 1000) if watermark.published_ms else 0.0
+        alive = max(0.0, now - marks.alive_ms / 1000) if marks is not None and marks.alive_ms else math.inf
         first_ms = store_time(store.log, store.log_min)
         yield number("tidemark_watermark_bytes", watermark.physical_offset)
         yield number("tidemark_committed_bytes", watermark.committed_offset)
@@ -90,7 +90,9 @@ class _Position(Collector):
         yield number("tidemark_term", watermark.term)
         yield number("tidemark_publication_age_seconds", published)
         yield number("tidemark_pipeline_alive_age_seconds", alive)
-        yield number("rocketmq_storage_message_reserve_time", round(now * 1000) - first_ms if first_ms > 0 else 0)
+        yield number(
+            "rocketmq_storage_message_reserve_time", max(0, round(now * 1000) - first_ms) if first_ms > 0 else 0
+        )
         yield self._damages.family()
         yield number("tidemark_query_waiting_requests", self._facade.watcher.waiting)
         yield number("tidemark_query_owns_consumer_offsets", self._facade.offsets.is_owner)

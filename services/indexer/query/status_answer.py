@@ -33,7 +33,12 @@ def _now_ms() -> int:
 
 def published_age_ms(watermark: Watermark) -> int | None:
     """How long ago a mark moved last; None for never."""
-    return _now_ms() - watermark.published_ms if watermark.published_ms else None
+    return _age_ms(watermark.published_ms) if watermark.published_ms else None
+
+
+def _age_ms(time_ms: int) -> int:
+    """0 for a time to come: the clock was set back since."""
+    return max(0, _now_ms() - time_ms)
 
 
 def status_answer(facade: Facade) -> dict[str, Any]:
@@ -91,7 +96,7 @@ def _pipeline(facade: Facade, watermark: Watermark) -> dict[str, Any]:
     marks = facade.store.watermarks.marks
     return {
         "published_age_ms": published_age_ms(watermark),
-        "alive_age_ms": None if marks is None or not marks.alive_ms else _now_ms() - marks.alive_ms,
+        "alive_age_ms": None if marks is None or not marks.alive_ms else _age_ms(marks.alive_ms),
         "behind_since_ms": behind_since(facade.store.log, watermark),
         "shards": []
         if marks is None
