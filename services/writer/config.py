@@ -89,6 +89,12 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     retention_disk_percent: int = Field(
         0, ge=0, le=95, description="on a fuller disk the oldest files go at any age (85 in RocketMQ); 0: off"
     )
+    retention_clock_grace_ms: int = Field(
+        3_600_000,
+        ge=0,
+        le=7 * 86_400_000,
+        description="a clock set ahead by more than a minute makes nothing older until it has stayed so for so long",
+    )
     delay_offset_interval_ms: int = Field(
         10_000,
         ge=10,

@@ -14,7 +14,9 @@ from tidemark.index.log_walk import LogWalk
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _CHUNK_SIZE_BYTES = 1 << 20
-_IMPLAUSIBLE_MS = 24 * 3_600_000  # a time so far in the future is a damaged field: nothing covers it
+_IMPLAUSIBLE_MS = (
+    24 * 3_600_000
+)  # a time so far in the future, with less behind it, is a damaged field: nothing covers it
 
 
 @dataclass
@@ -23,6 +25,7 @@ class _Walked:
 
     position: int
     newest_ms: int | None = None
+    last_ms: tuple[int, ...] = ()  # times of the last two records so far
 
 
 class FileAges:
@@ -50,8 +53,11 @@ class FileAges:
             if plausible.size:
                 newest_ms = int(plausible.max())
                 walked.newest_ms = newest_ms if walked.newest_ms is None else max(walked.newest_ms, newest_ms)
+            walked.last_ms = (*walked.last_ms, *times[-2:].tolist())[-2:]
             walked.position = walk.position
             self._rest()
+        if walked.position >= end and len(walked.last_ms) == 2 and min(walked.last_ms) > now_ms + _IMPLAUSIBLE_MS:
+            return min(walked.last_ms)  # no damaged field: the clock was ahead, and times never go back in a log
         return walked.newest_ms
 
     def forget_below(self, physical_offset: int) -> None:

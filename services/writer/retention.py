@@ -5,14 +5,14 @@ A file may go when all of this holds (docs/decisions/0010-retention.md):
     it is the first one, and records behind it are indexed too: the log is never emptied
     every shard of the pipeline has durably built all of it, in the writer's current term
     the queue offsets on disk are of its end or later: numbers are never used again
-    its newest record is old enough, by store time; or, where that is switched on, the disk is too full
+    its newest record is old enough, by store time and by a clock that was not just set ahead; or, where that is
+    switched on, the disk is too full
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 
+from .age_clock import AgeClock
 from .file_ages import FileAges
 from .queue_offsets import load_snapshot
 from .retention_policy import DiskUse, LogFile, RetentionPolicy, files_to_delete
@@ -57,6 +58,7 @@ class Retention:
         ask_for_snapshot: Callable[[], None],
         on_deleted: Callable[[], None],
         on_failure: Callable[[StoreError], None],
+        clock: AgeClock,
         look: Callable[[Path], DiskUse] = disk_use,
     ) -> None:
         self._policy = policy
@@ -69,6 +71,7 @@ class Retention:
         self._ask_for_snapshot = ask_for_snapshot
         self._on_deleted = on_deleted
         self._on_failure = on_failure
+        self._clock = clock
         self._look = look
         self.deleted_files = 0
         self.deleted_bytes = 0  # of the disk
@@ -103,7 +106,7 @@ class Retention:
         """Delete what may go; how many files."""
         files = self._open_log()
         try:
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = self._clock.now_ms()
             chosen = files_to_delete(self._table(files, now_ms), self._policy, now_ms=now_ms, disk=self._disk())
         finally:
             files.close()

@@ -25,6 +25,7 @@ from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_
 
 from .access import AccessInterceptor
 from .admission import Admission, Limits
+from .age_clock import AgeClock
 from .append import LogTail
 from .batch import QueueKey
 from .commit_log import CommitLog
@@ -224,6 +225,7 @@ class WriterServer:
             ask_for_snapshot=self._commit_log.ask_for_snapshot,
             on_deleted=self._reader.let_go,
             on_failure=self._commit_log.fail,
+            clock=AgeClock(grace_ms=self._settings.retention_clock_grace_ms),
         )
 
     def _make_scheduler(self, topics: TopicTable, store_host: bytes) -> Scheduler:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from services.writer.age_clock import AgeClock
 from services.writer.batch import QueueKey
 from services.writer.config import WriterSettings
 from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
@@ -68,6 +69,7 @@ def retention(
         ask_for_snapshot=lambda: None,
         on_deleted=lambda: None,
         on_failure=lambda error: None,
+        clock=AgeClock(grace_ms=0),
         look=look,
     )
 

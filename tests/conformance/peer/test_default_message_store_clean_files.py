@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from services.writer.age_clock import AgeClock
 from services.writer.disk_guard import DiskGuard
 from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from services.writer.retention import Retention
@@ -72,6 +73,7 @@ class CleanedStore:
             ask_for_snapshot=lambda: None,
             on_deleted=lambda: None,
             on_failure=lambda error: None,
+            clock=AgeClock(grace_ms=0),
             look=look,
         )
 

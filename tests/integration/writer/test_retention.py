@@ -102,6 +102,20 @@ def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWrit
     assert writer.append("t", _wire(99)).queue_offset == len(answers)
 
 
+def test_a_clock_that_is_set_ahead_deletes_nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every record is a day old at once; whoever sets the clock back has lost nothing. If it stays so, it was right."""
+    settings = {**SHORT, "retention_hours": 12, "retention_clock_grace_ms": 1_000}
+    with RunningWriter(tmp_path, **settings) as writer:
+        mark_durable(writer.root, fill(writer)[-1].end_physical_offset)
+        real = time.time_ns
+        set_ahead_at = time.monotonic()
+        monkeypatch.setattr(time, "time_ns", lambda: real() + 24 * 3_600 * 10**9)
+        time.sleep(0.5)
+        assert min_offset(writer) == 0
+        wait_until(lambda: min_offset(writer) > 0)
+        assert time.monotonic() - set_ahead_at >= 1
+
+
 def test_the_file_of_the_logs_end_stays(writer: RunningWriter) -> None:
     """However old, and wholly indexed."""
     end = fill(writer)[-1].end_physical_offset

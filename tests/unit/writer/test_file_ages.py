@@ -64,6 +64,15 @@ def test_damage_hides_only_the_record_it_is_in(tmp_path: Path) -> None:
     assert newest(FileAges(), log) == STORE_MS + 6
 
 
+def test_records_of_a_clock_that_was_ahead_keep_their_file(tmp_path: Path) -> None:
+    """The times at a file's end that have no less behind them are no damaged field, but when the clock was set back."""
+    ahead_ms = NOW_MS + 72 * 3_600_000
+    log = log_of(tmp_path, *[STORE_MS] * 4, *[ahead_ms] * 3, *[ahead_ms] * 7, STORE_MS)
+    ages = FileAges()
+    assert newest(ages, log) == newest(ages, log) == ahead_ms
+    assert newest(ages, log, SIZE) == ahead_ms
+
+
 @pytest.mark.parametrize("wrong_ms", [1 << 62, NOW_MS + 25 * 3_600_000])
 def test_a_time_that_cannot_be_true_keeps_no_file_for_ever(tmp_path: Path, wrong_ms: int) -> None:
     """Nothing in a record covers its store time; one flipped bit would stop retention."""
