@@ -88,8 +88,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         if self._in_head:
             self._received_bytes += len(data)
-            if self._reading is None:  # the next request of a connection that is kept
-                self._expect(self.limits.head_s)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:  # to a protocol that nobody here speaks: the request is answered as it is
@@ -97,8 +95,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         except httptools.HttpParserError:
             self.send_400_response("this is no request of HTTP/1.1")
         else:
-            if self._in_head and self._received_bytes > self.limits.head_bytes:
-                self._refuse(self._too_large_head())
+            self._wait_for_the_rest()
 
     def on_url(self, url: bytes) -> None:
         """A piece of it."""
@@ -113,7 +110,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is there; its body has a time of its own."""
         self._in_head = False
-        self._expect(self.limits.body_s)
+        self._stop_reading_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -121,6 +118,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._in_head, self._received_bytes, self._head_bytes = True, 0, 0
         self._stop_reading_timer()
         super().on_message_complete()
+
+    def _wait_for_the_rest(self) -> None:
+        """Of a request that is not there whole. Most are, and need no timer."""
+        if self._in_head and self._received_bytes > self.limits.head_bytes:
+            self._refuse(self._too_large_head())
+        elif self._reading is None and (self._received_bytes or not self._in_head):
+            self._expect(self.limits.head_s if self._in_head else self.limits.body_s)
 
     def _add_to_head(self, size: int) -> None:
         self._head_bytes += size
