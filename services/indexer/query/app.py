@@ -18,6 +18,7 @@ from . import (
     problems,
     routes_append,
     routes_groups,
+    routes_log,
     routes_lookup,
     routes_members,
     routes_pull,
@@ -35,7 +36,16 @@ if TYPE_CHECKING:
 
     from tidemark.tracing.exporting import Tracing
 
-_ROUTES = (routes_pull, routes_lookup, routes_topics, routes_append, routes_groups, routes_members, routes_status)
+_ROUTES = (
+    routes_pull,
+    routes_lookup,
+    routes_topics,
+    routes_append,
+    routes_groups,
+    routes_members,
+    routes_log,
+    routes_status,
+)
 _API_VERSION = "1"  # of the contract under /v1, not of the program
 _ABOUT = """Reads an append-only event log in RocketMQ's file format: pull, lookup, offsets, groups.
 

@@ -74,6 +74,7 @@ TopicName = Annotated[str, AfterValidator(_parse_topic)]
 GroupName = Annotated[str, AfterValidator(_parse_group)]
 MemberId = Annotated[str, AfterValidator(_parse_member_id)]
 QueueId = Annotated[int, Field(ge=0, le=MAX_I4)]
+PhysicalOffset = Annotated[int, Field(ge=0, le=MAX_I8)]
 WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="wait this long for it to become visible; capped")]
 
 
@@ -140,6 +141,33 @@ class LeaveArguments(BaseModel):
     generation: int | None = Field(
         None, ge=0, le=MAX_I8, description="what the leaver was told last: then a later member of its id stays"
     )
+
+
+class LogArguments(BaseModel):
+    """Of the log's files."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    from_offset: PhysicalOffset = Field(0, alias="from", description="the first file is the one that holds it")
+    limit: int = Field(100, ge=1, le=MAX_I4, description="files on a page; capped")
+
+
+class LogRecordsArguments(BaseModel):
+    """Of what lies in a stretch of the log."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    from_offset: PhysicalOffset = Field(alias="from", description="a physical offset; of a record, or any")
+    max: int = Field(100, ge=1, le=MAX_I4, description="records on a page; capped")
+
+
+class LogBytesArguments(BaseModel):
+    """Of the log as stored."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    from_offset: PhysicalOffset = Field(alias="from", description="a physical offset")
+    size: int = Field(4096, ge=1, le=MAX_I4, description="bytes; capped, and they end with the file")
 
 
 class CorruptionArguments(BaseModel):

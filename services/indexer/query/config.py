@@ -98,6 +98,12 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         le=600_000,
         description="a client that takes less than 64 KiB of its answer meanwhile is cut off",
     )
+    query_max_log_bytes: int = Field(
+        65_536, ge=1, le=16 << 20, description="of the log as stored, that one request may ask for"
+    )
+    query_max_log_scan_bytes: int = Field(
+        16 << 20, ge=4096, le=1 << 30, description="of the log, that one request for its records reads"
+    )
     query_read_threads: int = Field(8, ge=1, le=256, description="requests that read files at the same time")
     query_writer_timeout_ms: int = Field(10_000, ge=1, description="for a forwarded append")
     drain_ms: int = Field(

@@ -19,6 +19,7 @@ from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError, TopicNotFoundError
 from tidemark.read.cached import NotCachedError, cached_only
 from tidemark.read.index_reader import IndexReader
+from tidemark.read.log_files import LogFiles
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
@@ -67,6 +68,7 @@ class Facade:
             slots=settings.index_slots,
             entries=settings.index_entries,
         )
+        self.log_files = LogFiles(self.store.log)
         self._storage = DiskStorage()
         self._leases = Leases(
             settings.store_name, max_groups=settings.query_max_groups, max_members=settings.query_max_group_members

@@ -1,4 +1,4 @@
-"""POST → the writer's AppendBatch. The only place of the query facade that speaks gRPC."""
+"""POST → the writer's AppendBatch and CreateTopic. The only place of the query facade that speaks gRPC."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from tidemark.client.program_traces import current_carrier
 from tidemark.errors import TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import TRACEPARENT, TRACESTATE
+from tidemark.store.topics import TopicConfig
 from tidemark.tls.client_files import Tls
 from tidemark.tracing.request_id import HEADER, current_request_id
 
-from .requests import AppendBody
+from .requests import AppendBody, TopicBody
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -35,7 +36,34 @@ class WriterForward:
     async def append(
         self, topic: str, body: AppendBody, request_id: str, *, authorization: str | None
     ) -> tuple[bool, dict[str, Any]]:
-        """(acknowledged, the answer's JSON without store and topic).
+        """(acknowledged, the answer's JSON without store and topic); raises as `_call`."""
+        from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+        request = _request(topic, body, request_id)
+        answer = await self._call(CommitLogServiceStub, "AppendBatch", request, authorization)
+        return answer.status == _PUT_OK, _answer(answer)
+
+    async def create_topic(self, body: TopicBody, *, authorization: str | None) -> tuple[bool, TopicConfig]:
+        """(created, the topic as it is); raises as `_call`."""
+        from tidemark.v1 import topics_pb2
+        from tidemark.v1.topics_pb2_grpc import TopicServiceStub
+
+        request = topics_pb2.CreateTopicRequest(
+            name=body.topic, queue_count=body.queues or 0, attributes=body.attributes
+        )
+        answer = await self._call(TopicServiceStub, "CreateTopic", request, authorization)
+        topic = answer.topic
+        config = TopicConfig(
+            topic.name,
+            read_queues=topic.read_queue_count,
+            write_queues=topic.write_queue_count,
+            permission=topic.permission,
+            attributes=dict(topic.attributes),
+        )
+        return answer.created, config
+
+    async def _call(self, stub: Any, method: str, request: Any, authorization: str | None) -> Any:
+        """The writer's answer to *request*.
 
         authorization  the caller's header, which the writer goes by; None: the service shows its own token
         raises WriterUnreachableError when there is no writer; TlsFailedError, TlsFilesError; what the writer refuses,
@@ -45,25 +73,19 @@ class WriterForward:
 
         from tidemark.client.tls_faults import told_apart
         from tidemark.client.wire_errors import error_of_rpc
-        from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
         if self._address is None:
             raise WriterUnreachableError("no writer is configured (TIDEMARK_WRITER_ADDRESS)")
         if self._channel is None:
             self._channel = _open(self._address, self._tls)
-        stub: Any = CommitLogServiceStub(self._channel)
         try:
-            answer = await stub.AppendBatch(
-                _request(topic, body, request_id),
-                timeout=self._timeout_s,
-                metadata=(*_same_request(), *self._shown(authorization)),
-            )
+            metadata = (*_same_request(), *self._shown(authorization))
+            return await getattr(stub(self._channel), method)(request, timeout=self._timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._tls)
             if isinstance(failure, TlsFailedError | WriterUnreachableError) and self._tls.target(self._address).is_tls:
                 self._let_go()
             raise failure from error
-        return answer.status == _PUT_OK, _answer(answer)
 
     def _shown(self, authorization: str | None) -> tuple[tuple[str, str], ...]:
         shown = authorization or self._tls.authorization()

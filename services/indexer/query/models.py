@@ -194,6 +194,13 @@ class TopicsAnswer(BaseModel):
     topics: list[TopicAnswer]
 
 
+class TopicCreatedAnswer(TopicAnswer):
+    """A topic that was created, or was there in this shape."""
+
+    store: str
+    created: bool = Field(description="false: it was there, and is as it was")
+
+
 class OffsetByTimeAnswer(BaseModel):
     """An offset, and what is stored there."""
 

@@ -9,13 +9,30 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
-from .arguments import SCHEMA_REFERENCE, MessageArguments, PullArguments, SearchArguments, TimeArguments
+from .arguments import (
+    SCHEMA_REFERENCE,
+    LogArguments,
+    LogBytesArguments,
+    LogRecordsArguments,
+    MessageArguments,
+    PullArguments,
+    SearchArguments,
+    TimeArguments,
+)
 from .models import ProblemAnswer
 from .problems import MEDIA_TYPE
-from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody
+from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody, TopicBody
 
-_BODIES = (AppendBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody)
-_ARGUMENTS = (PullArguments, TimeArguments, MessageArguments, SearchArguments)
+_BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody)
+_ARGUMENTS = (
+    PullArguments,
+    TimeArguments,
+    MessageArguments,
+    SearchArguments,
+    LogArguments,
+    LogRecordsArguments,
+    LogBytesArguments,
+)
 _PROBLEM = SCHEMA_REFERENCE.format(model=ProblemAnswer.__name__)
 _ANYWHERE = {  # what each path may answer, whatever is asked of it
     "422": "An argument is missing, malformed or out of its range",

@@ -71,6 +71,19 @@ class AppendBody(BaseModel):
     )
 
 
+class TopicBody(BaseModel):
+    """A topic to create."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"topic": "orders", "queues": 4, "attributes": {"queue.type": "BatchCQ"}}]},
+    )
+
+    topic: TopicName
+    queues: int | None = Field(None, ge=1, le=MAX_I4, strict=True, description="absent: the writer's default")
+    attributes: dict[str, str] = Field({}, description="RocketMQ's; queue.type: SimpleCQ or BatchCQ")
+
+
 class OffsetBody(BaseModel):
     """A group's offset in one queue."""
 

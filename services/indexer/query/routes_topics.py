@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidemark.access.right import KNOWN_ACTIONS, on_topic
+from tidemark.access.right import KNOWN_ACTIONS, Action, on_topic
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.watermark import Watermark
 from tidemark.store.topics import BATCH_QUEUE, SIMPLE_QUEUE, TopicConfig
 
-from .access import GuardedRoute, caller_of
+from .access import GuardedRoute, caller_of, changing
 from .arguments import Arguments, QueueId, TopicName, described, read_arguments
 from .bodies import json_response
 from .facade import Facade, facade_of
-from .models import ProblemAnswer, QueueDetailAnswer, TopicDetailAnswer, TopicsAnswer
+from .models import ProblemAnswer, QueueDetailAnswer, TopicCreatedAnswer, TopicDetailAnswer, TopicsAnswer
+from .requests import TopicBody
+from .routes_append import described_body, no_arguments, read_json
 
 router = APIRouter(tags=["topics"], route_class=GuardedRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
@@ -38,6 +40,35 @@ def _topic_json(facade: Facade, topic: TopicConfig) -> dict[str, Any]:
 def _queue_json(facade: Facade, queue: QueueReader, watermark: Watermark) -> dict[str, Any]:
     bounds = facade.store.bounds(queue, watermark)
     return {"queue_id": queue.queue_id, "min_offset": bounds.min_offset, "max_offset": bounds.max_offset}
+
+
+@router.post(
+    "/v1/topics",
+    summary="Create a topic",
+    status_code=201,
+    response_model=TopicCreatedAnswer,
+    dependencies=[Depends(no_arguments)],
+    openapi_extra=described_body(TopicBody),
+    responses={
+        200: {"model": TopicCreatedAnswer, "description": "It was there already, in this shape"},
+        **dict.fromkeys((403, 409, 413, 422, 503, 504, 507), _PROBLEM),
+    },
+)
+async def create_topic(request: Request) -> Response:
+    """Forwarded to the writer. Durable when it is answered.
+
+    409 `TOPIC_EXISTS`: there is one of another shape. 503 `WRITER_UNREACHABLE`: no writer, or none is configured.
+    """
+    facade = facade_of(request)
+    body = await read_json(request, TopicBody, facade.settings.query_max_request_bytes)
+    with changing(caller_of(request), on_topic(body.topic, Action.CREATE)):
+        created, topic = await facade.writer.create_topic(body, authorization=request.headers.get("authorization"))
+
+    def look() -> Response:
+        answer = {"store": facade.settings.store_name, "created": created, **_topic_json(facade, topic)}
+        return json_response(answer, 201 if created else 200)
+
+    return await facade.read(look)
 
 
 @router.get(

@@ -32,7 +32,7 @@ _PATH = {
     "offset_msg_id": "7F00000100002A9F0000000000000000",
 }
 _GUARDED = [(method, path) for (method, path), needs in _NEEDS.items() if not needs.is_open]
-_MAY_ALL_THAT_ARE_KNOWN = {"/v1/watermark", "/v1/topics", "/v1/groups"}
+_MAY_ALL_THAT_ARE_KNOWN = {("GET", path) for path in ("/v1/watermark", "/v1/topics", "/v1/groups")}
 
 
 @pytest.fixture
@@ -78,15 +78,16 @@ def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolde
     first = client.get("/v1/messages/at/0", headers=admin).json()["messages"][0]
     there = {**_PATH, "offset_msg_id": first["offset_msg_id"]}
     for method, path in _GUARDED:
-        answer = client.request(method, path.format(**there), headers=headers, json={"topics": ["orders"]})
-        if path in _MAY_ALL_THAT_ARE_KNOWN:
+        body = {"topic": "new"} if path == "/v1/topics" else {"topics": ["orders"]}
+        answer = client.request(method, path.format(**there), headers=headers, json=body)
+        if (method, path) in _MAY_ALL_THAT_ARE_KNOWN:
             assert answer.status_code == 200, path
             assert answer.json().get("topics", []) == answer.json().get("groups", []) == []
         else:
             assert (answer.status_code, answer.json()["reason"]) == (403, "FORBIDDEN"), path
             assert answer.json()["principal"] == "nobody"
     told = {deed["action"] for deed in deeds() if deed["outcome"] == "FORBIDDEN"}
-    assert told == {f"{method} {path}" for method, path in _GUARDED if path not in _MAY_ALL_THAT_ARE_KNOWN}
+    assert told == {f"{method} {path}" for method, path in _GUARDED if (method, path) not in _MAY_ALL_THAT_ARE_KNOWN}
 
 
 def test_a_reader_reads_its_own_topics(client: httpx.Client, files: AccessFolder) -> None:
@@ -161,6 +162,43 @@ def test_an_append_is_the_callers(tmp_path: Path, files: AccessFolder, settings:
         ]
     assert answers == [201, 403]
     assert [record.body for record in stored_records(tmp_path / "store")] == [b"hello"]
+
+
+def test_a_topic_is_created_by_whom_its_name_allows(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
+) -> None:
+    """The body names it: the right is asked for once that is read, and what came of it is told."""
+    token = files.principal("orders")
+    files.rule("orders", ["Create"], "Topic:orders-*")
+    with (
+        RunningWriter(tmp_path / "store", **settings) as writer,
+        serve_query(tmp_path / "store", writer_address=writer.address, **settings) as client,
+    ):
+        codes = [
+            client.post("/v1/topics", json={"topic": topic, "queues": queues}, headers=shows(token)).status_code
+            for topic, queues in (("orders-eu", 1), ("bills", 1), ("orders-eu", 2))
+        ]
+    assert codes == [201, 403, 409]
+    told = [(deed["resource"], deed["outcome"]) for deed in deeds() if deed["action"] == "POST /v1/topics"]
+    may, may_not = "Create Topic:orders-eu", "Create Topic:bills"
+    assert told == [(may, "OK"), (may_not, "FORBIDDEN"), (may, "TOPIC_EXISTS")]
+
+
+def test_the_raw_log_is_for_who_may_read_all_of_it(client: httpx.Client, files: AccessFolder) -> None:
+    """Get on the store shows where its files are, Sub what is in them; a right to topics neither."""
+    tokens = {name: files.principal(name) for name in ("reader", "operator", "auditor")}
+    files.rule("reader", ["Sub", "Get"], "Topic:*")
+    files.rule("operator", ["Get"], "Cluster:*")
+    files.rule("auditor", ["Sub"], "Cluster:*")
+    time.sleep(0.1)
+    codes = {
+        name: [
+            client.get(path, headers=shows(token)).status_code
+            for path in ("/v1/log", "/v1/log/records?from=0", "/v1/log/bytes?from=0")
+        ]
+        for name, token in tokens.items()
+    }
+    assert codes == {"reader": [403, 403, 403], "operator": [200, 403, 403], "auditor": [403, 200, 200]}
 
 
 def test_a_client_certificate_is_a_name(
