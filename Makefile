@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test deploy-test soak fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test console-test pictures deploy-test soak fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -84,6 +84,12 @@ rolling-test: $(SYNCED)  ## restart each service in order under load: no program
 	$(BIN)/pytest -m "" tests/rolling
 metrics-test: $(SYNCED)  ## promtool on what each service serves and on the alert rules; every panel of the dashboard in a real Prometheus
 	$(BIN)/pytest tests/metrics
+console-test: $(SYNCED)  ## the console of the query service in a real browser: hostile messages, keys, axe-core, every page
+	scripts/chromium.sh
+	$(BIN)/pytest tests/console
+pictures: $(SYNCED)  ## take the pictures of docs/console.md again: a small real stack and a real browser
+	scripts/chromium.sh
+	$(BIN)/python -m scripts.pictures
 deploy-test: $(SYNCED)  ## systemd itself on the units of deploy/ (needs systemd-analyze)
 	$(BIN)/pytest tests/deploy
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices

@@ -17,6 +17,7 @@ from . import (
     openapi,
     problems,
     routes_append,
+    routes_console,
     routes_groups,
     routes_log,
     routes_lookup,
@@ -90,6 +91,8 @@ def create_app(
     app.state.facade = facade
     # Not `include_router`, which looks for a path in every router one level deeper; and before FastAPI's own pages.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
+    if settings.console:
+        app.router.routes += routes_console.routes()
     problems.install(app)
     openapi.describe(app)
     app.add_middleware(MetricsMiddleware, metrics=facade.metrics)

@@ -51,6 +51,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     token_file: PemFile = Field(
         None, description="file of the token that the service shows the writer where its own caller showed none"
     )
+    console: bool = Field(True, description="serve the console at /console")
     log_level: LogLevelSetting = LogLevel.INFO
     metrics_max_topics: int = Field(
         1_000, ge=1, le=100_000, description="topics that get a label of their own in metrics; the others share one"

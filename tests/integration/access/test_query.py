@@ -201,6 +201,11 @@ def test_the_raw_log_is_for_who_may_read_all_of_it(client: httpx.Client, files: 
     assert codes == {"reader": [403, 403, 403], "operator": [200, 403, 403], "auditor": [403, 200, 200]}
 
 
+def test_the_files_of_the_console_are_open(client: httpx.Client) -> None:
+    """They hold no data: the console asks for a token."""
+    assert client.get("/console").status_code == client.get("/console/main.js").status_code == 200
+
+
 def test_a_client_certificate_is_a_name(
     tmp_path: Path, store: BuiltStore, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:

@@ -43,6 +43,7 @@ def test_the_examples_are_what_the_models_say() -> None:
         models.PullAnswer,
         models.ProblemAnswer,
         requests.AppendBody,
+        requests.TopicBody,
         requests.OffsetBody,
         requests.OffsetsBody,
         requests.JoinBody,

@@ -1,0 +1,23 @@
+#!/bin/sh
+# A real browser, for `make console-test` and `make pictures`. Finds Chromium, or installs Debian's when it may, or says what to do.
+set -eu
+
+has_one() {
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null
+}
+
+if has_one; then
+    exit 0
+fi
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core
+    has_one && exit 0
+fi
+cat >&2 <<'END'
+The console is tested in a real browser, and no Chromium was found. Install one, then run make again:
+    Debian           sudo apt-get install chromium
+    Ubuntu           sudo snap install chromium
+    Fedora           sudo dnf install chromium
+END
+exit 1

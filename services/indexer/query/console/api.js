@@ -1,0 +1,113 @@
+// The one way to the service: every request of the console goes through `request`.
+
+const ROOT = new URL("../", import.meta.url); // the console lies at console/
+const TOKEN = "tidemark-token"; // in sessionStorage alone: gone with the tab
+const NAME = /^[%|a-zA-Z0-9_-]{1,255}$/; // of topics and groups; anything else could lead out of its path
+
+/** A failure, as problem+json tells it; reason UNREACHABLE when nobody answered. */
+export class Problem extends Error {
+  constructor(status, reason, detail, facts = {}) {
+    super(detail);
+    Object.assign(this, { status, reason, detail, facts });
+  }
+}
+
+/** JSON whose integers beyond 2^53 become BigInt: none is ever rounded. */
+export function parseExactly(text) {
+  return JSON.parse(text, (_, value, context) => {
+    if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+    if (context === undefined) throw new Problem(0, "BROWSER_TOO_OLD", "This browser rounds 64-bit numbers: use a newer one.");
+    return /^-?\d+$/.test(context.source) ? BigInt(context.source) : value;
+  });
+}
+
+/** JSON of what parseExactly gives. */
+export function writeExactly(value) {
+  return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? JSON.rawJSON(part.toString()) : part));
+}
+
+/** A path of the API from its segments: path("topics", name, "queues", 0). Problem for a name that there cannot be. */
+export function path(...segments) {
+  const parts = segments.map((segment) => {
+    if (!NAME.test(segment)) throw new Problem(0, "NAME_ILLEGAL", `“${segment}” is no name: letters, digits and % | _ - only.`);
+    return encodeURIComponent(segment);
+  });
+  return `v1/${parts.join("/")}`;
+}
+
+/** The URL of a path, with the arguments that are not empty. */
+export function urlOf(relative, query = {}) {
+  const url = new URL(relative, ROOT);
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== null && one !== "") url.searchParams.append(name, one);
+    }
+  }
+  return url;
+}
+
+const listeners = { reachable: () => {}, store: () => {}, token: () => {}, askToken: async () => false };
+
+/** Who is told: reachable(yes), store(name), token(held); and who asks for a token: askToken() → whether there is one now. */
+export function listen(handlers) {
+  Object.assign(listeners, handlers);
+}
+
+export const token = {
+  get held() {
+    return sessionStorage.getItem(TOKEN);
+  },
+  keep(text) {
+    sessionStorage.setItem(TOKEN, text);
+    listeners.token(true);
+  },
+  forget() {
+    sessionStorage.removeItem(TOKEN);
+    listeners.token(false);
+  },
+};
+
+/** The answer's JSON. Asks for a token when the service wants one, and goes on; Problem for any other failure. */
+export async function request(method, relative, { query, body, signal } = {}) {
+  for (;;) {
+    const used = token.held;
+    const headers = used === null ? {} : { authorization: `Bearer ${used}` };
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const answer = await send(urlOf(relative, query), { method, headers, signal, body: body && writeExactly(body) });
+    if (answer.status !== 401) return read(answer);
+    if (used !== token.held) continue; // another request has a newer one by now
+    if (!(await listeners.askToken(used !== null))) return read(answer);
+    signal?.throwIfAborted();
+  }
+}
+
+export const get = (relative, query, signal) => request("GET", relative, { query, signal });
+
+async function send(url, options) {
+  try {
+    const answer = await fetch(url, { cache: "no-store", credentials: "omit", redirect: "error", ...options });
+    listeners.reachable(true);
+    return answer;
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    listeners.reachable(false);
+    throw new Problem(0, "UNREACHABLE", "The query service does not answer.");
+  }
+}
+
+async function read(answer) {
+  const text = await answer.text();
+  let content;
+  try {
+    content = parseExactly(text);
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    content = null;
+  }
+  if (answer.ok && content !== null) {
+    listeners.store(String(content.store));
+    return content;
+  }
+  const { reason = "HTTP_ERROR", detail = `The service answered ${answer.status}.`, ...facts } = content ?? {};
+  throw new Problem(answer.status, String(reason), String(detail), facts);
+}

@@ -1,0 +1,65 @@
+// Elements. Text gets into the page here and as text alone: nothing of the console ever parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element: el("a", {class: "x", href: "#/", on: {click}}, "text", child, …). Links stay within the console. */
+export function el(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+/** The same of a drawing. */
+export function svg(name, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
+}
+
+function fill(element, { on = {}, ...attributes }, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === "href" && !String(value).startsWith("#")) throw new Error(`a link out of the console: ${value}`);
+    if (key.startsWith("on") || key === "style") throw new Error(`${key} is code or style in an attribute`);
+    if (key === "value") element.value = value;
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  for (const [event, handler] of Object.entries(on)) element.addEventListener(event, handler);
+  element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  return element;
+}
+
+/** A link to a page: to("/messages", {topic: "orders"}); empty parameters are left out. */
+export function to(page, parameters = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null && value !== "" && value !== false) query.set(name, String(value));
+  }
+  const text = query.toString();
+  return `#${page}${text ? `?${text}` : ""}`;
+}
+
+/** A table of *rows* (each a list of cells) under *heads*. A head that is [text, class] gives its class to its cells. */
+export function table(caption, heads, rows, { empty = "Nothing here." } = {}) {
+  const columns = heads.map((head) => (Array.isArray(head) ? head : [head, ""]));
+  const body = rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: columns[i][1] || null }, cell))));
+  const hint = el("tr", { class: "empty" }, el("td", { colspan: columns.length }, empty));
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    el("table", {},
+      el("caption", { class: "unseen" }, caption),
+      el("thead", {}, el("tr", {}, columns.map(([text, kind]) => el("th", { scope: "col", class: kind || null }, text || el("span", { class: "unseen" }, "Actions"))))),
+      el("tbody", {}, body.length ? body : hint)));
+}
+
+/** A labelled field of a form. */
+export function field(label, input, hint) {
+  return el("label", { class: "field" }, el("span", {}, label), input, hint && el("small", {}, hint));
+}
+
+/** A choice of [value, text] pairs. */
+export function choice(name, options, chosen, on = {}) {
+  return el("select", { name, on },
+    options.map(([value, text]) => el("option", { value, selected: String(value) === String(chosen) }, text)));
+}
+
+/** Terms and what they mean, in a grid. Pairs whose value is null are left out. */
+export function facts(pairs) {
+  const there = pairs.filter(([, value]) => value !== null && value !== undefined);
+  return el("dl", { class: "facts" }, there.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))));
+}

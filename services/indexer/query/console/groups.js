@@ -1,0 +1,137 @@
+// Consumer groups: who is in them, where they go on, and setting that anew.
+
+import { get, path, request, urlOf } from "./api.js";
+import { copyButtons } from "./copying.js";
+import { choice, el, facts, field, table, to } from "./dom.js";
+import { failure } from "./failures.js";
+import { brief, count, span, visible } from "./text.js";
+
+export async function groups(page, _, { signal }) {
+  page.append(el("h1", {}, "Groups"));
+  const answer = await get("v1/groups", {}, signal);
+  const rows = answer.groups.map(({ group: name, topics, queues, members }) => [
+    el("a", { href: to("/group", { name }) }, brief(name)),
+    brief(topics.join(", "), 80), count(queues), count(members),
+  ]);
+  page.append(table("Consumer groups", ["Group", "Topics", ["Queues", "number wide"], ["Members", "number"]], rows,
+    { empty: "No groups yet: one is there once it commits an offset or a member joins." }));
+}
+
+export async function group(page, parameters, { signal, poll }) {
+  const name = parameters.get("name") ?? "";
+  const head = el("header", { class: "head" }, el("h1", {}, brief(name) || "Group"));
+  page.append(head);
+  const relative = path("groups", name);
+  const content = el("div");
+  head.append(copyButtons(urlOf(relative)));
+  page.append(content);
+  const look = async () => {
+    const answer = await get(relative, {}, signal);
+    if (content.contains(document.activeElement)) return; // new rows would take the focus away
+    content.replaceChildren(...groupView(answer, look));
+  };
+  await look();
+  poll(look, 3000);
+}
+
+function groupView(answer, look) {
+  const reset = (topic, queue) => el("button", {
+    type: "button", class: "quiet", "aria-label": queue ? `Reset queue ${queue.queue_id} of ${brief(topic)}` : `Reset ${brief(topic)}`,
+    on: { click: () => askReset(answer, topic, queue, look) },
+  }, "Reset");
+  const topics = [...new Set(answer.queues.map((queue) => queue.topic))];
+  return [
+    el("section", { class: "card" }, facts([
+      ["Lag", count(answer.lag)],
+      ["Lost to retention", count(answer.below_min)],
+      ["Members", answer.members === null ? "kept by another process" : count(answer.members.length)],
+      ["Generation", count(answer.generation)],
+      ["Strategy", answer.strategy === null ? "–" : visible(answer.strategy)],
+    ])),
+    table("Members", ["Member", ["Heard", "number"], "Holds"], (answer.members ?? []).map((member) => [
+      brief(member.member_id), `${span(member.heartbeat_age_ms)} ago`,
+      brief(member.holds.map((queue) => `${queue.topic}/${queue.queue_id}`).join(", "), 120) || "nothing",
+    ]), { empty: "No living members." }),
+    ...topics.map((topic) => el("section", {},
+      el("div", { class: "resultbar" }, el("h2", {}, el("a", { href: to("/topic", { name: topic }) }, brief(topic))),
+        el("span", {}, "All queues: ", reset(topic, null))),
+      table(`Offsets in ${brief(topic)}`, [["Queue", "number"], ["Goes on at", "number"], ["Newest", "number wide"], ["Lag", "number"], ""],
+        answer.queues.filter((queue) => queue.topic === topic).map((queue) => [
+          count(queue.queue_id),
+          el("a", { href: to("/messages", { topic, queue: queue.queue_id, by: "offset", value: queue.offset }) }, count(queue.offset)),
+          count(queue.max_offset), count(queue.lag), reset(topic, queue),
+        ])))),
+  ];
+}
+
+// -- reset ----------------------------------------------------------------------------------------------------------
+
+/** A dialog in two steps: where to, then what that means. queue: null for all of the topic. */
+function askReset(answer, topic, queue, look) {
+  const queues = queue ? [queue] : answer.queues.filter((one) => one.topic === topic);
+  const places = [["latest", "The newest message: skip what is behind"], ["earliest", "The oldest message: read all again"], ["time", "A time"]];
+  if (queue) places.push(["offset", "An offset"]);
+  const where = choice("where", places, "latest");
+  const at = el("input", { name: "time", type: "datetime-local", step: "1" });
+  const offset = el("input", { name: "offset", inputmode: "numeric", pattern: "[0-9]{1,19}" });
+  const [atField, offsetField] = [field("Time", at), field("Offset", offset)];
+  const adapt = () => {
+    atField.hidden = !(at.required = where.value === "time");
+    offsetField.hidden = !(offset.required = where.value === "offset");
+  };
+  where.addEventListener("change", adapt);
+  adapt();
+  const step = el("div", { class: "step" });
+  const form = el("form", { method: "dialog" },
+    el("h2", {}, `Reset ${visible(answer.group)}`),
+    el("p", { class: "muted" }, queue ? `In queue ${queue.queue_id} of ${visible(topic)}.` : `In all ${queues.length} queues of ${visible(topic)} that it has an offset in.`),
+    field("Go on at", where), atField, offsetField, step,
+    el("div", { class: "actions" },
+      el("button", { type: "button", class: "quiet", on: { click: () => dialog.close() } }, "Cancel"),
+      el("button", { type: "submit", class: "primary" }, "Look what changes")));
+  const dialog = el("dialog", { "aria-label": "Reset offsets", on: { close: () => dialog.remove() } }, form);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const targets = await Promise.all(queues.map((one) => targetOf(one, where.value, at.value, offset.value)));
+      step.replaceChildren(...confirmation(answer.group, targets, async () => {
+        dialog.close();
+        await look();
+      }));
+    } catch (problem) {
+      step.replaceChildren(failure(problem));
+    }
+  });
+  form.addEventListener("input", () => step.replaceChildren());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+async function targetOf(queue, where, at, offset) {
+  const { topic, queue_id } = queue;
+  const target = { topic, queue_id, from: queue.offset };
+  if (where === "offset") return { ...target, offset: BigInt(offset) };
+  if (where !== "time") return { ...target, offset: where === "earliest" ? queue.min_offset : queue.max_offset };
+  const found = await get(`${path("topics", topic, "queues", queue_id)}/offset`, { time: new Date(at).getTime() });
+  return { ...target, offset: found.offset };
+}
+
+function confirmation(name, targets, done) {
+  const change = targets.reduce((sum, one) => sum + BigInt(one.offset) - BigInt(one.from), 0n);
+  const text = change > 0n ? `skips ${count(change)} messages for ever` : change < 0n ? `reads ${count(-change)} messages again` : "changes nothing";
+  const outcome = el("div");
+  const put = async () => {
+    try {
+      await request("PUT", `${path("groups", name)}/offsets`, { body: { offsets: targets.map(({ topic, queue_id, offset }) => ({ topic, queue_id, offset })) } });
+      await done();
+    } catch (problem) {
+      outcome.replaceChildren(failure(problem));
+    }
+  };
+  return [
+    table("What changes", [["Queue", "number"], ["From", "number"], ["To", "number"]], targets.map((one) => [count(one.queue_id), count(one.from), count(one.offset)])),
+    el("p", {}, `The group ${text}.`),
+    el("button", { type: "button", class: "danger", on: { click: put } }, "Reset now"),
+    outcome,
+  ];
+}

@@ -1,0 +1,123 @@
+// Messages as rows, each of which opens into all that is known of it.
+
+import { path, urlOf } from "./api.js";
+import { bodyView, bytesOf, pairsOf, textOf } from "./body.js";
+import { copy, copyButtons, say } from "./copying.js";
+import { el, facts, table, to } from "./dom.js";
+import { brief, count, size, time, visible } from "./text.js";
+
+const COLUMNS = 6;
+const PREVIEW_BYTES = 400;
+
+/** A list to which messages are added. open: the place of one to open, as text. */
+export class MessageList {
+  constructor(topic, { open = null, empty = "No messages here." } = {}) {
+    this.topic = topic;
+    this.open = open;
+    this.element = table("Messages", [["Queue / offset", "number"], ["Stored", "wide"], ["Tag", "wide"], ["Keys", "wide"], ["Size", "number wide"], "Body"], [], { empty });
+    this.element.classList.add("messages");
+    this.body = this.element.querySelector("tbody");
+    this.hint = this.body.firstChild;
+    this.body.addEventListener("keydown", (event) => this.#walk(event));
+  }
+
+  /** Adds messages below the others, or above them where *newestFirst*; keeps *most* of them. */
+  add(messages, { newestFirst = false, most = Infinity } = {}) {
+    if (messages.length) this.hint.remove();
+    for (const message of messages) {
+      const rows = this.#rowsOf(message);
+      if (newestFirst) this.body.prepend(...rows);
+      else this.body.append(...rows);
+      if (String(message.physical_offset) === this.open) {
+        this.open = null; // the first one of an inner batch
+        rows[0].querySelector(".opener").click();
+      }
+    }
+    while (this.body.rows.length > most) this.body.lastElementChild.remove();
+  }
+
+  #rowsOf(message) {
+    const bytes = bytesOf(message.body);
+    const detail = el("tr", { class: "detail", hidden: true }, el("td", { colspan: COLUMNS }));
+    const opener = el("button", { type: "button", class: "opener", "aria-expanded": "false" }, `${message.queue_id} / ${count(message.queue_offset)}`);
+    const row = el("tr", { class: "opens" },
+      el("td", { class: "number" }, opener),
+      el("td", { class: "time wide" }, time(message.store_timestamp_ms)),
+      el("td", { class: "wide" }, message.tag === null ? "" : brief(message.tag, 40)),
+      el("td", { class: "wide" }, brief(message.keys.join(" "), 60)),
+      el("td", { class: "number wide" }, size(bytes.length)),
+      el("td", { class: "preview" }, preview(bytes)));
+    row.addEventListener("click", (event) => {
+      if (getSelection().isCollapsed || event.target === opener) this.#turn(message, bytes, opener, detail);
+    });
+    return [row, detail];
+  }
+
+  #turn(message, bytes, opener, detail) {
+    const opens = detail.hidden;
+    opener.setAttribute("aria-expanded", String(opens));
+    detail.hidden = !opens;
+    detail.firstChild.replaceChildren(...(opens ? [detailOf(this.topic, message, bytes)] : []));
+    if (!location.hash.startsWith("#/messages")) return;
+    const [page, query] = location.hash.slice(1).split(/\?(.*)/s);
+    const parameters = new URLSearchParams(query);
+    parameters.delete("open");
+    history.replaceState(null, "", to(page, { ...Object.fromEntries(parameters), open: opens ? message.physical_offset : null }));
+  }
+
+  /** Arrow keys go from row to row. */
+  #walk(event) {
+    if (!event.target.classList.contains("opener") || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
+    event.preventDefault();
+    const openers = [...this.body.querySelectorAll(".opener")];
+    openers[openers.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
+  }
+}
+
+function preview(bytes) {
+  const start = bytes.subarray(0, PREVIEW_BYTES);
+  const text = textOf(bytes.length > PREVIEW_BYTES ? wholeCharacters(start) : start);
+  return text === null ? pairsOf(bytes.subarray(0, 24)) : brief(text, 200);
+}
+
+/** Without a character that was cut in its middle. */
+function wholeCharacters(bytes) {
+  let end = bytes.length;
+  while (end > bytes.length - 4 && (bytes[end - 1] & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, bytes[end - 1] >= 0xc0 ? end - 1 : end);
+}
+
+function detailOf(topic, message, bytes) {
+  const queue = path("topics", topic, "queues", message.queue_id);
+  const pulled = urlOf(`${queue}/messages`, { offset: message.queue_offset, max_messages: 1, body_encoding: "auto" });
+  const properties = Object.entries(message.properties);
+  return el("div", { class: "message" },
+    el("div", { class: "actions" }, copyButtons(pulled),
+      el("button", { type: "button", class: "quiet", on: { click: () => copyLink(message) } }, "Copy link"),
+      el("a", { href: to("/log", { from: message.physical_offset }) }, "Show in the log")),
+    facts([
+      ["Message id", visible(message.message_id ?? "–")],
+      ["Offset message id", visible(message.offset_msg_id ?? "–")],
+      ["Place", count(message.physical_offset)],
+      ["Stored", time(message.store_timestamp_ms)],
+      ["Born", time(message.born_timestamp_ms)],
+      ["Tag", message.tag === null ? "–" : visible(message.tag)],
+      ["Keys", message.keys.length ? message.keys.map((key) => keyLink(topic, key)) : "–"],
+      ["From", visible(message.born_host)],
+      ["Size", `${count(bytes.length)} B`],
+      ["Body CRC", count(message.body_crc)],
+      ["Flags", `${message.flag}, system ${message.sys_flag}`],
+      ["Delivered again", count(message.reconsume_times)],
+    ]),
+    properties.length > 0 && table("Properties", ["Property", "Value"], properties.map(([name, value]) => [visible(name), visible(value)])),
+    bodyView(bytes));
+}
+
+function keyLink(topic, key) {
+  return el("a", { class: "key", href: to("/messages", { topic, by: "key", value: key }) }, visible(key));
+}
+
+async function copyLink(message) {
+  const link = new URL(to("/messages", { by: "place", value: message.physical_offset }), location.href);
+  say((await copy(link.href)) ? "Link copied" : "The browser does not let the console copy");
+}

@@ -1,0 +1,111 @@
+// The store on one screen: is it written, indexed and read; how fast; and what is wrong.
+
+import { get } from "./api.js";
+import { el, facts, table, to } from "./dom.js";
+import { Series, plotTile } from "./plot.js";
+import { brief, count, rate, size, span, time } from "./text.js";
+
+const series = { written: new Series(), indexed: new Series(), lag: new Series() }; // kept from page to page
+const STALE_MS = 10_000;
+let before = null;
+
+export async function overview(page, _, { signal, poll }) {
+  const verdict = el("p", { class: "verdict", role: "status" });
+  const written = plotTile("Written", rate, "committed bytes");
+  const indexed = plotTile("Indexed", rate, "bytes that became readable");
+  const lag = plotTile("Lag", size, "committed, not readable yet");
+  const position = el("section", { class: "card" });
+  const services = el("section", { class: "card" });
+  const groups = el("section", { class: "card" });
+  page.append(el("h1", {}, "Overview"), verdict,
+    el("div", { class: "tiles" }, written.element, indexed.element, lag.element),
+    el("div", { class: "cards" }, position, services, groups));
+
+  poll(async () => {
+    const now = Date.now();
+    try {
+      sample(now, await get("v1/watermark", {}, signal));
+    } catch (error) {
+      if (!signal.aborted) sample(now, null);
+      throw error;
+    } finally {
+      written.draw(series.written, now);
+      indexed.draw(series.indexed, now);
+      lag.draw(series.lag, now);
+    }
+  }, 1000);
+  const look = async () => {
+    const status = await get("v1/status", {}, signal);
+    const [kind, text] = verdictOf(status);
+    verdict.className = `verdict ${kind}`;
+    if (verdict.textContent !== text) verdict.textContent = text;
+    position.replaceChildren(...positionOf(status));
+    services.replaceChildren(...servicesOf(status));
+    groups.replaceChildren(...groupsOf(status));
+  };
+  await look();
+  poll(look, 5000);
+}
+
+function sample(at, answer) {
+  const now = answer && { at, committed: answer.committed_offset, visible: answer.watermark.physical_offset };
+  const perSecond = (name) => {
+    if (!now || !before || at - before.at > 5000) return null;
+    return Math.max(0, (Number(BigInt(now[name]) - BigInt(before[name])) * 1000) / Math.max(1, at - before.at));
+  };
+  series.written.add(at, perSecond("committed"));
+  series.indexed.add(at, perSecond("visible"));
+  series.lag.add(at, answer ? Number(answer.lag_bytes) : null);
+  before = now;
+}
+
+/** [good | warn | bad, a sentence]. */
+function verdictOf(status) {
+  const { writer, pipeline, disk } = status;
+  if (status.corruptions) return ["bad", `In the ledger: ${count(status.corruptions)} damaged ${Number(status.corruptions) === 1 ? "place" : "places"}.`];
+  if (disk.full_in_s !== null && disk.full_in_s < 86_400) return ["bad", `The disk is full in ${span(1000 * disk.full_in_s)} at this rate.`];
+  if (status.attached) return ["good", "Attached to a broker's store, read-only."];
+  if (pipeline.alive_age_ms === null) return ["warn", "The store was never indexed: start the pipeline."];
+  if (pipeline.alive_age_ms > STALE_MS) return ["warn", `The pipeline was not heard for ${span(pipeline.alive_age_ms)}.`];
+  if (!writer.present) return ["warn", "No writer holds the store: nothing is appended."];
+  if (pipeline.behind_since_ms !== null && Date.now() - Number(pipeline.behind_since_ms) > STALE_MS) {
+    return ["warn", `Readers are behind since ${time(pipeline.behind_since_ms)}.`];
+  }
+  return ["good", "Writer and pipeline are at work, and everything committed can be read."];
+}
+
+function positionOf(status) {
+  const { log, disk } = status;
+  return [el("h2", {}, "Log"), facts([
+    ["Indexed", count(status.watermark.physical_offset)],
+    ["Committed", count(status.committed_offset)],
+    ["Begins at", count(log.min_physical_offset)],
+    ["Files", el("a", { href: to("/log") }, `${count(log.files)} of ${size(log.file_size_bytes)}`)],
+    ["Grows by", log.growth === null ? "–" : rate(log.growth.bytes_per_s)],
+    ["Disk free", `${size(disk.free_bytes)} of ${size(disk.total_bytes)}`],
+    ["Full in", disk.full_in_s === null ? "–" : span(1000 * Number(disk.full_in_s))],
+    ["Topics", el("a", { href: to("/topics") }, count(status.topics))],
+    ["Damage", el("a", { href: to("/damage") }, count(status.corruptions))],
+  ])];
+}
+
+function servicesOf({ version, writer, pipeline, query }) {
+  return [el("h2", {}, "Services"), facts([
+    ["Writer", writer.present ? `at work, process ${writer.pid ?? "unknown"}` : "not there"],
+    ["Term", count(writer.term)],
+    ["Flush mode", writer.flush_mode],
+    ["Last append", time(writer.last_append_ms)],
+    ["Pipeline", pipeline.alive_age_ms === null ? "never heard" : `heard ${span(pipeline.alive_age_ms)} ago`],
+    ["Last indexed", pipeline.published_age_ms === null ? "–" : `${span(pipeline.published_age_ms)} ago`],
+    ["Shards", count(pipeline.shards.length)],
+    ["Version", brief(version)],
+    ["Waiting pulls", count(query.waiting_requests)],
+    ["Appends over REST", writer.forwarding_to === null ? "off" : `go to ${brief(writer.forwarding_to)}`],
+  ])];
+}
+
+function groupsOf({ groups }) {
+  const rows = (groups.most_lag ?? []).map(({ group, lag }) => [el("a", { href: to("/group", { name: group }) }, brief(group)), count(lag)]);
+  const empty = groups.most_lag === null ? "Too many offsets to add up here." : groups.count ? "No group lags." : "No group has an offset yet.";
+  return [el("h2", {}, `Groups behind, of ${count(groups.count)}`), table("Groups that lag most", ["Group", ["Lag", "number"]], rows, { empty })];
+}

@@ -1,0 +1,162 @@
+"""Access files, headers and tokens of any form: read, or refused by name; and nobody is let in by a token that its
+issuer has not signed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from hypothesis import strategies as st
+
+from tests.access_files import AUDIENCE, ISSUER, AccessFolder, Issuer
+from tests.fuzz.mutation import mutated
+from tests.fuzz.target import fuzz
+from tidemark.access.access_file import AccessFile
+from tidemark.access.authenticator import Authenticator
+from tidemark.access.identity import Presented
+from tidemark.access.right import Action, Kind, Right
+from tidemark.errors import AccessFileError, UnauthenticatedError
+
+ISSUED = Issuer()
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["sub", "exp", "aud", "kid", "x"]), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+CLAIMS = st.dictionaries(
+    st.sampled_from(["sub", "iss", "aud", "exp", "nbf", "iat", "jti", "roles", "crit"]), JSON, max_size=5
+)
+HEADERS = st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jku", "jwk", "x5u"]), JSON, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where files are written over."""
+    return tmp_path_factory.mktemp("access")
+
+
+@pytest.fixture(scope="module")
+def authenticator(folder: Path) -> Authenticator:
+    """Of an issuer, and a principal with a static token."""
+    files = AccessFolder(folder)
+    files.jwt(ISSUED)
+    files.principal("orders")
+    return AccessFile(files.path).load().authenticator
+
+
+def good_file() -> bytes:
+    """A file with everything in it."""
+    return b"""version = 1
+[jwt]
+jwks_file = "jwks.json"
+issuer = "i"
+audience = "a"
+[[principal]]
+name = "a"
+token_sha256 = ["%s"]
+certificates = ["CN=a"]
+roles = ["r"]
+max_requests_per_s = 1
+[[rule]]
+principals = ["a", "jwt:x"]
+roles = ["r"]
+resources = ["Topic:t*", "*", "Group:g"]
+actions = ["Pub", "All"]
+decision = "Deny"
+sources = ["10.0.0.0/8", "::1/128"]
+""" % (b"0" * 64)
+
+
+@fuzz(few=100, at_once=500, content=st.one_of(mutated(st.just(good_file())), st.binary(max_size=200)))
+def test_an_access_file_is_read_or_refused_by_name(folder: Path, content: bytes) -> None:
+    """And what was read answers every question."""
+    path = folder / "fuzzed.toml"
+    path.write_bytes(content)
+    ISSUED.write(folder / "jwks.json")
+    try:
+        loaded = AccessFile(path).load()
+    except AccessFileError as error:
+        assert error.message.startswith(str(folder))
+        return
+    for kind in Kind:
+        known = loaded.authenticator.roles_of("a")
+        identity_rights = Right(kind, "t", tuple(Action))
+        from tidemark.access.identity import Identity
+
+        loaded.policy.allows(Identity("a", known), identity_rights, "10.0.0.1")
+
+
+@fuzz(few=60, at_once=500, keys=st.one_of(JSON.map(json.dumps), st.text(max_size=50), st.just('{"keys": [{}]}')))
+def test_a_key_set_is_read_or_refused_by_name(folder: Path, keys: str) -> None:
+    """Whatever the provider writes."""
+    path = folder / "with-keys.toml"
+    path.write_bytes(good_file())
+    (folder / "jwks.json").write_text(keys, "utf-8", errors="replace")
+    with pytest.raises(AccessFileError):
+        AccessFile(path).load()
+
+
+@fuzz(
+    few=100,
+    at_once=1_000,
+    header=st.one_of(st.text(max_size=60), st.binary(max_size=60).map(lambda raw: raw.decode("latin-1"))),
+)
+def test_a_header_that_nobody_made_lets_nobody_in(authenticator: Authenticator, header: str) -> None:
+    """Nor ends in another error."""
+    for text in (header, f"Bearer {header}", f"bearer {header}.{header}.{header}"):
+        with pytest.raises(UnauthenticatedError):
+            authenticator.identify(Presented.of(text, None))
+
+
+def encoded(content: Any) -> str:
+    """A part of a token."""
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
+
+
+@fuzz(few=100, at_once=500, header=HEADERS, claims=CLAIMS, signature=st.binary(max_size=80))
+def test_a_token_that_nobody_signed_lets_nobody_in(
+    authenticator: Authenticator, header: dict[str, Any], claims: dict[str, Any], signature: bytes
+) -> None:
+    """Whatever its header says of the way to check it."""
+    content = {"sub": "a", "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + 60, **claims}
+    signed = base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
+    token = ".".join([encoded({"alg": "ES256", "kid": ISSUED.kid, **header}), encoded(content), signed])
+    with pytest.raises(UnauthenticatedError):
+        authenticator.identify(Presented(token, None))
+
+
+@fuzz(few=60, at_once=300, claims=CLAIMS)
+def test_a_signed_token_is_taken_by_what_it_says(authenticator: Authenticator, claims: dict[str, Any]) -> None:
+    """Whom it lets in has a subject, and is let in for as long as it says."""
+    content = {"sub": "a", "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 60, **claims}
+    token = jwt.api_jws.encode(json.dumps(content).encode(), ISSUED.key, algorithm="ES256", headers={"kid": ISSUED.kid})
+    try:
+        known = authenticator.identify(Presented(token, None))
+    except UnauthenticatedError:
+        return
+    assert known.identity.name == f"jwt:{content['sub']}"
+    assert content["iss"] == ISSUER
+    assert known.expires > time.time()
+    assert all(isinstance(role, str) for role in known.identity.roles)
+
+
+@fuzz(few=60, at_once=500, token=mutated(st.just(ISSUED.token(exp=time.time() + 1e6).encode())))
+def test_a_changed_token_is_not_good(authenticator: Authenticator, token: bytes) -> None:
+    """A byte more, less or other."""
+    try:
+        known = authenticator.identify(Presented.of(b"Bearer " + token, None))
+    except UnauthenticatedError:
+        return
+    assert known.identity.name == "jwt:alice"  # base64 has bits that say nothing
+    header, payload, _ = token.decode().split(".")
+    good = ISSUED.token(exp=0).split(".")[0]
+    assert header == good
+    assert json.loads(base64.urlsafe_b64decode(payload + "=="))["sub"] == "alice"
