@@ -87,9 +87,10 @@ metrics-test: $(SYNCED)  ## promtool on what each service serves and on the aler
 console-test: $(SYNCED)  ## the console of the query service in a real browser: hostile messages, keys, axe-core, every page
 	scripts/chromium.sh
 	$(BIN)/pytest tests/console
-pictures: $(SYNCED)  ## take the pictures of docs/console.md again: a small real stack and a real browser
+pictures: $(SYNCED)  ## take the pictures of docs/ again: console and dashboard of real stacks, by a real browser and a real Prometheus
 	scripts/chromium.sh
 	$(BIN)/python -m scripts.pictures
+	$(BIN)/python -m scripts.dashboard_picture
 deploy-test: $(SYNCED)  ## systemd itself on the units of deploy/ (needs systemd-analyze)
 	$(BIN)/pytest tests/deploy
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
@@ -101,8 +102,8 @@ FUZZ_TARGETS ?= tests/fuzz
 fuzz: $(SYNCED)  ## hostile bytes, files, requests, settings for FUZZ_SECONDS (240); FUZZ_SEED repeats a run
 	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/pytest $(FUZZ_TARGETS)
 
-security-test: $(SYNCED)  ## 10,000 idle connections, slow and greedy clients, bombs and 100,000 names against real services
-	$(BIN)/pytest tests/security
+security-test: $(SYNCED)  ## who may do what, TLS, 10,000 idle connections, slow and greedy clients, bombs and 100,000 names: real services
+	$(BIN)/pytest tests/security tests/unit/access tests/integration/access tests/integration/tls tests/integration/test_path_tricks.py
 
 # SUPPLY_CHAIN=--strict fails where the advisories cannot be reached.
 supply-chain: $(SYNCED)  ## an SBOM of the lock in build/, licences, and known faults where the advisories can be reached

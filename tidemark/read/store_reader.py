@@ -70,7 +70,7 @@ class StoreReader:
 
     def topics(self) -> dict[str, TopicConfig]:
         """All topics by name: those of topics.json, and those that only have queue folders."""
-        topics = dict(self._topics.topics())
+        topics = {name: topic for name, topic in self._topics.topics().items() if is_topic_name(name)}
         for name in _folders(self.paths.consume_queue):
             if name not in topics and is_topic_name(name) and self._has_queue_folder(name):
                 topics[name] = self._topic_of_folders(name)

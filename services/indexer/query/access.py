@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from tidemark.access.guard import Caller, Guard
 from tidemark.access.identity import Presented
 from tidemark.access.right import KNOWN_ACTIONS, Action, Right, on_group, on_store, on_topic
-from tidemark.errors import StoreError
+from tidemark.errors import ForbiddenError, StoreError
 from tidemark.status import status_of
 
 from .models import ProblemAnswer
@@ -22,6 +22,7 @@ from .models import ProblemAnswer
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _REFUSALS: Mapping[int | str, dict[str, Any]] = dict.fromkeys((401, 403, 429), _PROBLEM)
 _CALLER = "tidemark.caller"
+_FOREIGN = ("cross-site", "same-site")  # Sec-Fetch-Site; another port or name is another origin
 _NOWHERE = "127.0.0.1"  # a Unix socket
 _READ = (Action.SUB, Action.GET)
 
@@ -94,6 +95,8 @@ class GuardedRoute(APIRoute):
         if self._needs.is_open or scope["method"] != self._method:
             await super().handle(scope, receive, send)
             return
+        if self._method != "GET":
+            _require_no_foreign_page(Headers(scope=scope))
         facade = scope["app"].state.facade
         caller = scope[_CALLER] = _admit(facade.guard, scope, self._action)
         right = (
@@ -107,6 +110,15 @@ class GuardedRoute(APIRoute):
 
     async def _go_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().handle(scope, receive, send)
+
+
+def _require_no_foreign_page(headers: Headers) -> None:
+    """ForbiddenError for what a page of another site makes a browser do here, in the name of who looks at that page.
+
+    Browsers say it themselves (Fetch Metadata), and no script can make them say otherwise; other clients do not.
+    """
+    if headers.get("sec-fetch-site") in _FOREIGN:
+        raise ForbiddenError("a page of another site asks for this", origin=headers.get("origin"))
 
 
 def caller_of(request: Request) -> Caller:

@@ -1,0 +1,29 @@
+"""Pages of other sites, in the browser of somebody who may use the service: it stands on their own machine, say."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+_OFFSET = "/v1/groups/billing/topics/orders/queues/0/offset"
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_foreign_page_changes_nothing(client: httpx.Client, site: str) -> None:
+    """A form or a script may send such a request without being allowed to read the answer."""
+    headers = {"Sec-Fetch-Site": site, "Origin": "https://evil.example", "Content-Type": "text/plain"}
+    for method, path, body in (
+        ("PUT", _OFFSET, {"offset": 3}),
+        ("POST", "/v1/topics", {"topic": "made-by-a-page"}),
+        ("POST", "/v1/topics/orders/messages", {"messages": [{"body": "x"}]}),
+        ("DELETE", "/v1/groups/billing/members/m", None),
+    ):
+        answer = client.request(method, path, json=body, headers=headers)
+        assert (answer.status_code, answer.json()["reason"]) == (403, "FORBIDDEN"), path
+    assert client.get(_OFFSET).status_code == 404
+
+
+@pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}])
+def test_programs_and_the_console_do(client: httpx.Client, headers: dict[str, str]) -> None:
+    """Who is no browser says nothing of it."""
+    assert client.put(_OFFSET, json={"offset": 3}, headers=headers).status_code == 200
