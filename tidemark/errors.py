@@ -26,7 +26,8 @@
         ├── GroupFullError             ├── QueryUnreachableError
         ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
         ├── TlsFilesError              ├── TlsFailedError
-        └── AccessFileError            └── RateLimitedError
+        ├── AccessFileError            ├── TokenFileError
+        └── RateLimitedError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
 `tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
@@ -262,6 +263,10 @@ class TlsFailedError(UnavailableError):
 
 class AccessFileError(UnavailableError):
     """The file that says who may do what cannot be used, or its key set. Facts: path."""
+
+
+class TokenFileError(UnavailableError):
+    """The file of the token to show cannot be read, or holds none. Facts: path."""
 
 
 class RateLimitedError(UnavailableError):

@@ -75,6 +75,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.TlsFilesError: Status("TLS_FILES_ILLEGAL", "FAILED_PRECONDITION", 503, ""),
     errors.TlsFailedError: Status("TLS_FAILED", "UNAVAILABLE", 503, ""),
     errors.AccessFileError: Status("ACCESS_FILE_ILLEGAL", "FAILED_PRECONDITION", 503, ""),
+    errors.TokenFileError: Status("TOKEN_FILE_ILLEGAL", "FAILED_PRECONDITION", 503, ""),
     errors.RateLimitedError: Status("RATE_LIMITED", "RESOURCE_EXHAUSTED", 429, ""),
 }
 

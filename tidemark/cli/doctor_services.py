@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from tidemark.cli.addresses import DEFAULT_QUERY_URL, DEFAULT_WRITER_ADDRESS
 from tidemark.cli.finding import Finding, Level
-from tidemark.tls.client_files import TLS_SCHEME, Tls
+from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
 _TIMEOUT_S = 3.0
 _CLOCK_WARN_S = 2.0  # a Date header has whole seconds
@@ -68,7 +68,7 @@ def ask_health(url: str | None) -> tuple[str, Heard]:
     parts = urlsplit(asked)
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "https":
-        context = Tls.from_environment().context()
+        context = Credentials.from_environment().context()
         connection: http.client.HTTPConnection
         connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
     else:

@@ -83,6 +83,7 @@ _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.QueryUnreachableError, _START_QUERY),
     (errors.TlsFailedError, _TLS),
     (errors.UnauthenticatedError, "TIDEMARK_TOKEN_FILE names the file of the token to show, or TIDEMARK_TOKEN is it"),
+    (errors.TokenFileError, "TIDEMARK_TOKEN_FILE names it; `tidemark access token` makes a token"),
     (errors.ForbiddenError, "who runs the service can say so in its access file: docs/security.md"),
     (errors.TopicNotFoundError, "`tidemark topic list` shows the topics that there are"),
     (errors.QueueIllegalError, "`tidemark topic show TOPIC` shows its queues"),

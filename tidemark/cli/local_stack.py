@@ -24,7 +24,7 @@ from tidemark.errors import StoreClosedError, StoreContradictionError, Unavailab
 from tidemark.settings.registry import service_module
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
-from tidemark.tls.client_files import TLS_SCHEME, Tls
+from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
 WRITER, PIPELINE, QUERY, ATTACH = "writer", "pipeline", "query", "attach"
 START_ORDER = (WRITER, PIPELINE, QUERY)
@@ -217,7 +217,7 @@ class LocalStack:
         if not self._is_tls:
             return None
         cert, key = self._given("TIDEMARK_TLS_CERT"), self._given("TIDEMARK_TLS_KEY")
-        return Tls(cert=cert, key=key).context(trusts_all=True)
+        return Credentials(cert=cert, key=key).context(trusts_all=True)
 
     def _wait_for(self, name: str, is_healthy: Callable[[], bool], *, poll_s: float = _POLL_S) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S

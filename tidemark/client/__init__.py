@@ -20,7 +20,7 @@ from tidemark.client.received import PulledPage, ReceivedMessage, TopicQueue
 from tidemark.client.send_result import SendResult, SendStatus
 from tidemark.client.topics import BATCH_QUEUE, Topic, Topics
 from tidemark.format.message_id import UniqueKey, decode_unique_key
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 __all__ = [
     "BATCH_QUEUE",
@@ -29,6 +29,7 @@ __all__ = [
     "AsyncProducer",
     "Compression",
     "Consumer",
+    "Credentials",
     "Hooks",
     "Message",
     "MessageQueue",
@@ -39,7 +40,6 @@ __all__ = [
     "RecordsPage",
     "SendResult",
     "SendStatus",
-    "Tls",
     "Topic",
     "TopicQueue",
     "Topics",

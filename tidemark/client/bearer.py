@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 
 class _CallDetails(NamedTuple):
@@ -22,10 +22,10 @@ class _CallDetails(NamedTuple):
 
 
 class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamStreamClientInterceptor):
-    """tls: where the token is. TlsFilesError from the call itself, for a file that holds none."""
+    """tls: where the token is. TokenFileError from the call itself, for a file that holds none."""
 
-    def __init__(self, tls: Tls) -> None:
-        self._tls = tls
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
 
     def intercept_unary_unary(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
         """As gRPC asks for it."""
@@ -40,7 +40,7 @@ class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
         return continuation(self._shown(details), requests)
 
     def _shown(self, details: Any) -> _CallDetails:
-        metadata = [*(details.metadata or ()), ("authorization", self._tls.authorization())]
+        metadata = [*(details.metadata or ()), ("authorization", self._credentials.authorization())]
         return _CallDetails(
             details.method,
             details.timeout,

@@ -6,7 +6,7 @@ import grpc
 import orjson
 
 from tidemark.client.bearer import Bearer
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 KEEPALIVE_TIME_MS = 20_000  # not below what a writer allows (its min_ping_interval_ms)
 _REPEATABLE = (
@@ -51,21 +51,21 @@ def default_address() -> str:
     return ClientSettings().writer_address
 
 
-def open_channel(address: str, tls: Tls | None = None) -> grpc.Channel:
+def open_channel(address: str, credentials: Credentials | None = None) -> grpc.Channel:
     """A channel to the writer at *address*: host:port, or tls://host:port. It connects at the first call.
 
-    tls: default, as the environment says. TlsFilesError for files that cannot be used
+    credentials: default, as the environment says. TlsFilesError for files that cannot be used
     """
-    tls = tls or Tls.from_environment()
-    target = tls.target(address)
+    credentials = credentials or Credentials.from_environment()
+    target = credentials.target(address)
     if target.is_tls:
-        channel = grpc.secure_channel(target.address, credentials_of(tls), options=_OPTIONS)
+        channel = grpc.secure_channel(target.address, credentials_of(credentials), options=_OPTIONS)
     else:
         channel = grpc.insecure_channel(target.address, options=_OPTIONS)
-    return grpc.intercept_channel(channel, Bearer(tls)) if tls.shows_token else channel
+    return grpc.intercept_channel(channel, Bearer(credentials)) if credentials.shows_token else channel
 
 
-def credentials_of(tls: Tls) -> grpc.ChannelCredentials:
+def credentials_of(credentials: Credentials) -> grpc.ChannelCredentials:
     """Whom a channel trusts, and what it shows."""
-    pems = tls.read()
+    pems = credentials.read()
     return grpc.ssl_channel_credentials(pems.ca, pems.key, pems.cert)

@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from tidemark.client.program_traces import current_carrier
 from tidemark.errors import QueryUnreachableError, TlsFailedError
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 from tidemark.tls.fault import fault_of, look
 
 Parameters = Mapping[str, object]
@@ -42,20 +42,22 @@ class Answer(NamedTuple):
 class Connections:
     """Connections that nobody uses now, as many as were used at once. Safe for several threads.
 
-    url        http://host:port, or https, with or without a path before the service's own
-    timeout_s  for each wait on the network
-    kept       connections that stay open while nobody uses them
-    tls        of an https url; default, as the environment says. TlsFilesError for files that cannot be used
+    url          http://host:port, or https, with or without a path before the service's own
+    timeout_s    for each wait on the network
+    kept         connections that stay open while nobody uses them
+    credentials  default, as the environment says. TlsFilesError, TokenFileError for files that cannot be used
     """
 
-    def __init__(self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT, tls: Tls | None = None) -> None:
+    def __init__(
+        self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT, credentials: Credentials | None = None
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no http or https address")
         self.url = url
         self._timeout_s = timeout_s
-        self._tls = tls or Tls.from_environment()
-        self._context = self._tls.context() if parts.scheme == "https" else None
+        self._credentials = credentials or Credentials.from_environment()
+        self._context = self._credentials.context() if parts.scheme == "https" else None
         self._has_answered = False
         self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
@@ -79,7 +81,7 @@ class Connections:
         return Asked(self, method, self._prefix + path, headers, body).answer()
 
     def _shown(self) -> dict[str, str]:
-        authorization = self._tls.authorization()
+        authorization = self._credentials.authorization()
         return {} if authorization is None else {"Authorization": authorization}
 
     def take(self) -> HTTPConnection:
@@ -108,7 +110,7 @@ class Connections:
         if fault is None and not self._has_answered and not isinstance(error, ConnectionRefusedError | TimeoutError):
             is_tls = self._context is not None
             port = self._port or (443 if is_tls else 80)
-            fault = look(self._host, port, tls=self._tls, is_tls=is_tls)
+            fault = look(self._host, port, credentials=self._credentials, is_tls=is_tls)
         if fault is None:
             text = f"{self.url} does not answer: {error or type(error).__name__}"
             return QueryUnreachableError(text, url=self.url)

@@ -19,7 +19,7 @@ from tidemark.client.pull_source import PullSource
 from tidemark.client.query import Query, messages_path
 from tidemark.client.reading import OutOfRange, Reading
 from tidemark.client.received import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ class Consumer:
     session_timeout_s      a member that the service did not hear of for so long is out
     max_poll_interval_s    so is one that did not call `poll`
     timeout_s              for each wait on the network
-    tls                    whom to trust, and what to show: see `Tls`. Default: as the environment says
+    credentials            whom to trust, and what to show: see `Credentials`. Default: as the environment says
 
     The service may be away for a minute before `poll` raises UnavailableError, unless it never answered.
     """
@@ -80,11 +80,11 @@ class Consumer:
         session_timeout_s: float | None = None,
         max_poll_interval_s: float = 300.0,
         timeout_s: float = 60.0,
-        tls: Tls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._tls = tls
+        self._credentials = credentials
         self._group = group
-        self._query = Query(url, timeout_s=timeout_s, tls=tls)
+        self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
         self._start = start
         self._where = where
         self._wanted = _predicate(where)
@@ -104,7 +104,7 @@ class Consumer:
                 on_change=self._wake,
             )
 
-        source = PullSource(self._query.url, store, tag, max_messages, max_bytes, timeout_s, tls)
+        source = PullSource(self._query.url, store, tag, max_messages, max_bytes, timeout_s, credentials)
         self._assigned = _assigned(self._query, topics, queues, group, membership)
         self._committer = Committer(
             self._assigned,
@@ -225,7 +225,7 @@ class Consumer:
         if not ordered:
             self._assigned.add_topic(f"{RETRY_PREFIX}{self._assigned.group}")
         stop = stop or threading.Event()
-        with Producer(writer, tls=self._tls) as producer:
+        with Producer(writer, credentials=self._credentials) as producer:
             send_back = SendBack(
                 producer, self._assigned.group, max_attempts=max_attempts, first_delay_level=first_delay_level
             )

@@ -15,7 +15,7 @@ from tidemark.client.connections import Answer, Asked, Connections
 from tidemark.client.query import messages_path
 from tidemark.client.received import PulledPage, TopicQueue, pulled_page
 from tidemark.errors import UnavailableError
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 if TYPE_CHECKING:
     from tidemark.client.table_pages import TablePage
@@ -49,17 +49,23 @@ class _UnderWay(NamedTuple):
 class Fetcher:
     """Pulls from one query service.
 
-    accept      the form of answers
-    parameters  of every pull: max_messages, max_bytes, tag, wait_ms, ...
-    tls         of an https url; default, as the environment says
+    accept       the form of answers
+    parameters   of every pull: max_messages, max_bytes, tag, wait_ms, ...
+    credentials  default, as the environment says
 
     A service that does not answer is asked again, each time later, up to 2 s.
     """
 
     def __init__(
-        self, url: str, *, accept: str, parameters: Mapping[str, object], timeout_s: float, tls: Tls | None = None
+        self,
+        url: str,
+        *,
+        accept: str,
+        parameters: Mapping[str, object],
+        timeout_s: float,
+        credentials: Credentials | None = None,
     ) -> None:
-        self._connections = Connections(url, timeout_s=timeout_s, kept=_MOST_QUEUES, tls=tls)
+        self._connections = Connections(url, timeout_s=timeout_s, kept=_MOST_QUEUES, credentials=credentials)
         self._accept = accept
         self._parameters = parameters
         self._under_way: dict[TopicQueue, _UnderWay] = {}

@@ -32,7 +32,7 @@ from tidemark.client.writer_list import FixedList, RouteFile
 from tidemark.client.writers import Writers
 from tidemark.format.elements import encode_elements
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Producer:
                             of route_file, else TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
     route_file              instead: a TOML or JSON file with a line ``name = "host:port"`` a writer, read again when it
                             changes
-    tls                     whom to trust, and what to show: see `Tls`. Default: as the environment says
+    credentials             whom to trust, and what to show: see `Credentials`. Default: as the environment says
     timeout_s               for each send, over all its attempts
     retries                 to how many further queues a send goes that a writer surely has not stored
     max_in_flight_bytes     to one writer; beyond it sends wait for answers. The same:
@@ -79,7 +79,7 @@ class Producer:
         writers: str | Sequence[str] | None = None,
         *,
         route_file: str | PathLike[str] | None = None,
-        tls: Tls | None = None,
+        credentials: Credentials | None = None,
         timeout_s: float = 10.0,
         retries: int = 2,
         max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
@@ -95,7 +95,9 @@ class Producer:
             raise ValueError("either writers or route_file")
         listed = RouteFile(Path(route_file)) if route_file is not None else FixedList(writers or default_address())
         limits = Limits(max_in_flight_bytes, max_in_flight_messages)
-        self._writers = Writers(listed, timeout_s=timeout_s, limits=limits, tls=tls or Tls.from_environment())
+        self._writers = Writers(
+            listed, timeout_s=timeout_s, limits=limits, credentials=credentials or Credentials.from_environment()
+        )
         choice = QueueChoice(self._writers, avoid_slow=avoid_slow_writers)
         sender = Sender(self._writers, choice, timeout_s=timeout_s, retries=retries, observe=avoid_slow_writers)
         self._accumulator: Accumulator | None = None

@@ -8,14 +8,14 @@ from typing import TypedDict
 from tidemark.client.accumulator import Accumulation
 from tidemark.client.compression import Compression
 from tidemark.client.hooks import Hooks
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 
 class ProducerOptions(TypedDict, total=False):
     """Keywords of `Producer`, which tells their meaning and defaults."""
 
     route_file: str | PathLike[str] | None
-    tls: Tls | None
+    credentials: Credentials | None
     timeout_s: float
     retries: int
     max_in_flight_bytes: int

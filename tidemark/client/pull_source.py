@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tidemark.client.fetcher import Fetcher
 from tidemark.client.pulls import Pulls
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 _LONG_POLL_MS = 15_000
 _MAX_BYTES = 1 << 20  # as the service's default
@@ -24,14 +24,16 @@ class PullSource:
     max_messages: int
     max_bytes: int | None
     timeout_s: float
-    tls: Tls | None
+    credentials: Credentials | None
 
     def open(self, accept: str) -> Pulls:
         """Pulls whose answers have the form *accept*."""
         if self.store is None:
             limits = {"max_messages": self.max_messages, "max_bytes": self.max_bytes}
             given = {**limits, "tag": self.tag, "wait_ms": _LONG_POLL_MS}
-            return Fetcher(self.url, accept=accept, parameters=given, timeout_s=self.timeout_s, tls=self.tls)
+            return Fetcher(
+                self.url, accept=accept, parameters=given, timeout_s=self.timeout_s, credentials=self.credentials
+            )
         from tidemark.client.file_pulls import FilePulls  # numpy and pyarrow
 
         return FilePulls(

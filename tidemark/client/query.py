@@ -20,7 +20,7 @@ from tidemark.client.pages import (
     table_of,
 )
 from tidemark.client.problems import Json, require_success
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,16 +31,18 @@ _JSON = "application/json"
 class Query:
     """Connections to one query service. Errors of the service are raised as the StoreError of their reason.
 
-    url        default TIDEMARK_QUERY_URL, else http://127.0.0.1:8080
-    timeout_s  for each wait on the network; longer than any wait_ms
-    tls        of an https url: whom to trust, and what to show: see `Tls`. Default: as the environment says
+    url          default TIDEMARK_QUERY_URL, else http://127.0.0.1:8080
+    timeout_s    for each wait on the network; longer than any wait_ms
+    credentials  whom to trust, and what to show: see `Credentials`. Default: as the environment says
 
     Safe to use from several threads.
     """
 
-    def __init__(self, url: str | None = None, *, timeout_s: float = 60.0, tls: Tls | None = None) -> None:
+    def __init__(
+        self, url: str | None = None, *, timeout_s: float = 60.0, credentials: Credentials | None = None
+    ) -> None:
         self.url = url or _default_url()
-        self._connections = Connections(self.url, timeout_s=timeout_s, tls=tls)
+        self._connections = Connections(self.url, timeout_s=timeout_s, credentials=credentials)
 
     def watermark(self) -> Json:
         """How far is indexed and how far is committed."""

@@ -14,7 +14,7 @@ class ClientSettings(BaseSettings):
 
     writer_address: str = "127.0.0.1:8081"
     query_url: str = "http://127.0.0.1:8080"
-    tls_ca: str | None = None  # clients take these five by `Tls.from_environment`
+    tls_ca: str | None = None  # clients take these five by `Credentials.from_environment`
     tls_cert: str | None = None
     tls_key: str | None = None
     token: SecretStr | None = None

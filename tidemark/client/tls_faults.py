@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from tidemark.errors import DeadlineExceededError, StoreError, TlsFailedError, WriterUnreachableError
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 from tidemark.tls.fault import look
 
 _UNREACHED = (DeadlineExceededError, WriterUnreachableError)
 
 
-def told_apart(error: StoreError, address: str, tls: Tls) -> StoreError:
+def told_apart(error: StoreError, address: str, credentials: Credentials) -> StoreError:
     """*error* of a call to the writer at *address*; the TlsFailedError behind it, where one is found within a second or
     two: the writer is dialled once more."""
     if not isinstance(error, _UNREACHED):
         return error
-    target = tls.target(address)
+    target = credentials.target(address)
     host, _, port = target.address.rpartition(":")
     if not port.isdecimal():
         return error
-    fault = look(host.strip("[]"), int(port), tls=tls, is_tls=target.is_tls, protocols=["h2"])
+    fault = look(host.strip("[]"), int(port), credentials=credentials, is_tls=target.is_tls, protocols=["h2"])
     if fault is None:
         return error
     hint = "" if target.is_tls else ": give its CA, or write tls://host:port"

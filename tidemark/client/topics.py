@@ -11,7 +11,7 @@ import grpc
 from tidemark.client.channel import default_address, open_channel
 from tidemark.client.tls_faults import told_apart
 from tidemark.client.wire_errors import error_of_rpc
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 from tidemark.v1 import topics_pb2
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 
@@ -41,9 +41,9 @@ class Topic:
 class Topics:
     """Topic administration. Every method raises a StoreError: the writer's reason, or WriterUnreachableError.
 
-    address  host:port, or tls://host:port; default TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
-    tls      see `Tls`; default, as the environment says
-    channel  to *address*, where there is one already
+    address      host:port, or tls://host:port; default TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
+    credentials  see `Credentials`; default, as the environment says
+    channel      to *address*, where there is one already
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class Topics:
         address: str | None = None,
         *,
         timeout_s: float = 10.0,
-        tls: Tls | None = None,
+        credentials: Credentials | None = None,
         channel: grpc.Channel | None = None,
     ) -> None:
         self._address = address or ("" if channel is not None else default_address())
-        self._tls = tls or Tls.from_environment()
-        self._channel = channel or open_channel(self._address, self._tls)
+        self._credentials = credentials or Credentials.from_environment()
+        self._channel = channel or open_channel(self._address, self._credentials)
         self._is_own_channel = channel is None
         self._stub = TopicServiceStub(self._channel)
         self._timeout_s = timeout_s
@@ -111,7 +111,7 @@ class Topics:
         try:
             return method(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
-            raise told_apart(error_of_rpc(error), self._address, self._tls) from error
+            raise told_apart(error_of_rpc(error), self._address, self._credentials) from error
 
     def close(self) -> None:
         """Close the connection, if it is this object's own."""

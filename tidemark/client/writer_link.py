@@ -15,7 +15,7 @@ from tidemark.client.topics import Topics
 from tidemark.client.wire_errors import error_of_rpc
 from tidemark.errors import MessageSizeExceededError, StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2, topics_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -24,15 +24,15 @@ from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 class WriterLink:
     """A stream for appends, and calls, to the writer at *address*. Nothing is dialled before it is used."""
 
-    def __init__(self, address: str, *, timeout_s: float, limits: Limits, tls: Tls) -> None:
+    def __init__(self, address: str, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
         self.address = address
-        self._tls = tls
+        self._credentials = credentials
         self._timeout_s = timeout_s
-        self._channel = open_channel(address, tls)
+        self._channel = open_channel(address, credentials)
         self._log = CommitLogServiceStub(self._channel)
         self._topic_service = TopicServiceStub(self._channel)
         self.stream = AppendStream(self._channel, address, timeout_s=timeout_s, limits=limits)
-        self.topics = Topics(address, timeout_s=timeout_s, tls=tls, channel=self._channel)
+        self.topics = Topics(address, timeout_s=timeout_s, credentials=credentials, channel=self._channel)
         self.latency = Latency()
         self._greatest_batch: int | None = None
 
@@ -47,7 +47,7 @@ class WriterLink:
 
     def told_apart(self, error: StoreError) -> StoreError:
         """*error* of a call to this writer, or the TlsFailedError behind it."""
-        return told_apart(error, self.address, self._tls)
+        return told_apart(error, self.address, self._credentials)
 
     def ask_route(self, topic: str) -> grpc.Future[topics_pb2.GetRouteResponse]:
         """The writer's answer to come: where it takes messages of *topic*."""

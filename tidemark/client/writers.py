@@ -11,15 +11,15 @@ from tidemark.client.routes import Routes
 from tidemark.client.writer_link import WriterLink
 from tidemark.client.writer_list import WriterList
 from tidemark.errors import ArgumentIllegalError
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 
 class Writers:
     """A link to each writer of *listed*. One that leaves the list gets nothing new, and answers what it was sent."""
 
-    def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits, tls: Tls) -> None:
+    def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
         self._listed = listed
-        self._tls = tls
+        self._credentials = credentials
         self._timeout_s = timeout_s
         self._limits = limits
         self._lock = threading.Lock()
@@ -41,7 +41,9 @@ class Writers:
         with self._lock:
             for address in addresses:
                 if address not in self._links:
-                    link = WriterLink(address, timeout_s=self._timeout_s, limits=self._limits, tls=self._tls)
+                    link = WriterLink(
+                        address, timeout_s=self._timeout_s, limits=self._limits, credentials=self._credentials
+                    )
                     self._links = {**self._links, address: link}
             self._now = addresses
         self.routes.forget_all()

@@ -102,4 +102,4 @@ def open_log(options: SourceOptions, columns: Collection[str] = SCHEMA.names) ->
         return FileLog(options.path, state=options.state_path, columns=columns)
     from tidemark.spark.service_log import ServiceLog
 
-    return ServiceLog(options.url, timeout_s=options.timeout, tls=options.tls)
+    return ServiceLog(options.url, timeout_s=options.timeout, credentials=options.credentials)

@@ -24,7 +24,7 @@ from tidemark.spark.option_values import (
     parse_seconds,
     parse_times,
 )
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 M = TypeVar("M", bound="Options")
 _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
@@ -57,10 +57,10 @@ class Options(BaseModel):
         return {name: to_camel(name) for name in cls.model_fields}
 
     @property
-    def tls(self) -> Tls | None:
+    def credentials(self) -> Credentials | None:
         """Of the options tlsCa, tlsCert, tlsKey, token, tokenFile; None where none is given."""
         given = [getattr(self, name, None) for name in ("tls_ca", "tls_cert", "tls_key", "token", "token_file")]
-        return Tls(*given) if any(given) else None
+        return Credentials(*given) if any(given) else None
 
 
 class SourceOptions(Options):

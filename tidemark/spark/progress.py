@@ -20,7 +20,7 @@ class GroupProgress:
     def __init__(self, options: SourceOptions) -> None:
         assert options.commit_group is not None
         self._group = options.commit_group
-        self._query = Query(options.url, timeout_s=options.timeout, tls=options.tls)
+        self._query = Query(options.url, timeout_s=options.timeout, credentials=options.credentials)
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:
         """All below *offsets* is done."""

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from tidemark.client.query import Query
 from tidemark.errors import DeadlineExceededError, RequestConflictError, TopicNotFoundError
 from tidemark.spark.visible import wait_until_visible
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 KeyOf = Callable[[int], str]
 _FRESH_S = 10.0  # who has slept longer looks again: another attempt may have sent meanwhile
@@ -29,8 +29,8 @@ _FRESH_S = 10.0  # who has slept longer looks again: another attempt may have se
 class SentBefore:
     """Of one attempt. urls: the query services of all stores that it sends to; none: nothing is looked up."""
 
-    def __init__(self, urls: Sequence[str], *, timeout_s: float, tls: Tls | None = None) -> None:
-        self._queries = [Query(url, timeout_s=timeout_s, tls=tls) for url in urls]
+    def __init__(self, urls: Sequence[str], *, timeout_s: float, credentials: Credentials | None = None) -> None:
+        self._queries = [Query(url, timeout_s=timeout_s, credentials=credentials) for url in urls]
         self._timeout_s = timeout_s
         self._looked_s: float | None = None
         self._has_some = False

@@ -19,7 +19,7 @@ from tidemark.read.records import REMOVED
 from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone, short
 from tidemark.spark.visible import SETTLE_S, wait_until_visible
 from tidemark.store.topics import BATCH_QUEUE
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 _SAMPLE_MESSAGES = 64
 _PAGE_MESSAGES = 32_768  # and no more bytes than BATCH_BYTES
@@ -28,8 +28,8 @@ _PAGE_MESSAGES = 32_768  # and no more bytes than BATCH_BYTES
 class ServiceLog:
     """Of the query service at *url*."""
 
-    def __init__(self, url: str | None, *, timeout_s: float, tls: Tls | None = None) -> None:
-        self._query = Query(url, timeout_s=timeout_s, tls=tls)
+    def __init__(self, url: str | None, *, timeout_s: float, credentials: Credentials | None = None) -> None:
+        self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
 
     def topics(self) -> list[str]:
         return sorted(topic["topic"] for topic in self._query.get("/v1/topics")["topics"])

@@ -68,8 +68,8 @@ class _Sending:
     def __init__(self, options: SinkOptions, prefix: str) -> None:
         self._options = options
         self._prefix = prefix
-        self._producer = Producer(list(options.writers), timeout_s=options.timeout, tls=options.tls)
-        self._before = SentBefore(options.url, timeout_s=options.timeout, tls=options.tls)
+        self._producer = Producer(list(options.writers), timeout_s=options.timeout, credentials=options.credentials)
+        self._before = SentBefore(options.url, timeout_s=options.timeout, credentials=options.credentials)
         self._under_way: list[Future[SendResult]] = []
         self._has_sent = False
         self._rows = 0

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Sequence
 
 from tidemark.errors import TlsFilesError
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 _TIMEOUT_S = 1.0
 _LAST_WORD_S = 0.3  # in which a server that wants another client certificate ends the connection
@@ -35,13 +35,13 @@ def fault_of(error: BaseException) -> str | None:
     return None if isinstance(error, ssl.SSLEOFError) else f"TLS failed: {error.reason or error}"
 
 
-def look(host: str, port: int, *, tls: Tls, is_tls: bool, protocols: Sequence[str] = ()) -> str | None:
+def look(host: str, port: int, *, credentials: Credentials, is_tls: bool, protocols: Sequence[str] = ()) -> str | None:
     """What is wrong with host:port for a client that speaks TLS there, or does not; None: nothing, or another thing.
 
     protocols  of ALPN, which gRPC insists on
     """
     try:
-        context = tls.context(trusts_all=not is_tls)
+        context = credentials.context(trusts_all=not is_tls)
         if protocols:
             context.set_alpn_protocols(list(protocols))
         with socket.create_connection((host, port), _TIMEOUT_S) as plain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidemark.errors import TlsFilesError
+from tidemark.errors import TokenFileError
 from tidemark.settings.reloaded_files import Stamp, stamps_of
 
 
@@ -17,16 +17,16 @@ class TokenFile:
         self._token = ""
 
     def read(self) -> str:
-        """TlsFilesError where the file cannot be read, or holds no token."""
+        """TokenFileError where the file cannot be read, or holds no token."""
         stamps = stamps_of((self._path,))
         if stamps != self._stamps:
             try:
                 self._token = self._path.read_text("ascii").strip()
             except OSError as error:
-                raise TlsFilesError(f"{self._path}: {error.strerror}", path=str(self._path)) from None
+                raise TokenFileError(f"{self._path}: {error.strerror}", path=str(self._path)) from None
             except UnicodeDecodeError:
                 self._token = ""
             self._stamps = stamps
         if not self._token or any(character.isspace() for character in self._token):
-            raise TlsFilesError(f"{self._path} holds no token", path=str(self._path))
+            raise TokenFileError(f"{self._path} holds no token", path=str(self._path))
         return self._token

@@ -12,7 +12,7 @@ from tidemark.access.settings import AccessSettings
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 from tidemark.tls.settings import PemFile, TlsSettings
 from tidemark.tracing.settings import MessageTraceSettings
 
@@ -155,9 +155,9 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
 
     @property
-    def dialling(self) -> Tls:
+    def dialling(self) -> Credentials:
         """Towards the writer, which is shown the service's own certificate, and its token where a caller shows none."""
-        return Tls(ca=self.tls_ca, cert=self.tls_cert, key=self.tls_key, token_file=self.token_file)
+        return Credentials(ca=self.tls_ca, cert=self.tls_cert, key=self.tls_key, token_file=self.token_file)
 
     @property
     def host(self) -> str:

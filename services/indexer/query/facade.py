@@ -78,7 +78,7 @@ class Facade:
             settings, store=self.store, offsets=self.offsets, leases=self._leases, read=self.read
         )
         self.writer = WriterForward(
-            settings.writer_address, timeout_ms=settings.query_writer_timeout_ms, tls=settings.dialling
+            settings.writer_address, timeout_ms=settings.query_writer_timeout_ms, credentials=settings.dialling
         )
         self.watcher = WatermarkWatcher(
             self.store,

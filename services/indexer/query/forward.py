@@ -10,7 +10,7 @@ from tidemark.errors import TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import TRACEPARENT, TRACESTATE
 from tidemark.store.topics import TopicConfig
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 from tidemark.tracing.request_id import HEADER, current_request_id
 
 from .requests import AppendBody, TopicBody
@@ -24,11 +24,11 @@ _RECEIVE_LIMIT_BYTES = 64 << 20
 
 class WriterForward:
     """A channel to the writer, opened at the first append, and anew after one for which it was not reached over TLS:
-    the files of *tls*, whom it trusts and what it shows, may be others by then."""
+    the files of *credentials*, whom it trusts and what it shows, may be others by then."""
 
-    def __init__(self, address: str | None, *, timeout_ms: int, tls: Tls) -> None:
+    def __init__(self, address: str | None, *, timeout_ms: int, credentials: Credentials) -> None:
         self._address = address
-        self._tls = tls
+        self._credentials = credentials
         self._timeout_s = timeout_ms / 1000
         self._channel: grpc.aio.Channel | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -77,18 +77,21 @@ class WriterForward:
         if self._address is None:
             raise WriterUnreachableError("no writer is configured (TIDEMARK_WRITER_ADDRESS)")
         if self._channel is None:
-            self._channel = _open(self._address, self._tls)
+            self._channel = _open(self._address, self._credentials)
         try:
             metadata = (*_same_request(), *self._shown(authorization))
             return await getattr(stub(self._channel), method)(request, timeout=self._timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
-            failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._tls)
-            if isinstance(failure, TlsFailedError | WriterUnreachableError) and self._tls.target(self._address).is_tls:
+            failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._credentials)
+            if (
+                isinstance(failure, TlsFailedError | WriterUnreachableError)
+                and self._credentials.target(self._address).is_tls
+            ):
                 self._let_go()
             raise failure from error
 
     def _shown(self, authorization: str | None) -> tuple[tuple[str, str], ...]:
-        shown = authorization or self._tls.authorization()
+        shown = authorization or self._credentials.authorization()
         return () if shown is None else (("authorization", shown),)
 
     def _let_go(self) -> None:
@@ -105,7 +108,7 @@ class WriterForward:
             await self._channel.close()
 
 
-def _open(address: str, tls: Tls) -> grpc.aio.Channel:
+def _open(address: str, credentials: Credentials) -> grpc.aio.Channel:
     import grpc.aio
 
     from tidemark.client.channel import credentials_of
@@ -115,10 +118,10 @@ def _open(address: str, tls: Tls) -> grpc.aio.Channel:
         ("grpc.max_receive_message_length", _RECEIVE_LIMIT_BYTES),
         ("grpc.max_reconnect_backoff_ms", 1_000),
     )
-    target = tls.target(address)
+    target = credentials.target(address)
     if not target.is_tls:
         return grpc.aio.insecure_channel(target.address, options=options)
-    return grpc.aio.secure_channel(target.address, credentials_of(tls), options=options)
+    return grpc.aio.secure_channel(target.address, credentials_of(credentials), options=options)
 
 
 def _same_request() -> tuple[tuple[str, str], ...]:

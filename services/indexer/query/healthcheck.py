@@ -6,7 +6,7 @@ import http.client
 import sys
 
 from tidemark.errors import StoreError
-from tidemark.tls.client_files import Tls
+from tidemark.tls.credentials import Credentials
 
 from .config import QuerySettings
 
@@ -29,7 +29,9 @@ def _connection(settings: QuerySettings) -> http.client.HTTPConnection:
     """With TLS it trusts whoever is there, and shows the service's own certificate where one is asked for."""
     if settings.tls_cert is None:
         return http.client.HTTPConnection("127.0.0.1", settings.port, timeout=_TIMEOUT_S)
-    shown = Tls() if settings.tls_client_ca is None else Tls(cert=settings.tls_cert, key=settings.tls_key)
+    shown = (
+        Credentials() if settings.tls_client_ca is None else Credentials(cert=settings.tls_cert, key=settings.tls_key)
+    )
     context = shown.context(trusts_all=True)
     return http.client.HTTPSConnection("127.0.0.1", settings.port, timeout=_TIMEOUT_S, context=context)
 

@@ -16,7 +16,7 @@ from tests.built_store import BuiltStore
 from tests.certificates import Authority
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tests.query_server import serve_query, serve_query_over_tls
-from tidemark.client import Consumer, Query, Tls
+from tidemark.client import Consumer, Credentials, Query
 from tidemark.errors import ForbiddenError, UnauthenticatedError
 
 from .conftest import Deeds
@@ -136,14 +136,20 @@ def test_a_group_consumes_what_it_and_its_topics_allow(client: httpx.Client, fil
     files.rule("reader", ["Sub"], "Group:g", "Topic:orders")
     time.sleep(0.1)
     url = str(client.base_url)
-    with Consumer("orders", group="g", url=url, tls=Tls(token=token)) as consumer:
+    with Consumer("orders", group="g", url=url, credentials=Credentials(token=token)) as consumer:
         assert [message.body for message in consumer.poll(timeout_s=5)] == [b"orders 1"]
         consumer.commit()
-    with pytest.raises(ForbiddenError), Consumer("bills", group="g", url=url, tls=Tls(token=token)) as consumer:
+    with (
+        pytest.raises(ForbiddenError),
+        Consumer("bills", group="g", url=url, credentials=Credentials(token=token)) as consumer,
+    ):
         consumer.poll(timeout_s=5)
-    with pytest.raises(ForbiddenError), Consumer("orders", group="h", url=url, tls=Tls(token=token)) as consumer:
+    with (
+        pytest.raises(ForbiddenError),
+        Consumer("orders", group="h", url=url, credentials=Credentials(token=token)) as consumer,
+    ):
         consumer.poll(timeout_s=5)
-    with Query(url, tls=Tls(token="x")) as query, pytest.raises(UnauthenticatedError):
+    with Query(url, credentials=Credentials(token="x")) as query, pytest.raises(UnauthenticatedError):
         query.watermark()
 
 
@@ -216,7 +222,7 @@ def test_a_client_certificate_is_a_name(
     tls = {**server.settings, "tls_client_ca": authority.ca}
     codes = []
     for pair in (good, other):
-        trust = Tls(authority.ca, pair.cert, pair.key).context()
+        trust = Credentials(authority.ca, pair.cert, pair.key).context()
         with serve_query_over_tls(store.root, trust, **tls, **settings) as client:
             codes.append(client.get("/v1/topics/orders/queues/0/messages").status_code)
     assert codes == [200, 401]
@@ -232,7 +238,7 @@ def test_who_appends_by_a_certificate_is_checked_here(
     files.principal("orders", certificates=["CN=orders-9"])
     files.rule("query", ["Pub"], "Topic:*")
     files.rule("orders", ["Pub"], "Topic:orders")
-    trust = Tls(authority.ca, client.cert, client.key).context()
+    trust = Credentials(authority.ca, client.cert, client.key).context()
     tls = {**server.settings, "tls_client_ca": authority.ca, "token_file": own_token}
     with (
         RunningWriter(tmp_path / "store", **settings) as writer,

@@ -18,7 +18,7 @@ from services.writer.healthcheck import is_serving
 from tests.access_files import AccessFolder, Issuer
 from tests.certificates import Authority
 from tests.integration.writer.harness import RunningWriter, stored_records
-from tidemark.client import Producer, Tls, Topics
+from tidemark.client import Credentials, Producer, Topics
 from tidemark.errors import ForbiddenError, RateLimitedError, StoreError, UnauthenticatedError
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
@@ -95,13 +95,16 @@ def test_a_producer_sends_where_it_may(
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:orders-*")
     with RunningWriter(tmp_path / "store", **settings) as writer:
-        with Producer(writer.address, tls=Tls(token=token)) as producer:
+        with Producer(writer.address, credentials=Credentials(token=token)) as producer:
             producer.send("orders-eu", b"1")
             with pytest.raises(ForbiddenError, match=r"orders may not .*Pub.* Topic:bills"):
                 producer.send("bills", b"2")
             producer.send("orders-eu", b"3")
-        for wrong in (Tls(), Tls(token="x")):
-            with Producer(writer.address, tls=wrong, timeout_s=5) as producer, pytest.raises(UnauthenticatedError):
+        for wrong in (Credentials(), Credentials(token="x")):
+            with (
+                Producer(writer.address, credentials=wrong, timeout_s=5) as producer,
+                pytest.raises(UnauthenticatedError),
+            ):
                 producer.send("orders-eu", b"4", queue_id=0)
     assert [record.body for record in stored_records(tmp_path / "store")] == [b"1", b"3"]
     allowed = [deed for deed in deeds() if deed["resource"] == "Pub Topic:orders-eu" and deed["outcome"] == "ALLOWED"]
@@ -117,7 +120,7 @@ def test_a_stream_that_stands_is_refused_what_was_taken_away(
     files.rule("orders", ["Pub"], "Topic:t")
     with (
         RunningWriter(tmp_path / "store", **settings) as writer,
-        Producer(writer.address, tls=Tls(token=token)) as producer,
+        Producer(writer.address, credentials=Credentials(token=token)) as producer,
     ):
         producer.send("t", b"before", queue_id=0)
         files.rule("orders", ["Pub"], "Topic:t", decision="Deny")
@@ -148,13 +151,13 @@ def test_a_broken_access_file_changes_nothing_that_runs(
     files.rule("orders", ["Pub"], "Topic:t")
     with (
         RunningWriter(tmp_path / "store", **settings) as writer,
-        Producer(writer.address, tls=Tls(token=token)) as producer,
+        Producer(writer.address, credentials=Credentials(token=token)) as producer,
     ):
         producer.send("t", b"1", queue_id=0)
         files.path.write_text("[[principal]]\n")
         time.sleep(0.2)
         producer.send("t", b"2", queue_id=0)
-        with Topics(writer.address, tls=Tls(token="x")) as topics, pytest.raises(UnauthenticatedError):
+        with Topics(writer.address, credentials=Credentials(token="x")) as topics, pytest.raises(UnauthenticatedError):
             topics.list_all()
 
 
@@ -166,13 +169,13 @@ def test_a_list_has_what_the_caller_may_know_of(
     files.rule("admin", ["All"], "*")
     files.rule("reader", ["Sub"], "Topic:b*")
     with RunningWriter(tmp_path / "store", **settings) as writer:
-        with Topics(writer.address, tls=Tls(token=admin)) as topics:
+        with Topics(writer.address, credentials=Credentials(token=admin)) as topics:
             for name in ("a1", "b1", "b2"):
                 topics.create(name, queues=1)
             with pytest.raises(StoreError):
                 topics.create("a1", queues=2)
             topics.delete("b2")
-        with Topics(writer.address, tls=Tls(token=reader)) as topics:
+        with Topics(writer.address, credentials=Credentials(token=reader)) as topics:
             assert [topic.name for topic in topics.list_all()] == ["b1"]
             with pytest.raises(ForbiddenError):
                 topics.describe("a1")
@@ -197,7 +200,7 @@ def test_a_json_web_token_from_a_file_is_renewed_there(
     held.write_text(issuer.token(exp=time.time() + 1.2))
     with (
         RunningWriter(tmp_path / "store", **settings) as writer,
-        Topics(writer.address, tls=Tls(token_file=held)) as topics,
+        Topics(writer.address, credentials=Credentials(token_file=held)) as topics,
     ):
         topics.create("first")
         time.sleep(1.3)
@@ -216,10 +219,10 @@ def test_a_client_certificate_is_a_name(
     files.rule("orders", ["Pub"], "Topic:t")
     tls = {**server.settings, "tls_client_ca": authority.ca}
     with RunningWriter(tmp_path / "store", **tls, **settings) as writer:
-        with Producer(writer.address, tls=Tls(authority.ca, good.cert, good.key)) as producer:
+        with Producer(writer.address, credentials=Credentials(authority.ca, good.cert, good.key)) as producer:
             producer.send("t", b"1", queue_id=0)
         with (
-            Producer(writer.address, tls=Tls(authority.ca, other.cert, other.key)) as producer,
+            Producer(writer.address, credentials=Credentials(authority.ca, other.cert, other.key)) as producer,
             pytest.raises(UnauthenticatedError, match="does not know the client's certificate"),
         ):
             producer.send("t", b"2", queue_id=0)
@@ -233,7 +236,7 @@ def test_who_is_over_the_rate_is_told_when_to_try_again(
     slow = files.principal("slow", max_append_bytes_per_s=200_000)
     files.rule("slow", ["Pub"], "Topic:t")
     with RunningWriter(tmp_path / "store", max_message_size_bytes=50_000, **settings) as writer:
-        with Topics(writer.address, tls=Tls(token=fast)) as topics:
+        with Topics(writer.address, credentials=Credentials(token=fast)) as topics:
             topics.list_all()
             topics.list_all()
             with pytest.raises(RateLimitedError) as told:
@@ -241,7 +244,7 @@ def test_who_is_over_the_rate_is_told_when_to_try_again(
         assert isinstance(told.value.retry_after_ms, int)
         assert told.value.retry_after_ms > 0
         began = time.monotonic()
-        with Producer(writer.address, tls=Tls(token=slow)) as producer:
+        with Producer(writer.address, credentials=Credentials(token=slow)) as producer:
             sent = [producer.send_async("t", b"x" * 40_000, queue_id=0) for _ in range(15)]
             assert sorted(one.result().queue_offset for one in sent) == list(range(15))
         assert time.monotonic() - began > 1  # 600 kB, of which 200 may come at once

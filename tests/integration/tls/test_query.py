@@ -18,7 +18,7 @@ from tests.certificates import Authority, Pair
 from tests.integration.tls.shown import shows, wait_until
 from tests.integration.writer.harness import RunningWriter
 from tests.query_server import serve_query, serve_query_over_tls
-from tidemark.client import Consumer, Query, Tls
+from tidemark.client import Consumer, Credentials, Query
 from tidemark.errors import StoreError, TlsFailedError, UnavailableError
 
 pytestmark = pytest.mark.integration
@@ -38,13 +38,13 @@ def store(tmp_path: Path) -> BuiltStore:
     return store
 
 
-def tls_of(authority: Authority, pair: Pair | None = None) -> Tls:
-    return Tls(authority.ca) if pair is None else Tls(authority.ca, pair.cert, pair.key)
+def tls_of(authority: Authority, pair: Pair | None = None) -> Credentials:
+    return Credentials(authority.ca) if pair is None else Credentials(authority.ca, pair.cert, pair.key)
 
 
-def failure(url: httpx.URL | str, tls: Tls) -> StoreError:
+def failure(url: httpx.URL | str, tls: Credentials) -> StoreError:
     """What a call ends with."""
-    with Query(str(url), tls=tls, timeout_s=5) as query, pytest.raises(StoreError) as raised:
+    with Query(str(url), credentials=tls, timeout_s=5) as query, pytest.raises(StoreError) as raised:
         query.watermark()
     return raised.value
 
@@ -59,11 +59,11 @@ def test_messages_are_pulled_over_tls(store: BuiltStore, authority: Authority, s
     tls = tls_of(authority)
     with serve_query_over_tls(store.root, tls.context(), **server.settings) as client:
         url = str(client.base_url)
-        with Query(url, tls=tls) as query:
+        with Query(url, credentials=tls) as query:
             page = query.pull_records("orders", 0, 0, max_bytes=2 * _LARGE)
             assert page.message_count == 3
             assert len(page.data) > _LARGE
-        with Consumer("orders", url=url, tls=tls, max_bytes=2 * _LARGE) as consumer:
+        with Consumer("orders", url=url, credentials=tls, max_bytes=2 * _LARGE) as consumer:
             assert [len(message.body) for message in consumer.poll(30)] == [5, _LARGE, 4]
         assert metric(client, "tidemark_tls_reload_failed") == 0
 
@@ -80,7 +80,7 @@ def test_a_server_of_another_ca_is_not_trusted(
 def test_the_wrong_scheme_is_told(store: BuiltStore, authority: Authority, server: Pair) -> None:
     """http to a TLS port, and https to another."""
     with serve_query_over_tls(store.root, tls_of(authority).context(), **server.settings) as client:
-        error = failure(client.base_url.copy_with(scheme="http"), Tls())
+        error = failure(client.base_url.copy_with(scheme="http"), Credentials())
         assert isinstance(error, TlsFailedError)
         assert "it speaks TLS, and this client does not: write https://" in error.message
     with serve_query(store.root) as client:
@@ -139,7 +139,7 @@ def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
         new.put(files)
         wait_until(lambda: shows(http.base_url.port or 0, new))
         assert http.get("/v1/watermark").status_code == 200
-        with Query(str(http.base_url), tls=tls_of(stranger)) as query:
+        with Query(str(http.base_url), credentials=tls_of(stranger)) as query:
             assert query.watermark()["lag_bytes"] == 0
         assert isinstance(failure(http.base_url, tls_of(authority)), TlsFailedError)
 
@@ -153,8 +153,8 @@ def test_new_connections_are_checked_by_the_new_client_ca(
     old, new = tls_of(authority, client), tls_of(authority, stranger.issue("let-in", uses="clientAuth"))
     settings: dict[str, Any] = {**server.settings, "tls_client_ca": client_ca, "tls_reload_ms": 10}
 
-    def is_let_in(tls: Tls) -> bool:
-        with Query(url, tls=tls, timeout_s=5) as query:
+    def is_let_in(tls: Credentials) -> bool:
+        with Query(url, credentials=tls, timeout_s=5) as query:
             try:
                 query.watermark()
             except UnavailableError:  # by the time a refusal is looked into, the files may be others
@@ -208,7 +208,7 @@ def test_a_renewed_certificate_is_shown_to_the_writer(
     body = {"messages": [{"body": "a"}], "queue_id": 0}
     with RunningWriter(tmp_path / "store", **server.settings, tls_client_ca=authority.ca) as writer:
         settings: dict[str, Any] = {**files.settings, "writer_address": writer.address, "tls_ca": authority.ca}
-        with serve_query_over_tls(writer.root, Tls(both).context(), **settings) as http:
+        with serve_query_over_tls(writer.root, Credentials(both).context(), **settings) as http:
             assert http.post(_MESSAGES, json=body).json()["reason"] == "TLS_FAILED"
             server.put(files)
             assert http.post(_MESSAGES, json=body).status_code == 201

@@ -9,7 +9,7 @@ import pytest
 from tests.built_store import BuiltStore
 from tests.certificates import Authority, Pair
 from tests.query_server import serve_query_over_tls
-from tidemark.client import Tls
+from tidemark.client import Credentials
 from tidemark.errors import TlsFailedError
 from tidemark.spark.log import open_log
 from tidemark.spark.options import SourceOptions, read_options
@@ -23,7 +23,7 @@ def test_the_source_reads_over_tls(tmp_path: Path, authority: Authority, server:
     store = BuiltStore(tmp_path)
     store.topic("orders", queues=1)
     store.publish()
-    trust = Tls(authority.ca, client.cert, client.key).context()
+    trust = Credentials(authority.ca, client.cert, client.key).context()
     files = {"tlsCa": str(authority.ca), "tlsCert": str(client.cert), "tlsKey": str(client.key)}
     with serve_query_over_tls(store.root, trust, **server.settings, tls_client_ca=authority.ca) as http:
         asked = {"url": str(http.base_url), "subscribe": "orders"}
@@ -42,5 +42,5 @@ def test_source_and_sink_take_the_same_options() -> None:
     sink = {"writers": "tls://writer:8081"}
     files = {"tlsca": "/ca.pem", "tlscert": "/client.pem", "tlskey": "/client.key"}
     for model, given in ((SourceOptions, source), (SinkOptions, sink)):
-        assert read_options(model, given).tls is None
-        assert read_options(model, {**given, **files}).tls == Tls("/ca.pem", "/client.pem", "/client.key")
+        assert read_options(model, given).credentials is None
+        assert read_options(model, {**given, **files}).credentials == Credentials("/ca.pem", "/client.pem", "/client.key")

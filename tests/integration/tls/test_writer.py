@@ -16,7 +16,7 @@ from services.writer.healthcheck import is_serving
 from tests.certificates import Authority, Pair
 from tests.integration.tls.shown import shows, wait_until
 from tests.integration.writer.harness import RunningWriter, stored_records
-from tidemark.client import Producer, Tls, Topics
+from tidemark.client import Credentials, Producer, Topics
 from tidemark.errors import StoreError, TlsFailedError
 from tidemark.tls.reloading import tell_reload
 
@@ -35,9 +35,9 @@ def port_of(writer: RunningWriter) -> int:
     return int(writer.address.rpartition(":")[2])
 
 
-def failure(address: str, tls: Tls) -> StoreError:
+def failure(address: str, tls: Credentials) -> StoreError:
     """What a call ends with."""
-    with Topics(address, tls=tls, timeout_s=0.5) as topics, pytest.raises(StoreError) as raised:
+    with Topics(address, credentials=tls, timeout_s=0.5) as topics, pytest.raises(StoreError) as raised:
         topics.list_all()
     return raised.value
 
@@ -46,7 +46,7 @@ def test_messages_are_sent_over_tls(tmp_path: Path, authority: Authority, server
     """With the CA given, or named by the scheme."""
     with serving(tmp_path, **server.settings) as writer:
         for address in (writer.address, f"tls://{writer.address}"):
-            with Producer(address, tls=Tls(authority.ca)) as producer:
+            with Producer(address, credentials=Credentials(authority.ca)) as producer:
                 producer.send("orders", b"secret", queue_id=0)
     assert [record.body for record in stored_records(tmp_path)] == [b"secret", b"secret"]
 
@@ -54,11 +54,11 @@ def test_messages_are_sent_over_tls(tmp_path: Path, authority: Authority, server
 def test_a_server_of_another_ca_is_not_trusted(tmp_path: Path, stranger: Authority, server: Pair) -> None:
     """Nothing is sent to it."""
     with serving(tmp_path, **server.settings) as writer:
-        error = failure(writer.address, Tls(stranger.ca))
+        error = failure(writer.address, Credentials(stranger.ca))
         assert isinstance(error, TlsFailedError)
         assert "its certificate is not trusted: unable to get local issuer certificate" in error.message
         with (
-            Producer(writer.address, tls=Tls(stranger.ca), timeout_s=0.5) as producer,
+            Producer(writer.address, credentials=Credentials(stranger.ca), timeout_s=0.5) as producer,
             pytest.raises(TlsFailedError, match="not trusted"),
         ):
             producer.send("orders", b"secret")
@@ -67,7 +67,7 @@ def test_a_server_of_another_ca_is_not_trusted(tmp_path: Path, stranger: Authori
 
 def test_plaintext_to_a_tls_port_is_told(tmp_path: Path, server: Pair) -> None:
     with serving(tmp_path, **server.settings) as writer:
-        error = failure(writer.address, Tls())
+        error = failure(writer.address, Credentials())
     assert isinstance(error, TlsFailedError)
     assert "it speaks TLS, and this client does not" in error.message
     assert "tls://host:port" in error.message
@@ -75,7 +75,7 @@ def test_plaintext_to_a_tls_port_is_told(tmp_path: Path, server: Pair) -> None:
 
 def test_tls_to_a_plaintext_port_is_told(tmp_path: Path, authority: Authority) -> None:
     with serving(tmp_path) as writer:
-        error = failure(writer.address, Tls(authority.ca))
+        error = failure(writer.address, Credentials(authority.ca))
     assert isinstance(error, TlsFailedError)
     assert "it does not speak TLS" in error.message
 
@@ -86,11 +86,11 @@ def test_clients_show_a_certificate_of_the_ca(
     """None, one of another CA, the right one."""
     strange = stranger.issue("client", uses="clientAuth")
     with serving(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
-        for shown in (Tls(authority.ca), Tls(authority.ca, strange.cert, strange.key)):
+        for shown in (Credentials(authority.ca), Credentials(authority.ca, strange.cert, strange.key)):
             error = failure(writer.address, shown)
             assert isinstance(error, TlsFailedError), error
             assert "it wants a client certificate" in error.message
-        with Topics(writer.address, tls=Tls(authority.ca, client.cert, client.key)) as topics:
+        with Topics(writer.address, credentials=Credentials(authority.ca, client.cert, client.key)) as topics:
             assert topics.list_all() == []
 
 
@@ -101,15 +101,15 @@ def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
     new = stranger.issue("server")
     with (
         serving(tmp_path / "store", **files.settings) as writer,
-        Producer(writer.address, tls=Tls(authority.ca)) as producer,
+        Producer(writer.address, credentials=Credentials(authority.ca)) as producer,
     ):
         assert producer.send("orders", b"before").queue_offset == 0
         new.put(files)
         wait_until(lambda: shows(port_of(writer), new))
         producer.send("orders", b"after")
-        with Topics(writer.address, tls=Tls(stranger.ca)) as topics:
+        with Topics(writer.address, credentials=Credentials(stranger.ca)) as topics:
             assert [topic.name for topic in topics.list_all()] == ["orders"]
-        assert isinstance(failure(writer.address, Tls(authority.ca)), TlsFailedError)
+        assert isinstance(failure(writer.address, Credentials(authority.ca)), TlsFailedError)
 
 
 def test_new_connections_are_checked_by_the_new_client_ca(
@@ -119,10 +119,10 @@ def test_new_connections_are_checked_by_the_new_client_ca(
     client_ca = tmp_path / "clients.pem"
     client_ca.write_bytes(authority.ca.read_bytes())
     strange = stranger.issue("let-in", uses="clientAuth")
-    old, new = Tls(authority.ca, client.cert, client.key), Tls(authority.ca, strange.cert, strange.key)
+    old, new = Credentials(authority.ca, client.cert, client.key), Credentials(authority.ca, strange.cert, strange.key)
 
-    def is_let_in(tls: Tls) -> bool:
-        with contextlib.suppress(StoreError), Topics(writer.address, tls=tls, timeout_s=0.5) as topics:
+    def is_let_in(tls: Credentials) -> bool:
+        with contextlib.suppress(StoreError), Topics(writer.address, credentials=tls, timeout_s=0.5) as topics:
             return topics.list_all() == []
         return False
 
@@ -149,7 +149,7 @@ def test_broken_files_leave_the_old_certificate_in_use(
         wait_until(is_told)
         assert str(files.cert) in told
         assert shows(port_of(writer), server)
-        with Topics(writer.address, tls=Tls(authority.ca)) as topics:
+        with Topics(writer.address, credentials=Credentials(authority.ca)) as topics:
             assert topics.list_all() == []
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.errors import TlsFilesError
-from tidemark.tls.client_files import Tls
+from tidemark.errors import TokenFileError
+from tidemark.tls.credentials import Credentials
 
 
 def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     """By the client that has it open, too."""
     path = tmp_path / "token"
     path.write_text("one\n")
-    tls = Tls(token_file=path)
+    tls = Credentials(token_file=path)
     assert tls.authorization() == "Bearer one"
     path.write_text("two, longer"[:3])
     new = tmp_path / "new"
@@ -28,15 +28,15 @@ def test_a_file_without_a_token_is_told_without_its_content(tmp_path: Path, text
     """Before anything is dialled."""
     path = tmp_path / "token"
     path.write_text(text)
-    with pytest.raises(TlsFilesError, match=r"token holds no token$"):
-        Tls(token_file=path).authorization()
-    with pytest.raises(TlsFilesError, match="No such file"):
-        Tls(token_file=tmp_path / "absent").authorization()
+    with pytest.raises(TokenFileError, match=r"token holds no token$"):
+        Credentials(token_file=path).authorization()
+    with pytest.raises(TokenFileError, match="No such file"):
+        Credentials(token_file=tmp_path / "absent").authorization()
 
 
 def test_a_token_is_not_shown_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in a traceback nor in a notebook."""
     monkeypatch.setenv("TIDEMARK_TOKEN", "secret")
-    tls = Tls.from_environment()
+    tls = Credentials.from_environment()
     assert tls.authorization() == "Bearer secret"
     assert "secret" not in repr(tls)

@@ -10,7 +10,7 @@ import pytest
 from tests.certificates import Authority, Pair
 from tidemark.client import Producer, Query
 from tidemark.errors import TlsFilesError
-from tidemark.tls.client_files import Target, Tls
+from tidemark.tls.credentials import Credentials, Target
 
 
 @pytest.mark.parametrize(
@@ -25,33 +25,36 @@ from tidemark.tls.client_files import Target, Tls
 def test_grpc_speaks_tls_where_the_address_says_so_or_a_ca_is_given(
     address: str, ca: str | None, target: Target
 ) -> None:
-    assert Tls(ca=ca).target(address) == target
+    assert Credentials(ca=ca).target(address) == target
 
 
 def test_the_environment_names_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty value is none."""
     for name, value in (("CA", "/ca.pem"), ("CERT", ""), ("KEY", "")):
         monkeypatch.setenv(f"TIDEMARK_TLS_{name}", value)
-    assert Tls.from_environment() == Tls(ca="/ca.pem")
+    assert Credentials.from_environment() == Credentials(ca="/ca.pem")
 
 
 def test_a_certificate_goes_with_its_key(server: Pair) -> None:
-    for tls in (Tls(cert=server.cert), Tls(key=server.key)):
+    for tls in (Credentials(cert=server.cert), Credentials(key=server.key)):
         with pytest.raises(TlsFilesError, match="go together"):
             tls.context()
 
 
 def test_files_that_cannot_be_used_are_told_before_anything_is_dialled(tmp_path: Path) -> None:
     """And named."""
-    tls = Tls(ca=tmp_path / "missing.pem")
-    for connect in (lambda: Query("https://127.0.0.1:9", tls=tls), lambda: Producer("127.0.0.1:9", tls=tls)):
+    tls = Credentials(ca=tmp_path / "missing.pem")
+    for connect in (
+        lambda: Query("https://127.0.0.1:9", credentials=tls),
+        lambda: Producer("127.0.0.1:9", credentials=tls),
+    ):
         with pytest.raises(TlsFilesError, match=r"missing\.pem: cannot be read"):
             connect()
 
 
 def test_a_context_checks_the_name_and_the_ca(authority: Authority, server: Pair) -> None:
     """But for who asks its own host how it is."""
-    context = Tls(authority.ca, server.cert, server.key).context()
+    context = Credentials(authority.ca, server.cert, server.key).context()
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
     assert len(context.get_ca_certs()) == 1
-    assert Tls().context(trusts_all=True).verify_mode is ssl.CERT_NONE
+    assert Credentials().context(trusts_all=True).verify_mode is ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""Tls: whom a client trusts, and what it shows."""
+"""Credentials: whom a client trusts, and what it shows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tls:
+class Credentials:
     """Of a client; the files of ca, cert and key are PEM.
 
     ca          CAs that sign the services' certificates; None: those that everybody trusts
@@ -50,7 +50,7 @@ class Tls:
     token_file: str | PathLike[str] | None = None
 
     @classmethod
-    def from_environment(cls) -> Tls:
+    def from_environment(cls) -> Credentials:
         """TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY, TIDEMARK_TOKEN, TIDEMARK_TOKEN_FILE. (By hand: pydantic
         is slow to import.)"""
         names = ("TLS_CA", "TLS_CERT", "TLS_KEY", "TOKEN", "TOKEN_FILE")
@@ -62,7 +62,7 @@ class Tls:
         return self.token is not None or self.token_file is not None
 
     def authorization(self) -> str | None:
-        """The header's value; None where no token is shown. TlsFilesError for a file that holds none."""
+        """The header's value; None where no token is shown. TokenFileError for a file that holds none."""
         if self.token is not None:
             return f"Bearer {self.token}"
         return None if self.token_file is None else f"Bearer {self._token_file.read()}"
