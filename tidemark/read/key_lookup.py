@@ -43,6 +43,7 @@ class KeyQuery:
     limit: int = 32  # messages
     after: int = -1  # physical offset of the last record of the page before
     max_candidates: int = 10_000  # records looked at for one page
+    max_bytes: int = 4 << 20  # of them, as stored; the first one is looked at whatever its size
 
 
 @dataclass
@@ -62,9 +63,14 @@ def find_by_key(store: StoreReader, index: IndexReader, watermark: Watermark, qu
     answer = KeyAnswer([], [], None)
     after = max(query.after, store.log_min - 1)
     looked_at = found = 0
+    left_bytes = query.max_bytes
     while True:
         hits, more = _candidates(index, watermark, query, after)
         if len(hits):
+            ends = np.cumsum(np.maximum(_sizes(store, hits), 0))
+            fitting = max(int((ends <= left_bytes).sum()), 1)
+            hits, more = hits[:fitting], more or fitting < len(hits)
+            left_bytes -= int(ends[fitting - 1])
             part = _load(store, watermark, query, hits, answer)
             kept = part.messages
             if len(kept) and found + len(kept) >= query.limit:
@@ -79,7 +85,7 @@ def find_by_key(store: StoreReader, index: IndexReader, watermark: Watermark, qu
                 answer.parts.append(PulledPart(part.records, kept, part.chosen))
                 found += len(kept)
             looked_at += len(hits)
-        if not more or found >= query.limit or looked_at >= query.max_candidates:
+        if not more or found >= query.limit or looked_at >= query.max_candidates or left_bytes <= 0:
             answer.after = after if more else None
             return answer
 
@@ -126,10 +132,15 @@ def _load(
 
 def read_sized(store: StoreReader, watermark: Watermark, physical_offsets: NDArray[np.int64]) -> Records:
     """Records of any topic at *physical_offsets* (ascending), which tell their size themselves; visible ones only."""
-    heads = [store.log.read(int(physical_offset), _SIZE_FIELD) for physical_offset in physical_offsets]
-    sizes = np.array([int.from_bytes(head, "big", signed=True) for head in heads], np.int64)
+    sizes = _sizes(store, physical_offsets)
     whole = (sizes > 0) & (physical_offsets + sizes <= watermark.physical_offset)
     return read_records(store.log, physical_offsets[whole], sizes[whole])
+
+
+def _sizes(store: StoreReader, physical_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What stands where a record has its size, bytes."""
+    heads = [store.log.read(int(physical_offset), _SIZE_FIELD) for physical_offset in physical_offsets]
+    return np.array([int.from_bytes(head, "big", signed=True) for head in heads], np.int64)
 
 
 def _is_wanted(records: Records, messages: MessageArray, i: int, query: KeyQuery) -> bool:

@@ -55,6 +55,16 @@ def test_pages_together_are_everything_in_the_order_of_the_log(
         assert max(map(len, found)) <= limit
 
 
+@pytest.mark.parametrize("most", [1, 150, 1_000])
+def test_a_page_looks_at_so_many_bytes(built: BuiltStore, many: dict[str, list[int]], most: int) -> None:
+    """However many messages were asked for; the first one is looked at whatever its size."""
+    size = many["all"][1] - many["all"][0]
+    found = pages(built, KeyQuery("orders", "all", limit=1000, max_bytes=most))
+    assert [place for page in found for place in page] == many["all"]
+    assert max(map(len, found)) <= max(1, most // (size - 10) + 1)
+    assert len(found) > len(many["all"]) * (size - 10) // (most + size) - 1
+
+
 def test_a_unique_key_finds_its_message(built: BuiltStore, many: dict[str, list[int]]) -> None:
     """And is no key; a key is no unique key; another topic has neither."""
     assert places(built, KeyQuery("orders", "u77", unique=True)) == many["u77"]
