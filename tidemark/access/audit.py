@@ -14,7 +14,9 @@ import time
 from datetime import UTC, datetime
 from logging.handlers import WatchedFileHandler
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from tidemark.tracing.request_id import current_request_id
 
 _MOST_KINDS = 10_000  # remembered at once; beyond, all are told
 
@@ -52,11 +54,11 @@ class Audit:
         if len(self._repeats) >= _MOST_KINDS:
             self.tell_repeats()
         self._repeats[deed] = 0
-        self._write(deed, 1)
+        self.note_change(deed)
 
     def note_change(self, deed: Deed) -> None:
-        """Tell *deed*, however often."""
-        self._write(deed, 1)
+        """Tell *deed*, however often, with the id of its request."""
+        self._write(deed, 1, current_request_id())
 
     def tell_repeats(self) -> None:
         """The interval is over."""
@@ -76,9 +78,17 @@ class Audit:
             await asyncio.sleep(self._repeat_s)
             self.tell_repeats()
 
-    def _write(self, deed: Deed, count: int) -> None:
+    def _write(self, deed: Deed, count: int, request_id: str | None = None) -> None:
         at = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
-        line = {"timestamp": at, "event": "audit", "service": self._service, **deed._asdict(), "count": count}
+        line: dict[str, Any] = {
+            "timestamp": at,
+            "event": "audit",
+            "service": self._service,
+            **deed._asdict(),
+            "count": count,
+        }
+        if request_id is not None:
+            line["request_id"] = request_id
         self._handler.handle(logging.makeLogRecord({"msg": json.dumps(line)}))
 
 

@@ -86,6 +86,9 @@ def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolde
         else:
             assert (answer.status_code, answer.json()["reason"]) == (403, "FORBIDDEN"), path
             assert answer.json()["principal"] == "nobody"
+    refused = client.get("/v1/groups/other", headers={**headers, "x-request-id": "mine-7"})
+    assert refused.json()["request_id"] == "mine-7"
+    assert [deed["resource"] for deed in deeds() if deed.get("request_id") == "mine-7"] == ["Sub|Get Group:other"]
     told = {deed["action"] for deed in deeds() if deed["outcome"] == "FORBIDDEN"}
     assert told == {f"{method} {path}" for method, path in _GUARDED if (method, path) not in _MAY_ALL_THAT_ARE_KNOWN}
 

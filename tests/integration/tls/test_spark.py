@@ -43,4 +43,6 @@ def test_source_and_sink_take_the_same_options() -> None:
     files = {"tlsca": "/ca.pem", "tlscert": "/client.pem", "tlskey": "/client.key"}
     for model, given in ((SourceOptions, source), (SinkOptions, sink)):
         assert read_options(model, given).credentials is None
-        assert read_options(model, {**given, **files}).credentials == Credentials("/ca.pem", "/client.pem", "/client.key")
+        assert read_options(model, {**given, **files}).credentials == Credentials(
+            "/ca.pem", "/client.pem", "/client.key"
+        )
