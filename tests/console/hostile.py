@@ -28,11 +28,9 @@ BODIES = (
 
 
 def hostile_store(root: Path) -> BuiltStore:
-    """Bodies, keys, tags, properties, topics, groups and the ledger."""
+    """Bodies, keys, tags, properties, groups and the ledger."""
     store = BuiltStore(root, log_file_size=4 << 20)
     store.topic(TOPIC)
-    for text in (MARKUP, SCRIPT, LINK, QUOTES):
-        store.topic(text)
     for number, body in enumerate(BODIES):
         text = TEXTS[number % len(TEXTS)].replace(" ", "\u00a0")  # a space would end the key
         store.append(TOPIC, body, {"TAGS": text, "KEYS": f"{text} k{number}", text: text, "__proto__": text})
