@@ -121,11 +121,13 @@ def make_facts(facts: Mapping[str, object]) -> Any:
 
 
 def cell_text(value: object) -> str:
-    """What a cell shows."""
+    """What a cell shows; of a list a line each."""
     if value is None:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
+    if isinstance(value, list):
+        return "\n".join(printable(str(line)) for line in value)
     return printable(str(value))
 
 

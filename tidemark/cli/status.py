@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +12,9 @@ from tidemark.cli.failures import ExitStatus
 from tidemark.cli.output import Output, StreamOption, console, print_json
 from tidemark.cli.status_problems import Limits, problems_of
 from tidemark.cli.status_screen import screen
+
+if TYPE_CHECKING:
+    from tidemark.errors import StoreError
 
 EXAMPLE = "Example: tidemark status --watch"
 _WRITER_TIMEOUT_S = _QUERY_TIMEOUT_S = 3.0
@@ -46,7 +49,8 @@ def status(
     most. `unknown` stands for what cannot be known.
 
     Exit status 0: healthy. 1: a service does not answer, appends are refused, the pipeline is too far behind, a place
-    of the log is damaged, or the disk is full soon; the lines under `problems` say which. 5: no service answers.
+    of the log is damaged, the disk is full soon, or a service refuses to tell; the lines under `problems` say which. 5:
+    no service answers.
     """
     asked = _Asked(query, writer, Limits(max_behind_s, min_disk_hours))
     if watch:
@@ -78,7 +82,7 @@ def look(asked: _Asked) -> _Status:
 
 def exit_status(seen: _Status) -> ExitStatus:
     """OK when all is well."""
-    if not any(seen[name]["answers"] for name in ("query", "writer", "pipeline")):
+    if not any(seen[name]["answers"] or seen[name].get("refuses") for name in ("query", "writer", "pipeline")):
         return ExitStatus.UNAVAILABLE
     return ExitStatus.OK if seen["healthy"] else ExitStatus.FAILED
 
@@ -93,7 +97,7 @@ def _ask_query(url: str | None) -> tuple[_Status, _Status | None]:
             try:
                 return asked, service.get("/v1/status")
             except StoreError as error:
-                return {**asked, "answers": False, "problem": error.message}, None
+                return {**asked, **_unanswered(error)}, None
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--query") from None
 
@@ -108,13 +112,21 @@ def _ask_writer(address: str | None) -> _Status:
         try:
             told = producer.log_info()
         except StoreError as error:
-            return {**asked, "answers": False, "problem": error.message}
+            return {**asked, **_unanswered(error)}
         return {
             **asked,
             "flush_mode": "async" if told.flush_mode == FLUSH_MODE_ASYNC else "sync",
             "free_disk_bytes": told.free_disk_bytes,
             "min_free_disk_bytes": told.min_free_disk_bytes,
         }
+
+
+def _unanswered(error: StoreError) -> _Status:
+    """refuses: it is there, and does not tell us."""
+    from tidemark.errors import ForbiddenError, UnauthenticatedError
+
+    refuses = isinstance(error, ForbiddenError | UnauthenticatedError)
+    return {"answers": False, "refuses": refuses, "problem": error.message}
 
 
 def _watch(asked: _Asked, output: Output) -> None:

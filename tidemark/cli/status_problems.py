@@ -27,7 +27,8 @@ def problems_of(seen: dict[str, Any], limits: Limits, *, now_ms: int) -> list[st
 def _unanswered(seen: dict[str, Any]) -> Iterator[str]:
     for name in ("writer", "query"):
         if not seen[name]["answers"]:
-            yield f"the {name} does not answer: {seen[name]['problem']}"
+            how = "tells us nothing" if seen[name].get("refuses") else "does not answer"
+            yield f"the {name} {how}: {seen[name]['problem']}"
     if seen["store"] and not seen["pipeline"]["answers"]:
         quiet_ms = seen["pipeline"]["quiet_ms"]
         yield "the pipeline is not there" + ("" if quiet_ms is None else f", for {duration_text(quiet_ms / 1000)}")

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from tidemark.cli.durations import duration_text
-from tidemark.cli.output import make_facts, printable, time_text
+from tidemark.cli.output import make_facts, time_text
 
 _UNKNOWN = "unknown"
 _Status = dict[str, Any]
@@ -18,7 +18,7 @@ def screen(seen: _Status) -> Any:
     now_ms = time.time_ns() // 1_000_000
     facts: dict[str, object] = {
         "health": "healthy" if seen["healthy"] else "NOT HEALTHY",
-        "problems": "\n".join(map(printable, seen["problems"])) or "none",
+        "problems": seen["problems"] or "none",
         "writer": _writer(seen["writer"], store, now_ms),
         "pipeline": _pipeline(seen, now_ms),
         "query": _service(seen["query"], seen["query"]["url"]),
@@ -29,7 +29,9 @@ def screen(seen: _Status) -> Any:
 
 
 def _service(asked: _Status, address: str) -> str:
-    return f"{address}  answers" if asked["answers"] else f"{address}  DOES NOT ANSWER"
+    if asked["answers"]:
+        return f"{address}  answers"
+    return f"{address}  {'TELLS US NOTHING' if asked.get('refuses') else 'DOES NOT ANSWER'}"
 
 
 def _writer(writer: _Status, store: _Status | None, now_ms: int) -> str:

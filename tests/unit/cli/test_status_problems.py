@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tidemark.cli.durations import duration_text
+from tidemark.cli.failures import ExitStatus
 from tidemark.cli.output import console
+from tidemark.cli.status import exit_status
 from tidemark.cli.status_problems import Limits, problems_of
 from tidemark.cli.status_screen import screen
 
@@ -77,6 +79,23 @@ def test_each_fact_is_a_problem_of_its_own(path: str, value: object, told: str) 
     """One line that names it."""
     (problem,) = problems_of(changed(path, value), LIMITS, now_ms=NOW_MS)
     assert told in problem
+
+
+def test_a_service_that_wants_a_token_is_there() -> None:
+    """It does not tell, which is not the same as not to answer; each problem has a line of its own."""
+    seen = changed("query.answers", False)
+    seen["query"] |= {"refuses": True, "problem": "a token is needed"}
+    seen["writer"] |= {"answers": False, "refuses": True, "problem": "the token has expired"}
+    problems = problems_of(seen, LIMITS, now_ms=NOW_MS)
+    assert problems == [
+        "the writer tells us nothing: the token has expired",
+        "the query tells us nothing: a token is needed",
+    ]
+    shown = console()
+    with shown.capture() as captured:
+        shown.print(screen({"healthy": False, "problems": problems, **seen}))
+    assert [line.removeprefix("problems").strip() for line in captured.get().splitlines()[1:3]] == problems
+    assert exit_status({"healthy": False, **seen, "pipeline": {"answers": False}}) is ExitStatus.FAILED
 
 
 def test_damage_is_a_problem() -> None:
