@@ -7,10 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from services.writer.access import CALLER
 from services.writer.config import WriterSettings
 from services.writer.server import WriterServer
 from services.writer.store import close_store, open_store, release_store
 from tests.integration.writer.harness import ADVERTISED
+from tidemark.access.identity import Presented
 from tidemark.errors import StoreError
 from tidemark.store.storage import DiskStorage, Storage
 from tidemark.v1 import commit_log_pb2 as pb
@@ -69,6 +71,7 @@ class InProcessWriter:
         """All at the same time; the answer to each."""
 
         async def all_of_them() -> list[pb.AppendBatchResponse | StoreError]:
+            CALLER.set(self._server.guard.admit(Presented(None, None), address="127.0.0.1", action="AppendBatch"))
             calls = [self._service.AppendBatch(request, _CONTEXT) for request in requests]
             answers = await asyncio.gather(*calls, return_exceptions=True)
             for answer in answers:
