@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 ALONE := unit property# start no services: several at once
-TOGETHER := integration crash conformance fuzz
+TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
 .PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test console-test pictures deploy-test soak fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
@@ -64,7 +64,7 @@ types: $(SYNCED)  ## mypy, strict
 
 test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance; a few examples of each fuzz target
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 $(ALONE:%=tests/%)
-	$(BIN)/pytest $(TOGETHER:%=tests/%)
+	$(BIN)/pytest --numprocesses 2 --dist loadfile $(TOGETHER:%=tests/%)
 
 # -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)
