@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,11 @@ def test_repeated_send_is_stored_once(tmp_path: Path) -> None:
     assert len(in_topic(tmp_path, SCHEDULE)) == 1
 
 
+def not_delivered(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What was told of messages that were stepped over: a moment after those behind them have come."""
+    return [event for event in events if event["event"] == "delayed_messages_not_delivered"]
+
+
 def test_message_of_a_deleted_topic_is_stepped_over_and_told(writer: RunningWriter) -> None:
     """Those behind it come."""
     delay(writer, b"lost", "gone")
@@ -165,8 +170,8 @@ def test_message_of_a_deleted_topic_is_stepped_over_and_told(writer: RunningWrit
     writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
     with capture_logs() as events:
         index(writer.root)
-        wait_until(lambda: len(in_topic(writer.root, "t")) == 1)
-    (told,) = [event for event in events if event["event"] == "delayed_messages_not_delivered"]
+        wait_until(lambda: len(in_topic(writer.root, "t")) == 1 and bool(not_delivered(events)))
+    (told,) = not_delivered(events)
     assert (told["messages"], told["told"][0]["topic"], told["told"][0]["reason"]) == (1, "gone", "TOPIC_NOT_FOUND")
     assert in_topic(writer.root, "gone") == []
 
@@ -179,9 +184,9 @@ def test_damaged_message_is_stepped_over_and_told(writer: RunningWriter) -> None
         file.seek(answers[1].physical_offset + 88)
         file.write(b"?")
         file.flush()
-        wait_until(lambda: len(in_topic(writer.root, "t")) == 2)
+        wait_until(lambda: len(in_topic(writer.root, "t")) == 2 and bool(not_delivered(events)))
     assert [record.body for record in in_topic(writer.root, "t")] == [b"body 0", b"body 2"]
-    (told,) = [event for event in events if event["event"] == "delayed_messages_not_delivered"]
+    (told,) = not_delivered(events)
     assert told["told"][0]["reason"] == "BODY_CRC"
 
 
