@@ -90,19 +90,22 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
 
     def _unary(self, method: str, behavior: Unary) -> Unary:
         async def answer(request: Any, context: Context) -> Any:
-            caller = self._admit(method, context)
-            with self._allowed(method, caller, request):
+            caller, right = self._admit(method, context), self._right(method, request)
+            with _allowed(caller, right):
                 return await behavior(request, context)
 
         return answer
 
     def _stream(self, method: str, behavior: Stream) -> Callable[..., AsyncIterator[Any]]:
         async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
-            caller = self._admit(method, context)
-            with self._allowed(method, caller, request):
+            caller, right = self._admit(method, context), self._right(method, request)
+            with _allowed(caller, right):
                 async with contextlib.aclosing(behavior(request, context)) as responses:
-                    async for response in responses:
-                        caller.refresh()
+                    async for response in responses:  # it may last: what was allowed may not be any more
+                        if right is None:
+                            caller.refresh()
+                        else:
+                            caller.require(right)
                         yield response
 
         return answer
@@ -114,24 +117,27 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
         CALLER.set(caller)
         return caller
 
-    @contextlib.contextmanager
-    def _allowed(self, method: str, caller: Caller, request: Any) -> Iterator[None]:
-        """ForbiddenError before it begins. Where it changes something, what comes of it is told."""
+    def _right(self, method: str, request: Any) -> Right | None:
         needed = self._needs[method].right
-        if needed is None:
-            yield
-            return
-        right = needed(request, self._store_name)
-        caller.require(right)
-        outcome = _DONE
-        try:
-            yield
-        except BaseException as error:
-            outcome = status_of(error).reason if isinstance(error, StoreError) else type(error).__name__
-            raise
-        finally:
-            if right.changes:
-                caller.note(str(right), outcome, changes=True)
+        return None if needed is None else needed(request, self._store_name)
+
+
+@contextlib.contextmanager
+def _allowed(caller: Caller, right: Right | None) -> Iterator[None]:
+    """ForbiddenError before it begins. Where it changes something, what comes of it is told."""
+    if right is None:
+        yield
+        return
+    caller.require(right)
+    outcome = _DONE
+    try:
+        yield
+    except BaseException as error:
+        outcome = status_of(error).reason if isinstance(error, StoreError) else type(error).__name__
+        raise
+    finally:
+        if right.changes:
+            caller.note(str(right), outcome, changes=True)
 
 
 def _presented(context: Context) -> Presented:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,39 @@ def test_a_stream_that_stands_is_refused_what_was_taken_away(
         assert isinstance(_first_failure(producer), ForbiddenError)
         files.forget("orders")
         assert isinstance(_first_failure(producer, UnauthenticatedError), UnauthenticatedError)
+
+
+def test_a_log_that_is_followed_ends_with_the_right_to_it(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
+) -> None:
+    """It is asked again before each piece."""
+    reader, sender = files.principal("reader"), files.principal("sender")
+    files.rule("reader", ["Sub"], "Cluster:*")
+    files.rule("sender", ["Pub"], "Topic:t")
+    with (
+        RunningWriter(tmp_path / "store", **settings) as writer,
+        Producer(writer.address, credentials=Credentials(token=sender)) as producer,
+        calling(writer) as (log, _),
+    ):
+        producer.send("t", b"1", queue_id=0)
+        pieces = log.ReadLog(
+            commit_log_pb2.ReadLogRequest(follow=True), metadata=[("authorization", f"Bearer {reader}")], timeout=30
+        )
+        assert next(pieces).data
+        files.rule("reader", ["Sub"], "Cluster:*", decision="Deny")
+        assert _end_of(pieces, lambda: producer.send("t", b"2", queue_id=0)) is grpc.StatusCode.PERMISSION_DENIED
+
+
+def _end_of(pieces: Iterator[Any], go_on: Callable[[], object]) -> grpc.StatusCode | None:
+    """How it ends while there is always more; None after 500 pieces."""
+    try:
+        for _ in range(500):
+            go_on()
+            next(pieces)
+    except grpc.RpcError as error:
+        code: grpc.StatusCode = error.code()
+        return code
+    return None
 
 
 def _first_failure(producer: Producer, kind: type[StoreError] = StoreError) -> StoreError | None:
