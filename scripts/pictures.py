@@ -57,8 +57,7 @@ PICTURES = (
 
 def main() -> int:
     """0 when all were taken, and none is larger than it may be."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
+    FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         table = flights().slice(0, _ROWS)

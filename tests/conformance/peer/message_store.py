@@ -5,6 +5,7 @@ A running writer over real gRPC, the pipeline's epochs in this process, and the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -96,6 +97,13 @@ class MessageStore:
     def records(self) -> list[Record]:
         """Every record of the log, decoded."""
         return stored_records(self.root)
+
+    def wait_for_commit(self) -> None:
+        """Until all that was put is committed: an answer FLUSH_DISK_TIMEOUT comes before."""
+        deadline = time.monotonic() + 60
+        while (info := self.writer.info()).committed_offset < info.max_physical_offset:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
 
     def dispatch(self) -> None:
         """Index what is committed, as `pipeline --once` beside a running writer does."""

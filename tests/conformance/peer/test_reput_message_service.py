@@ -38,6 +38,7 @@ def test_rms1_in_sync_mode_nothing_is_shown_before_it_is_flushed(tmp_path: Path)
         finally:
             storage.fdatasync_gate.set()
         store.put("FooBar", MESSAGE)
+        store.wait_for_commit()
         store.dispatch()
         assert store.bounds("FooBar").max_offset == 11
 

@@ -149,7 +149,7 @@ def test_nearly_full_disk_refuses_before_it_breaks(tmp_path: Path) -> None:
 def test_slow_flush_is_answered_flush_disk_timeout(tmp_path: Path) -> None:
     """Offsets with FLUSH_DISK_TIMEOUT; not committed yet; a repeat waits for the flush and gets the same offsets."""
     storage = FaultyStorage()
-    with RunningWriter(tmp_path, storage, sync_flush_timeout_ms=100) as writer:
+    with RunningWriter(tmp_path, storage, sync_flush_timeout_ms=1000) as writer:
         first = writer.append("t", ONE)
         storage.fdatasync_gate.clear()
         late = writer.append("t", ONE, request_id="r")
