@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -137,6 +138,13 @@ class Load:
             pass  # it was killed
         finally:
             self._stop.set()
+
+    def wait_for(self, acknowledged: int) -> None:
+        """Until so many batches are."""
+        deadline = time.monotonic() + 60
+        while len(self.acknowledged) < acknowledged:
+            assert time.monotonic() < deadline, f"{len(self.acknowledged)} of {acknowledged}"
+            time.sleep(0.002)
 
     def stop(self) -> None:
         """Send no more, and wait for what is outstanding or for the writer's death."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,10 +46,10 @@ def check_store(root: Path, loads: list[Load]) -> None:
 def test_kill_under_load_loses_nothing_acknowledged(start_writer: StartWriter, tmp_path: Path, flush_mode: str) -> None:
     """Killed twice under load, also across rolls; then a clean stop. A process's death loses nothing in async mode."""
     loads = []
-    for number, seconds in enumerate((0.7, 0.4)):
+    for number, batches in enumerate((2_000, 800)):  # a file holds about 1,600
         writer = start_writer(FLUSH_MODE=flush_mode)
         loads.append(Load(writer, f"load{number}"))
-        time.sleep(seconds)
+        loads[-1].wait_for(batches)
         writer.kill()
         loads[-1].stop()
     writer = start_writer()
@@ -58,7 +57,7 @@ def test_kill_under_load_loses_nothing_acknowledged(start_writer: StartWriter, t
     assert not any(load.refused for load in loads)
     check_store(tmp_path / "store", loads)
     loads.append(Load(writer, "last"))
-    time.sleep(0.2)
+    loads[-1].wait_for(400)
     loads[-1].stop()
     assert writer.terminate() == 0
     assert len(loads[-1].acknowledged) == loads[-1].sent
@@ -70,7 +69,7 @@ def test_batches_in_flight_at_a_kill_may_be_repeated(start_writer: StartWriter, 
     """Every batch without an answer is sent again after the restart: all are stored, none twice."""
     writer = start_writer()
     load = Load(writer, "load")
-    time.sleep(0.5)
+    load.wait_for(1_000)
     writer.kill()
     load.stop()
     writer = start_writer()
@@ -88,7 +87,7 @@ def test_restarts_without_writes_change_no_byte(start_writer: StartWriter, tmp_p
     """Killed or stopped, again and again: the log stays as it is (RocketMQ #6665)."""
     writer = start_writer()
     load = Load(writer, "load")
-    time.sleep(0.3)
+    load.wait_for(600)
     writer.kill()
     load.stop()
     start_writer().kill()
@@ -103,7 +102,7 @@ def test_sigterm_under_load_leaves_a_clean_store(start_writer: StartWriter, tmp_
     """In flight is answered, later batches are refused, exit code 0, a clean flag, no unused file."""
     writer = start_writer()
     load = Load(writer, "load")
-    time.sleep(0.4)
+    load.wait_for(800)
     assert writer.terminate() == 0
     load.stop()
     assert {refusal.reason for refusal in load.refused.values()} <= {"STORE_CLOSED"}
