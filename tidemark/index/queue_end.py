@@ -5,32 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.store.halving import nearer_half
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
-UnitTest = Callable[[np.void], bool]
+UnitTest = Callable[[NDArray[np.void]], NDArray[np.bool_]]
+_HEAD = 128  # units of a file that are looked at together: a short queue ends there
 
 
-def simple_unit_below(physical_end: int) -> UnitTest:
-    """Whether a ConsumeQueue unit is there and its record starts below *physical_end*. Pre-blank units count."""
+def simple_units_below(physical_end: int) -> UnitTest:
+    """Which ConsumeQueue units are there, with a record that starts below *physical_end*. Pre-blank units count."""
 
-    def below(unit: np.void) -> bool:
-        if unit["message_size"] == consume_queue.PRE_BLANK_SIZE:
-            return True
-        return bool(
-            unit["physical_offset"] >= 0 and unit["message_size"] > 0 and unit["physical_offset"] < physical_end
-        )
+    def below(units: NDArray[np.void]) -> NDArray[np.bool_]:
+        blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
+        right: NDArray[np.bool_] = blank | (consume_queue.is_live(units) & (units["physical_offset"] < physical_end))
+        return right
 
     return below
 
 
-def batch_unit_below(physical_end: int) -> UnitTest:
-    """Whether a BatchConsumeQueue unit is there and its record starts below *physical_end*."""
+def batch_units_below(physical_end: int) -> UnitTest:
+    """Which BatchConsumeQueue units are there, with a record that starts below *physical_end*."""
 
-    def below(unit: np.void) -> bool:
-        live = unit["physical_offset"] >= 0 and unit["message_size"] > 0 and unit["base_offset"] >= 0
-        return bool(live and unit["batch_size"] > 0 and unit["physical_offset"] < physical_end)
+    def below(units: NDArray[np.void]) -> NDArray[np.bool_]:
+        right: NDArray[np.bool_] = batch_consume_queue.is_live(units) & (units["physical_offset"] < physical_end)
+        return right
 
     return below
 
@@ -38,14 +39,25 @@ def batch_unit_below(physical_end: int) -> UnitTest:
 def find_end(files: MappedFileQueue, unit: np.dtype[np.void], below: UnitTest) -> int:
     """Byte behind the last unit that is *below*; where the first file starts when there is none."""
     size = unit.itemsize
+
+    def right(first: int, count: int) -> NDArray[np.bool_]:
+        return below(np.frombuffer(files.read(first, count * size), unit))
+
+    def end_in(start: int, low: int, high: int) -> int:
+        found = right(start + low * size, high - low)
+        return high if found.all() else low + int(found.argmin())
+
     for start in reversed(files.starts):
-        low, high = 0, files.file_size // size
-        while low < high:
-            middle = (low + high) // 2
-            if below(np.frombuffer(files.read(start + middle * size, size), unit)[0]):
-                low = middle + 1
-            else:
-                high = middle
+        units = files.file_size // size
+        low, high = end_in(start, 0, min(_HEAD, units)), units
+        if low == _HEAD:
+            while high - low > _HEAD:
+                middle = nearer_half(low, high)
+                if right(start + middle * size, 1)[0]:
+                    low = middle + 1
+                else:
+                    high = middle
+            low = end_in(start, low, high)
         if low:
             return start + low * size
     return files.min_offset
@@ -53,9 +65,9 @@ def find_end(files: MappedFileQueue, unit: np.dtype[np.void], below: UnitTest) -
 
 def find_simple_end(files: MappedFileQueue, physical_end: int) -> int:
     """Byte behind the last ConsumeQueue unit whose record starts below *physical_end*."""
-    return find_end(files, consume_queue.UNIT, simple_unit_below(physical_end))
+    return find_end(files, consume_queue.UNIT, simple_units_below(physical_end))
 
 
 def find_batch_end(files: MappedFileQueue, physical_end: int) -> int:
     """Byte behind the last BatchConsumeQueue unit whose record starts below *physical_end*."""
-    return find_end(files, batch_consume_queue.UNIT, batch_unit_below(physical_end))
+    return find_end(files, batch_consume_queue.UNIT, batch_units_below(physical_end))

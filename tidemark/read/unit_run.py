@@ -20,9 +20,11 @@ from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.read.cached import held
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
+from tidemark.store.halving import nearer_half
 
 _FIRST_LOOK = 128  # units read at once to see how far a queue has grown; doubles while all of them are visible
 _MOST_UNITS = 65_536
+_HEAD = 128  # units of a file that are looked at together to find where they end: short queues end there
 
 _NO_LIMIT = (1 << 63) - 1
 
@@ -185,20 +187,35 @@ class UnitRun:
         return visible
 
     def _find_end(self, limit: int, starts: tuple[int, ...]) -> int:
-        """Behind the last visible unit, by halving: newest file first."""
+        """Behind the last visible unit: newest file first. A file's head at once, the rest by halving."""
         for start in reversed(starts):
             first = start // self.unit_size
-            low, high = first, first + self.units_a_file
-            while low < high:
-                middle = (low + high) // 2
-                number, unit = self.at_or_after(middle, high)
-                if unit is not None and self._is_visible(unit, limit)[0]:
-                    low = number + 1
-                else:
-                    high = middle
-            if low > first:
-                return low
+            low, high = min(first + _HEAD, first + self.units_a_file), first + self.units_a_file
+            end, is_over = self._end_in(first, low, limit)
+            if not is_over:
+                while high - low > _HEAD:
+                    middle = first + nearer_half(low - first, high - first)
+                    number, unit = self.at_or_after(middle, high)
+                    if unit is not None and self._is_visible(unit, limit)[0]:
+                        low = end = number + 1
+                    else:
+                        high = middle
+                end = max(end, self._end_in(low, high, limit)[0])
+            if end > first:
+                return end
         return starts[0] // self.unit_size if starts else 0
+
+    def _end_in(self, low: int, high: int, limit: int) -> tuple[int, bool]:
+        """Behind the last visible unit of [low, high), 0 without one; whether something stands there that is not.
+
+        Pre-blank units are neither.
+        """
+        units = self.read(low, high - low)
+        blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
+        wrong = np.flatnonzero(~(blank | self._is_visible(units, limit)))
+        stop = int(wrong[0]) if len(wrong) else len(units)
+        solid = np.flatnonzero(~blank[:stop])
+        return low + int(solid[-1]) + 1 if len(solid) else 0, stop < high - low
 
     def at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
         """The first unit at or after *number* that is there and not pre-blank, and its number.
@@ -261,12 +278,13 @@ class UnitRun:
         By halving over all files (spec 4.6, 5.5): the units are visible ones, so they ascend.
         """
         end = high
+        middle = low  # for the most part it is the first one
         while low < high:
-            middle = (low + high) // 2
             number, unit = self.at_or_after(middle, end)
             if unit is None or unit["physical_offset"][0] >= physical_offset:
                 high = middle
             else:
                 low = number + 1
+            middle = (low + high) // 2
         number, _ = self.at_or_after(low, end)
         return min(number, end)
