@@ -44,6 +44,7 @@ class Right(NamedTuple):
         return bool({Action.CREATE, Action.UPDATE, Action.DELETE} & set(self.actions))
 
 
+READING = (Action.SUB, Action.GET)  # who may do any of them may read its messages
 KNOWN_ACTIONS = (Action.GET, Action.LIST, Action.PUB, Action.SUB)  # who may do any of them may know that it exists
 
 

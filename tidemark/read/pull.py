@@ -69,6 +69,7 @@ class PullResult:
     parts: list[PulledPart] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     message_count: int = 0
+    stored_bytes: int = 0  # of the records that were read for it
 
 
 def refuse(bounds: QueueBounds, offset: int) -> PullResult | None:
@@ -102,7 +103,6 @@ class _Pull:
         self._queue = queue
         self._log = log
         self._request = request
-        self._bytes = 0
         self._scanned = 0
         self._is_full = False
         self._is_trimmed = False  # within an inner batch: next_offset is told by its last message
@@ -128,7 +128,7 @@ class _Pull:
         size = int(unit["message_size"][0]) if len(unit) else 0
         if not 0 < size < consume_queue.PRE_BLANK_SIZE:
             return min(left, _UNITS_AT_ONCE)
-        fitting = (self._request.max_bytes - self._bytes) // size
+        fitting = (self._request.max_bytes - self.result.stored_bytes) // size
         return min(left, fitting + fitting // _MARGIN + _FEW)
 
     def _take(self, number: int, count: int) -> int:
@@ -176,7 +176,7 @@ class _Pull:
         sizes = np.cumsum(units["message_size"][candidates].astype(np.int64))
         counts = np.cumsum(wanted[candidates])
         left = self._request.max_messages - self.result.message_count
-        fits = self._bytes + sizes <= self._request.max_bytes
+        fits = self.result.stored_bytes + sizes <= self._request.max_bytes
         if self._request.whole_records:
             fits &= counts <= left
         elif self._request.tags is None or not self._queue.is_batch:
@@ -185,12 +185,12 @@ class _Pull:
         if n == 0 and not self.result.message_count:
             n = 1
         if n == len(candidates):
-            self._bytes += int(sizes[-1])
+            self.result.stored_bytes += int(sizes[-1])
             return candidates, len(units)
         self._is_full = True
         if n == 0:
             return candidates[:0], int(candidates[0])
-        self._bytes += int(sizes[n - 1])
+        self.result.stored_bytes += int(sizes[n - 1])
         return candidates[:n], int(candidates[n - 1]) + 1
 
     def _read(self, units: UnitArray, firsts: NDArray[np.int64]) -> None:

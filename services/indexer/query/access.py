@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tidemark.access.guard import Caller, Guard
 from tidemark.access.identity import Presented
-from tidemark.access.right import KNOWN_ACTIONS, Action, Right, on_group, on_store, on_topic
+from tidemark.access.right import KNOWN_ACTIONS, READING, Action, Right, on_group, on_store, on_topic
 from tidemark.errors import ForbiddenError, StoreError
 from tidemark.status import status_of
 
@@ -24,7 +24,6 @@ _REFUSALS: Mapping[int | str, dict[str, Any]] = dict.fromkeys((401, 403, 429), _
 _CALLER = "tidemark.caller"
 _FOREIGN = ("cross-site", "same-site")  # Sec-Fetch-Site; another port or name is another origin
 _NOWHERE = "127.0.0.1"  # a Unix socket
-_READ = (Action.SUB, Action.GET)
 
 
 class Needs(NamedTuple):
@@ -48,7 +47,7 @@ def _store(*actions: Action) -> Needs:
 
 _OPEN = Needs(None, is_open=True)  # holds nothing of the store
 _KNOWN = Needs(None)
-_EACH = Needs(None)  # the endpoint leaves out what the caller may not know, or asks once it knows the topic
+_EACH = Needs(None)  # the endpoint leaves out what the caller may not know, or asks once it knows the topics
 _NEEDS: Mapping[tuple[str, str], Needs] = {
     ("GET", "/healthz"): _OPEN,
     ("GET", "/readyz"): _OPEN,
@@ -63,19 +62,20 @@ _NEEDS: Mapping[tuple[str, str], Needs] = {
     ("POST", "/v1/topics"): _EACH,
     ("GET", "/v1/topics/{topic}"): _topic(*KNOWN_ACTIONS),
     ("GET", "/v1/topics/{topic}/queues/{queue_id}"): _topic(*KNOWN_ACTIONS),
-    ("GET", "/v1/topics/{topic}/queues/{queue_id}/messages"): _topic(*_READ),
-    ("GET", "/v1/topics/{topic}/queues/{queue_id}/offset"): _topic(*_READ),
-    ("GET", "/v1/topics/{topic}/messages"): _topic(*_READ),
+    ("GET", "/v1/topics/{topic}/queues/{queue_id}/messages"): _topic(*READING),
+    ("GET", "/v1/topics/{topic}/queues/{queue_id}/offset"): _topic(*READING),
+    ("GET", "/v1/topics/{topic}/messages"): _topic(*READING),
     ("POST", "/v1/topics/{topic}/messages"): _topic(Action.PUB),
+    ("POST", "/v1/pull"): _EACH,
     ("GET", "/v1/messages/at/{physical_offset}"): _EACH,
     ("GET", "/v1/messages/{offset_msg_id}"): _EACH,
     ("GET", "/v1/groups"): _EACH,
-    ("GET", "/v1/groups/{group}"): _group(*_READ),
+    ("GET", "/v1/groups/{group}"): _group(*READING),
     ("POST", "/v1/groups/{group}/members"): _group(Action.SUB),  # and Sub on each topic: the endpoint
     ("PUT", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
     ("DELETE", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
     ("PUT", "/v1/groups/{group}/offsets"): _group(Action.SUB, Action.UPDATE),
-    ("GET", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(*_READ),
+    ("GET", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(*READING),
     ("PUT", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(Action.SUB, Action.UPDATE),
 }
 

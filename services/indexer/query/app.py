@@ -21,6 +21,7 @@ from . import (
     routes_groups,
     routes_log,
     routes_lookup,
+    routes_many_queues,
     routes_members,
     routes_pull,
     routes_status,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _ROUTES = (
     routes_pull,
+    routes_many_queues,
     routes_lookup,
     routes_topics,
     routes_append,

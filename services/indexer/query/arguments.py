@@ -74,6 +74,7 @@ TopicName = Annotated[str, AfterValidator(_parse_topic)]
 GroupName = Annotated[str, AfterValidator(_parse_group)]
 MemberId = Annotated[str, AfterValidator(_parse_member_id)]
 QueueId = Annotated[int, Field(ge=0, le=MAX_I4)]
+PullOffset = Annotated[str, AfterValidator(_parse_offset)]
 PhysicalOffset = Annotated[int, Field(ge=0, le=MAX_I8)]
 WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="wait this long for it to become visible; capped")]
 
@@ -86,17 +87,20 @@ class Arguments(BaseModel):
     store: str | None = Field(None, description="the store that is meant, where a topic lies on several")
 
 
-class PullArguments(Arguments):
-    """Of a pull."""
+class PullLimits(Arguments):
+    """Of every pull."""
 
-    offset: Annotated[str, AfterValidator(_parse_offset)] = Field(
-        "earliest", description="a queue offset, earliest, latest"
-    )
     max_messages: int | None = Field(None, ge=1, le=MAX_I4, description="at most so many; capped")
     max_bytes: int | None = Field(None, ge=1, le=MAX_I4, description="of records as stored; the first one always comes")
     tag: list[str] = Field([], max_length=256, description="one of these tags: tag=A&tag=B, or tag=A||B")
     wait_ms: WaitMs = 0
     body_encoding: BodyEncoding = BodyEncoding.BASE64
+
+
+class PullArguments(PullLimits):
+    """Of a pull from one queue."""
+
+    offset: PullOffset = Field("earliest", description="a queue offset, earliest, latest")
     semantics: Semantics = Semantics.TIDEMARK
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -12,11 +13,12 @@ from starlette.responses import Response
 from tidemark.read.body import BodyEncoding, BodyRoom
 from tidemark.read.message_columns import arrow_stream
 from tidemark.read.message_json import message_json
+from tidemark.read.pull import PullResult
 from tidemark.read.records import Skipped
 
 from .facade import Facade
 from .pieces_response import Pieces, PiecesResponse
-from .pulling import Pulled
+from .queue_pull import Pulled
 
 
 class BodyFormat(enum.Enum):
@@ -72,19 +74,39 @@ def skipped_json(skipped: list[Skipped]) -> list[dict[str, Any]]:
     return [skip._asdict() for skip in skipped]
 
 
+class PullBody(NamedTuple):
+    """What a pull of one queue is answered with."""
+
+    media_type: str
+    headers: dict[str, str]
+    pieces: Pieces
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(map(len, self.pieces))
+
+
 class PullAnswerer:
-    """Makes responses of pulls of one queue."""
+    """Makes answers of pulls of one queue."""
 
     def __init__(self, facade: Facade, topic: str, queue_id: int) -> None:
         self._facade = facade
         self._topic = topic
         self._queue_id = queue_id
 
-    def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding, *, as_broker: bool) -> Response:
-        """The whole answer. AnswerFullError when its bodies take too much, and fewer messages can be asked for."""
+    def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> Response:
+        """The whole answer; fails as `body` does."""
+        body = self.body(pulled, body_format, encoding)
+        headers = {"Cache-Control": "no-store", "Vary": "Accept", **body.headers}
+        return PiecesResponse(body.pieces, headers, body.media_type, self._facade.answers)
+
+    def body(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> PullBody:
+        """AnswerFullError when its bodies take too much, and fewer messages can be asked for."""
         pieces: Pieces
+        as_broker = pulled.limits.as_broker
         limit = self._facade.settings.query_max_body_bytes
-        room = BodyRoom(limit, keep_rest_stored=pulled.result.message_count <= 1 or pulled.max_messages <= 1)
+        room = BodyRoom(limit, keep_rest_stored=pulled.result.message_count <= 1 or pulled.limits.max_messages <= 1)
         match body_format:
             case BodyFormat.JSON:
                 pieces = self._json(pulled, _rows(pulled, encoding, b",", as_broker, room))
@@ -94,16 +116,17 @@ class PullAnswerer:
                 pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled), room=room)
             case BodyFormat.RECORDS:
                 pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
+        headers = {} if body_format is BodyFormat.JSON else _header_names(self._text_facts(pulled))
+        body = PullBody(body_format.value, headers, pieces)
+        self._count(body, body_format, pulled.result)
+        return body
+
+    def _count(self, body: PullBody, body_format: BodyFormat, result: PullResult) -> None:
         metrics = self._facade.metrics
-        size = sum(map(len, pieces))
-        if pulled.result.message_count:
-            metrics.given.add(self._topic, pulled.result.message_count, size)
-        metrics.bytes.labels(body_format.name.lower()).inc(size)
-        metrics.skipped.inc(len(pulled.result.skipped))
-        headers = {"Cache-Control": "no-store", "Vary": "Accept"}
-        if body_format is not BodyFormat.JSON:
-            headers.update(_header_names(self._text_facts(pulled)))
-        return PiecesResponse(pieces, headers, body_format.value, self._facade.answers)
+        if result.message_count:
+            metrics.given.add(self._topic, result.message_count, body.size)
+        metrics.bytes.labels(body_format.name.lower()).inc(body.size)
+        metrics.skipped.inc(len(result.skipped))
 
     def _json(self, pulled: Pulled, rows: Pieces) -> Pieces:
         result = pulled.result
@@ -118,9 +141,9 @@ class PullAnswerer:
                 "min_offset": result.bounds.min_offset,
                 "max_offset": result.bounds.max_offset,
                 **self._facade.position(pulled.watermark),
-                "max_messages": pulled.max_messages,
-                "max_bytes": pulled.max_bytes,
-                "wait_ms": pulled.wait_ms,
+                "max_messages": pulled.limits.max_messages,
+                "max_bytes": pulled.limits.max_bytes,
+                "wait_ms": pulled.limits.wait_ms,
                 "skipped": skipped_json(result.skipped),
             }
         )
@@ -145,9 +168,9 @@ class PullAnswerer:
             "tidemark.published_ms": str(watermark.published_ms),
             "tidemark.committed_offset": str(watermark.committed_offset),
             "tidemark.lag_bytes": str(watermark.lag_bytes),
-            "tidemark.max_messages": str(pulled.max_messages),
-            "tidemark.max_bytes": str(pulled.max_bytes),
-            "tidemark.wait_ms": str(pulled.wait_ms),
+            "tidemark.max_messages": str(pulled.limits.max_messages),
+            "tidemark.max_bytes": str(pulled.limits.max_bytes),
+            "tidemark.wait_ms": str(pulled.limits.wait_ms),
             "tidemark.message_count": str(result.message_count),
             "tidemark.skipped": orjson.dumps(skipped_json(result.skipped[:_MOST_SKIPPED_IN_HEADER])).decode(),
         }
@@ -166,5 +189,10 @@ _MOST_SKIPPED_IN_HEADER = 20
 
 
 def _header_names(facts: dict[str, str]) -> dict[str, str]:
+    return {_header_name(name): value for name, value in facts.items()}
+
+
+@functools.cache
+def _header_name(fact: str) -> str:
     """``tidemark.next_offset`` → ``Tidemark-Next-Offset``."""
-    return {name.replace(".", "-").replace("_", "-").title(): value for name, value in facts.items()}
+    return fact.replace(".", "-").replace("_", "-").title()

@@ -67,6 +67,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         le=1 << 30,
         description="bodies of one answer, decompressed; a page ends before it has more",
     )
+    query_max_pull_queues: int = Field(10_000, ge=1, description="queues that one request may pull from")
     query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="the longest wait_ms")
     query_max_waiting: int = Field(10_000, ge=1, description="requests that may wait at once; beyond: 429")
     query_max_waiting_per_client: int = Field(

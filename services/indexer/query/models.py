@@ -115,6 +115,14 @@ class PullAnswer(BaseModel):
     messages: list[MessageAnswer]
 
 
+class PullsAnswer(BaseModel):
+    """Messages of many queues."""
+
+    store: str
+    looked_at: int = Field(description="queues, in the order asked for; the answer was full before the others")
+    answers: list[PullAnswer | ProblemAnswer]
+
+
 class MessagesAnswer(BaseModel):
     """The messages of one record: several for an inner batch."""
 

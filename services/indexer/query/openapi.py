@@ -21,9 +21,9 @@ from .arguments import (
 )
 from .models import ProblemAnswer
 from .problems import MEDIA_TYPE
-from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody, TopicBody
+from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody, PullQueuesBody, TopicBody
 
-_BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody)
+_BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody, PullQueuesBody)
 _ARGUMENTS = (
     PullArguments,
     TimeArguments,

@@ -1,6 +1,6 @@
-"""A response whose body is a row of buffers: each goes to the socket as it is, none is copied to join them.
+"""A response whose body is a row of buffers: large ones go to the socket as they are, without a copy to join them.
 
-Unless all of them are little: each is a turn through every layer of the server, which costs more than the copy.
+Little ones are joined: each is a turn through every layer of the server, which costs more than the copy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from .untaken_answers import UntakenAnswers
 
 Pieces = list[bytes | memoryview]
-_LITTLE_BYTES = 64 << 10
+_LITTLE_BYTES, _JOINED_BYTES = 64 << 10, 256 << 10
 
 
 class PiecesResponse(Response):
@@ -23,7 +23,7 @@ class PiecesResponse(Response):
         super().__init__(None, 200, headers, media_type)
         self._size = sum(map(len, pieces))
         self.headers["content-length"] = str(self._size)
-        self._pieces = pieces if self._size > _LITTLE_BYTES else [b"".join(pieces)]
+        self._pieces = _with_little_ones_joined(pieces)
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,7 +34,7 @@ class PiecesResponse(Response):
                 await send({"type": "http.response.body"})  # once all but a little has gone to the socket
         else:
             await self._start(send)
-            await send({"type": "http.response.body", "body": self._pieces[0]})
+            await send({"type": "http.response.body", "body": self._pieces[0] if self._pieces else b""})
 
     async def _start(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -43,3 +43,19 @@ class PiecesResponse(Response):
         await self._start(send)
         while self._pieces:
             await send({"type": "http.response.body", "body": self._pieces.pop(0), "more_body": True})
+
+
+def _with_little_ones_joined(pieces: Pieces) -> Pieces:
+    joined: Pieces = []
+    little: Pieces = []
+    size = 0
+    for piece in pieces:
+        if little and (len(piece) > _LITTLE_BYTES or size + len(piece) > _JOINED_BYTES):
+            joined.append(b"".join(little))
+            little, size = [], 0
+        if len(piece) > _LITTLE_BYTES:
+            joined.append(piece)
+        else:
+            little.append(piece)
+            size += len(piece)
+    return [*joined, b"".join(little)] if little else joined

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from tidemark.errors import StoreError
+from tidemark.errors import Fact, StoreError
 from tidemark.status import STATUS, status_of
 from tidemark.tracing.request_id import HEADER, current_request_id
 
@@ -47,10 +47,10 @@ def problem(status: int, reason: str, detail: str, facts: dict[str, Any] | None 
     return Response(orjson.dumps(content), status, headers, MEDIA_TYPE)
 
 
-def of_store_error(error: StoreError) -> Response:
-    """What a named failure looks like."""
+def of_store_error(error: StoreError, **more: Fact) -> Response:
+    """What a named failure looks like. more: facts beside its own."""
     status = status_of(error)
-    return problem(status.http_status, status.reason, error.message, error.facts)
+    return problem(status.http_status, status.reason, error.message, {**error.facts, **more})
 
 
 def _of_validation(error: RequestValidationError) -> Response:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from opentelemetry import trace
 from opentelemetry.trace import Link, SpanKind, Tracer
-from starlette.responses import Response
 
 from tidemark.format.properties import TRACEPARENT
 from tidemark.tracing import attributes
 from tidemark.tracing.propagation import context_of
 from tidemark.tracing.traced_records import traced_records
 
-from .pulling import Pulled
+from .queue_pull import Pulled
+
+A = TypeVar("A")
 
 
 class PullSpans:
@@ -24,11 +26,11 @@ class PullSpans:
         self._tracer = tracer
         self._limit = limit
 
-    def around(self, answer: Callable[[Pulled], Response], topic: str, queue_id: int) -> Callable[[Pulled], Response]:
+    def around(self, answer: Callable[[Pulled], A], topic: str, queue_id: int) -> Callable[[Pulled], A]:
         """*answer*, with the spans of what it gives out: each linked to the request's own, which is current now."""
         link = Link(trace.get_current_span().get_span_context())
 
-        def answer_and_tell(pulled: Pulled) -> Response:
+        def answer_and_tell(pulled: Pulled) -> A:
             began_ns = time.time_ns()
             response = answer(pulled)
             self._tell(pulled, link, topic, queue_id, began_ns)

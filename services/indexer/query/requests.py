@@ -6,13 +6,19 @@ import binascii
 from typing import Annotated, Any, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from .allocation import Queue, Strategy
-from .arguments import MAX_I4, MAX_I8, MemberId, TopicName
+from .arguments import MAX_I4, MAX_I8, MemberId, PullLimits, PullOffset, TopicName
 
 _QueueId = Annotated[int, Field(ge=0, le=MAX_I4, strict=True)]
 _QueueOffset = Annotated[int, Field(ge=0, le=MAX_I8, strict=True, description="the next queue offset the group wants")]
+
+
+def _as_text(offset: Any) -> Any:
+    return str(offset) if type(offset) is int else offset
+
+
 _Generation = Annotated[int, Field(ge=0, le=MAX_I8, strict=True)]
 
 
@@ -133,6 +139,42 @@ class HeartbeatBody(BaseModel):
     def queues(self) -> set[Queue]:
         """What it holds."""
         return {Queue(held.topic, held.queue_id) for held in self.holds}
+
+
+class PulledQueue(HeldQueue):
+    """A queue to pull from."""
+
+    offset: Annotated[PullOffset, BeforeValidator(_as_text, json_schema_input_type=int | str)] = Field(
+        description="a queue offset, earliest, latest"
+    )
+
+
+class PullQueuesBody(PullLimits):
+    """A pull from many queues. max_messages and max_bytes are of all of them together."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "queues": [
+                        {"topic": "orders", "queue_id": 0, "offset": 131},
+                        {"topic": "orders", "queue_id": 1, "offset": "earliest"},
+                    ],
+                    "max_messages": 100,
+                    "wait_ms": 1000,
+                }
+            ]
+        },
+    )
+
+    queues: list[PulledQueue] = Field(min_length=1, description="looked at in this order until the answer is full")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len({(one.topic, one.queue_id) for one in self.queues}) < len(self.queues):
+            raise ValueError("a queue is named twice")
+        return self
 
 
 class QueueOffset(HeldQueue):

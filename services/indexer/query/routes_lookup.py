@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidemark.access.right import Action, on_topic
+from tidemark.access.right import READING, on_topic
 from tidemark.errors import ArgumentIllegalError, MessageNotYetVisibleError
 from tidemark.format.message_id import OffsetMessageId, decode_offset_message_id
 from tidemark.read.body import AnswerFullError, BodyRoom
@@ -61,7 +61,7 @@ def _messages_response(
     row = part.records.rows[0]
     at = int(row["topic_at"])
     topic = part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
-    caller_of(request).require(on_topic(topic, Action.SUB, Action.GET))
+    caller_of(request).require(on_topic(topic, *READING))
     as_broker = arguments.semantics is Semantics.ROCKETMQ
     room = BodyRoom(facade.settings.query_max_body_bytes, keep_rest_stored=True)
     return json_response(

@@ -15,7 +15,8 @@ from .bodies import BodyFormat, PullAnswerer, accepted_format, json_response
 from .facade import facade_of
 from .models import OffsetByTimeAnswer, ProblemAnswer, PullAnswer
 from .plain_route import PlainRoute
-from .pulling import Pulled, Puller
+from .pulling import Puller
+from .queue_pull import Limits, Pulled, QueuePull
 
 router = APIRouter(tags=["messages"], route_class=PlainRoute)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
@@ -55,15 +56,19 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     facade.require_store(arguments.store)
     facade.answers.require_room()
     answerer = PullAnswerer(facade, topic, queue_id)
-    as_broker = arguments.semantics is Semantics.ROCKETMQ
 
     def answer(pulled: Pulled) -> Response:
-        return answerer.response(pulled, body_format, arguments.body_encoding, as_broker=as_broker)
+        return answerer.response(pulled, body_format, arguments.body_encoding)
 
     spans = facade.pull_spans
     telling = answer if spans is None else spans.around(answer, topic, queue_id)
-    whole_records = body_format is BodyFormat.RECORDS
-    return await Puller(facade, topic, queue_id, arguments, whole_records=whole_records).run(request, telling)
+    limits = Limits.of(
+        arguments,
+        facade.settings,
+        whole_records=body_format is BodyFormat.RECORDS,
+        as_broker=arguments.semantics is Semantics.ROCKETMQ,
+    )
+    return await Puller(facade, QueuePull(facade, topic, queue_id, arguments.offset, limits)).run(request, telling)
 
 
 @router.get(

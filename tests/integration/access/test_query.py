@@ -31,6 +31,8 @@ _PATH = {
     "physical_offset": "0",
     "offset_msg_id": "7F00000100002A9F0000000000000000",
 }
+_QUEUES = {topic: {"topic": topic, "queue_id": 0, "offset": 0} for topic in ("orders", "bills")}
+_BODIES: dict[str, Any] = {"/v1/topics": {"topic": "new"}, "/v1/pull": {"queues": [_QUEUES["orders"]]}}
 _GUARDED = [(method, path) for (method, path), needs in _NEEDS.items() if not needs.is_open]
 _MAY_ALL_THAT_ARE_KNOWN = {("GET", path) for path in ("/v1/watermark", "/v1/topics", "/v1/groups")}
 
@@ -78,7 +80,7 @@ def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolde
     first = client.get("/v1/messages/at/0", headers=admin).json()["messages"][0]
     there = {**_PATH, "offset_msg_id": first["offset_msg_id"]}
     for method, path in _GUARDED:
-        body = {"topic": "new"} if path == "/v1/topics" else {"topics": ["orders"]}
+        body = _BODIES.get(path, {"topics": ["orders"]})
         answer = client.request(method, path.format(**there), headers=headers, json=body)
         if (method, path) in _MAY_ALL_THAT_ARE_KNOWN:
             assert answer.status_code == 200, path
@@ -117,6 +119,19 @@ def test_a_reader_reads_its_own_topics(client: httpx.Client, files: AccessFolder
         "/v1/topics/bills/messages?key=k": 403,
         "/v1/messages/at/0": 200,
     }
+
+
+def test_a_pull_of_many_queues_needs_the_right_to_each_topic(client: httpx.Client, files: AccessFolder) -> None:
+    """Nothing of any is given where one is missing; its name is refused whether there is such a topic or not."""
+    headers = shows(files.principal("reader"))
+    files.rule("reader", ["Sub"], "Topic:orders")
+    time.sleep(0.1)
+    own = client.post("/v1/pull", json={"queues": [_QUEUES["orders"]]}, headers=headers)
+    assert [one["topic"] for one in own.json()["answers"]] == ["orders"]
+    for other in (_QUEUES["bills"], {**_QUEUES["bills"], "topic": "nope"}):
+        refused = client.post("/v1/pull", json={"queues": [_QUEUES["orders"], other]}, headers=headers)
+        assert (refused.status_code, refused.json()["right"]) == (403, f"Sub|Get Topic:{other['topic']}")
+        assert "orders 1" not in refused.text
 
 
 def test_a_message_by_place_or_id_is_of_its_topic(client: httpx.Client, files: AccessFolder) -> None:

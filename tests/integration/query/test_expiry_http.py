@@ -19,7 +19,6 @@ from services.indexer.query.facade import Facade
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.read.queue_reader import QueueBounds, QueueReader
-from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
 pytestmark = pytest.mark.integration
@@ -110,17 +109,17 @@ class ExpiringBetween:
     """Takes files away right after a request has looked up a queue's bounds, once."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = StoreReader.bounds
+        real = QueueReader.bounds
         self.done = False
 
-        def bounds(store: StoreReader, queue: QueueReader, watermark: Watermark) -> QueueBounds:
-            seen = real(store, queue, watermark)
+        def bounds(queue: QueueReader, watermark: Watermark, *, log_min: int) -> QueueBounds:
+            seen = real(queue, watermark, log_min=log_min)
             if not self.done:
                 self.done = True
                 expire(root, 4)
             return seen
 
-        monkeypatch.setattr(StoreReader, "bounds", bounds)
+        monkeypatch.setattr(QueueReader, "bounds", bounds)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +149,19 @@ def test_files_that_go_between_look_up_and_read_are_never_an_error(
             assert answer.json()["next_offset"] == first > 0
         elif accept == "application/json":
             assert answer.json()["messages"][0]["queue_offset"] == first
+
+
+def test_files_that_go_while_many_queues_are_looked_at(
+    root: Path, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each queue is told by itself what there is now."""
+    ExpiringBetween(root, monkeypatch)
+    asked = [("orders", 0, 30), ("batches", 0, "earliest"), ("orders", 1, 0)]
+    queues = [{"topic": topic, "queue_id": queue_id, "offset": offset} for topic, queue_id, offset in asked]
+    gone, there, *_ = client.post("/v1/pull", json={"queues": queues}).json()["answers"]
+    first, _ = bounds_of(client, "orders")
+    assert (gone["reason"], gone["queue_id"], gone["next_offset"]) == ("OFFSET_TOO_SMALL", 0, first)
+    assert there["messages"][0]["queue_offset"] == bounds_of(client, "batches")[0] > 0
 
 
 @pytest.mark.parametrize("path", ["at", "id"])
