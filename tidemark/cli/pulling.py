@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
-
 from tidemark.cli.addresses import topic_path
 from tidemark.cli.failures import say
 from tidemark.cli.places import Place, PlaceKind, existing_offset_of, offset_of, queues_of, require_one_queue
 from tidemark.client.fetcher import Fetcher
-from tidemark.client.problems import require_success
 from tidemark.client.received import JSON, TopicQueue
 
 if TYPE_CHECKING:
@@ -86,7 +83,7 @@ def follow_queues(
             for each, span in left.items():
                 pulls.want(each, span.start)
             for fetched in pulls.fetched(_TIMEOUT_S):
-                page = orjson.loads(require_success(fetched.answer).body)
+                page = fetched.content()
                 span = left.pop(fetched.queue)
                 if found := _messages_of(topic, span, page):
                     yield found

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     """A whole answer."""
 
     status: int
-    headers: HTTPMessage
+    headers: HTTPMessage | Mapping[str, str]
     body: memoryview
 
     @property
@@ -74,11 +74,11 @@ class Connections:
         target = f"{self._prefix}{path}?{urlencode(given, doseq=True)}" if given else self._prefix + path
         return Asked(self, "GET", target, {"Accept": accept, **self._shown(), **current_carrier()})
 
-    def send(self, method: str, path: str, body: bytes | None, accept: str) -> Answer:
-        """The answer to a request, with a JSON *body* or none; QueryUnreachableError when there is none."""
+    def send(self, method: str, path: str, body: bytes | None, accept: str) -> Asked:
+        """Send a request, with a JSON *body* or none, and do not wait for its answer."""
         content_type = {} if body is None else {"Content-Type": "application/json"}
         headers = {"Accept": accept, **content_type, **self._shown(), **current_carrier()}
-        return Asked(self, method, self._prefix + path, headers, body).answer()
+        return Asked(self, method, self._prefix + path, headers, body)
 
     def _shown(self) -> dict[str, str]:
         authorization = self._credentials.authorization()

@@ -16,7 +16,7 @@ from tidemark.client.cursor import Cursors
 from tidemark.client.membership import Membership
 from tidemark.client.program_traces import tell_received
 from tidemark.client.pull_source import PullSource
-from tidemark.client.query import Query, messages_path
+from tidemark.client.query import Query
 from tidemark.client.reading import OutOfRange, Reading
 from tidemark.client.received import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
 from tidemark.tls.credentials import Credentials
@@ -175,9 +175,7 @@ class Consumer:
 
     def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
         """One page of any queue from any offset; this consumer's own reading does not change. See `Query.pull`."""
-        given = {"offset": offset, **parameters}
-        answer = self._query.answer(messages_path(topic, queue_id), JSON, given)
-        return pulled_page(TopicQueue(topic, queue_id), answer)
+        return pulled_page(TopicQueue(topic, queue_id), self._query.pull(topic, queue_id, offset, **parameters))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """Messages one by one, for ever."""

@@ -1,49 +1,43 @@
-"""Fetcher: long pulls under way, one a queue, and whichever is answered first. One thread; no thread of its own.
+"""Fetcher: long pulls under way, and whichever is answered first. One thread; no thread of its own.
 
 The service holds a pull until something is there, so that a queue where nothing happens costs a socket and nothing
-else.
+else. Beyond a few queues a pull asks for hundreds of them.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import starmap
 
 from tidemark.client.bell import Bell
 from tidemark.client.connections import Answer, Asked, Connections
+from tidemark.client.http_fetched import HttpFetched, JsonFetched, fetched_of
+from tidemark.client.many_pages import From, ask_for_many
 from tidemark.client.query import messages_path
-from tidemark.client.received import PulledPage, TopicQueue, pulled_page
+from tidemark.client.received import TopicQueue
 from tidemark.errors import UnavailableError
 from tidemark.tls.credentials import Credentials
 
-if TYPE_CHECKING:
-    from tidemark.client.table_pages import TablePage
-
-_MOST_QUEUES = 4096
+_FEW, _MOST_PULLS = 16, 64  # so many queues at once, and so many pulls, are asked for one by one
+_QUEUES_A_PULL = 1000
 _FIRST_DELAY_S, _GREATEST_DELAY_S = 0.05, 2.0
 
 
-class HttpFetched(NamedTuple):
-    """One answer of the query service."""
+class _Pull:
+    """One request under way. offsets: of the queues it asks for, and that are still wanted."""
 
-    queue: TopicQueue
-    answer: Answer
+    def __init__(self, asked: Asked, offsets: dict[TopicQueue, int | str], *, is_of_many: bool) -> None:
+        self.asked = asked
+        self.offsets = offsets
+        self.is_of_many = is_of_many
 
-    def page(self) -> PulledPage:
-        """Of a JSON answer."""
-        return pulled_page(self.queue, self.answer)
-
-    def table(self) -> TablePage:
-        """Of an Arrow answer."""
-        from tidemark.client.table_pages import table_page
-
-        return table_page(self.queue, self.answer)
-
-
-class _UnderWay(NamedTuple):
-    offset: int | str
-    asked: Asked
+    def fetched(self, answer: Answer, accept: str) -> Iterator[HttpFetched | JsonFetched]:
+        """What it was answered, a queue each; a refusal of all of it counts as one's."""
+        if self.is_of_many and not answer.is_error:
+            yield from fetched_of(answer, accept)
+        else:
+            yield HttpFetched(next(iter(self.offsets)), answer)
 
 
 class Fetcher:
@@ -65,60 +59,95 @@ class Fetcher:
         timeout_s: float,
         credentials: Credentials | None = None,
     ) -> None:
-        self._connections = Connections(url, timeout_s=timeout_s, kept=_MOST_QUEUES, credentials=credentials)
+        self._connections = Connections(url, timeout_s=timeout_s, kept=_MOST_PULLS, credentials=credentials)
         self._accept = accept
-        self._parameters = parameters
-        self._under_way: dict[TopicQueue, _UnderWay] = {}
+        self._parameters = dict(parameters)
+        self._wanted: dict[TopicQueue, int | str] = {}  # not asked for yet
+        self._by_queue: dict[TopicQueue, _Pull] = {}
+        self._pulls: set[_Pull] = set()
         self._failures = 0
         self._not_before = 0.0
         self.unreachable: tuple[float, UnavailableError] | None = None
         self._bell = Bell()
 
     def want(self, queue: TopicQueue, offset: int | str) -> None:
-        """See to it that the messages of *queue* from *offset* on are under way."""
-        pull = self._under_way.get(queue)
-        if pull is not None and pull.offset == offset:
-            return
-        self.drop(queue)
-        if time.monotonic() < self._not_before:
-            return
-        try:
-            asked = self._connections.ask(messages_path(*queue), {"offset": offset, **self._parameters}, self._accept)
-        except UnavailableError as error:
-            self.failed(error)
-            return
-        self._under_way[queue] = _UnderWay(offset, asked)
+        """See to it that the messages of *queue* from *offset* on are under way, once `fetched` is called."""
+        pull = self._by_queue.get(queue)
+        if pull is None or pull.offsets[queue] != offset:
+            self.drop(queue)
+            self._wanted[queue] = offset
 
     def drop(self, queue: TopicQueue) -> None:
         """Want no more of *queue*."""
-        pull = self._under_way.pop(queue, None)
+        self._wanted.pop(queue, None)
+        pull = self._by_queue.pop(queue, None)
         if pull is not None:
-            pull.asked.close()
+            del pull.offsets[queue]
+            if not pull.offsets and pull in self._pulls:
+                self._pulls.remove(pull)
+                pull.asked.close()
 
     def keep_only(self, queues: frozenset[TopicQueue]) -> None:
         """Drop all others."""
-        for queue in self._under_way.keys() - queues:
+        for queue in (self._by_queue.keys() | self._wanted.keys()) - queues:
             self.drop(queue)
 
-    def fetched(self, timeout_s: float) -> Iterator[HttpFetched]:
+    def fetched(self, timeout_s: float) -> Iterator[HttpFetched | JsonFetched]:
         """What has been answered; waits for the first of it, at most *timeout_s*, or until `wake`."""
-        for queue in self._answered(timeout_s):
-            pull = self._under_way.pop(queue, None)
-            if pull is None:  # dropped meanwhile
+        self._ask()
+        for pull in self._answered(timeout_s):
+            if pull not in self._pulls:  # dropped meanwhile
                 continue
+            self._pulls.remove(pull)
             try:
                 answer = pull.asked.answer()
+                self._failures = 0
+                self.unreachable = None
+                for fetched in pull.fetched(answer, self._accept):
+                    if self._by_queue.get(fetched.queue) is pull:
+                        del self._by_queue[fetched.queue]
+                        yield fetched
             except UnavailableError as error:
                 self.failed(error)
-                continue
-            self._failures = 0
-            self.unreachable = None
-            yield HttpFetched(queue, answer)
+            finally:
+                self._forget(pull)
 
-    def _answered(self, timeout_s: float) -> list[TopicQueue]:
+    def _forget(self, pull: _Pull) -> None:
+        """It is over: what it has not brought may be wanted again."""
+        for queue in pull.offsets:
+            if self._by_queue.get(queue) is pull:
+                del self._by_queue[queue]
+
+    def _ask(self) -> None:
+        """For all that is wanted."""
+        if not self._wanted or time.monotonic() < self._not_before:
+            return
+        wanted, self._wanted = self._wanted, {}
+        is_few = len(wanted) <= _FEW and len(self._pulls) + len(wanted) <= _MOST_PULLS
+        queues, each = list(wanted), 1 if is_few else _QUEUES_A_PULL
+        for start in range(0, len(queues), each):
+            try:
+                self._ask_for({queue: wanted[queue] for queue in queues[start : start + each]})
+            except UnavailableError as error:
+                self.failed(error)
+                return
+
+    def _ask_for(self, offsets: dict[TopicQueue, int | str]) -> None:
+        is_of_many = len(offsets) > 1
+        if is_of_many:
+            places = starmap(From, offsets.items())
+            asked = ask_for_many(self._connections, places, self._accept, self._parameters)
+        else:
+            ((queue, offset),) = offsets.items()
+            asked = self._connections.ask(messages_path(*queue), {"offset": offset, **self._parameters}, self._accept)
+        pull = _Pull(asked, offsets, is_of_many=is_of_many)
+        self._pulls.add(pull)
+        self._by_queue.update(dict.fromkeys(offsets, pull))
+
+    def _answered(self, timeout_s: float) -> list[_Pull]:
         if self._failures:
             timeout_s = min(timeout_s, self._not_before - time.monotonic())
-        by_descriptor = {pull.asked.fileno(): queue for queue, pull in self._under_way.items()}
+        by_descriptor = {pull.asked.fileno(): pull for pull in self._pulls}
         return [by_descriptor[descriptor] for descriptor in self._bell.wait(by_descriptor, timeout_s)]
 
     def wake(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http.client import HTTPMessage
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,12 +53,12 @@ def table_of(answer: Answer) -> pa.Table:
         return reader.read_all()
 
 
-def has_messages(headers: HTTPMessage) -> bool:
+def has_messages(headers: HTTPMessage | Mapping[str, str]) -> bool:
     """Whether a page with these headers holds any."""
     return headers["Tidemark-Message-Count"] != "0"
 
 
-def following_offset(headers: HTTPMessage, *, at_end: bool) -> int | None:
+def following_offset(headers: HTTPMessage | Mapping[str, str], *, at_end: bool) -> int | None:
     """Where the page after this one begins; None when there is none yet, unless it is wanted *at_end*, too."""
     if "Tidemark-Next-Offset" not in headers:  # a problem
         return None

@@ -24,9 +24,14 @@ def require_success(answer: Answer) -> Answer:
         problem: Json = orjson.loads(answer.body)
     except orjson.JSONDecodeError:
         problem = {}
-    text = str(problem.get("detail") or problem.get("title") or f"HTTP {answer.status}")
+    raise error_of(problem, answer.status)
+
+
+def error_of(problem: Json, status: int) -> StoreError:
+    """The exception that *problem* tells, or that an answer of this *status* without one is."""
+    text = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
     facts = {name: value for name, value in problem.items() if name not in _PROBLEM_MEMBERS and _is_fact(value)}
-    raise BY_REASON.get(str(problem.get("reason")), StoreError)(text, **facts)
+    return BY_REASON.get(str(problem.get("reason")), StoreError)(text, **facts)
 
 
 def _is_fact(value: object) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 import orjson
 
 from tidemark.client.connections import Answer, Asked, Connections
+from tidemark.client.many_pages import many_pages
 from tidemark.client.pages import (
     ARROW,
     RECORDS,
@@ -20,6 +21,7 @@ from tidemark.client.pages import (
     table_of,
 )
 from tidemark.client.problems import Json, require_success
+from tidemark.client.received import TopicQueue
 from tidemark.tls.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -95,6 +97,26 @@ class Query:
             if with_empty or has_messages(answer.headers):
                 yield table_of(answer)
 
+    def record_pages_of(
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
+    ) -> Iterator[tuple[TopicQueue, RecordsPage]]:
+        """Pages of `pull_records` of many queues, each from its offset to its visible end; hundreds of them a request.
+
+        queues  (topic, queue id) → offset. In this order, and again where a queue has more than one page
+        parameters: max_messages and max_bytes, of an answer's queues together; tag (a list)
+        """
+        for part in many_pages(self._connections, queues, RECORDS, parameters):
+            if has_messages(part.answer.headers):
+                yield part.queue, records_page(part.answer)
+
+    def tables_of(
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
+    ) -> Iterator[tuple[TopicQueue, pa.Table]]:
+        """As `record_pages_of`, of `pull_table`."""
+        for part in many_pages(self._connections, queues, ARROW, parameters):
+            if has_messages(part.answer.headers):
+                yield part.queue, table_of(part.answer)
+
     def offset_at(self, topic: str, queue_id: int, time: int | str, *, boundary: str = "lower") -> Json:
         """The queue offset at a store time: epoch milliseconds or RFC 3339."""
         return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/offset", time=time, boundary=boundary)
@@ -124,7 +146,7 @@ class Query:
         return self._send("DELETE", path, None)
 
     def _send(self, method: str, path: str, body: bytes | None) -> Json:
-        answer = require_success(self._connections.send(method, path, body, _JSON))
+        answer = require_success(self._connections.send(method, path, body, _JSON).answer())
         return cast(Json, orjson.loads(answer.body)) if len(answer.body) else {}
 
     def answer(self, path: str, accept: str, parameters: Json) -> Answer:

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tidemark.client.connections import Answer
-from tidemark.client.problems import Json, require_success
+from tidemark.client.problems import Json
 
 JSON = "application/json"
 
@@ -96,9 +95,8 @@ class PulledPage(NamedTuple):
     skipped: list[Json]
 
 
-def pulled_page(queue: TopicQueue, answer: Answer) -> PulledPage:
-    """The page that a JSON *answer* holds; a StoreError when it is a problem."""
-    page: Json = orjson.loads(require_success(answer).body)
+def pulled_page(queue: TopicQueue, page: Json) -> PulledPage:
+    """The page that a JSON answer holds."""
     return PulledPage(
         queue,
         page["status"],
