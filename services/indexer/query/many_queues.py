@@ -77,29 +77,30 @@ class ManyQueues:
                 break
             pull.limits = limits
             try:
+                self._moved.pop(number, None)
                 pulled = _looked(pull, now)
-                if pulled.is_worth_waiting and self._go_on(number, pull, pulled):
+                if pulled.is_worth_waiting and self._may_wait(number, pull, pulled):
                     continue
                 parts.append(pull.answer(pulled, functools.partial(self._make, pull)))
-                room -= parts[-1].size
-                self._moved.pop(number, None)
             except StoreError as error:
                 parts.append(self._refuse(pull, error))
                 continue
+            room -= parts[-1].size
             limits = limits._replace(
                 max_messages=limits.max_messages - pulled.result.message_count,
                 max_bytes=limits.max_bytes - pulled.result.stored_bytes,
             )
         return parts
 
-    def _go_on(self, number: int, pull: QueuePull, pulled: Pulled) -> bool:
-        """Set the cursor behind what is not given. Whether that can wait: the asker knows where it stood."""
+    def _may_wait(self, number: int, pull: QueuePull, pulled: Pulled) -> bool:
+        """Whether a queue with nothing to give has nothing to tell either: the asker knows its cursor as a number.
+
+        The cursor goes behind what is not given.
+        """
         pull.cursor = pulled.result.next_offset
-        if pull.is_named:
-            return False
-        if pull.cursor != pulled.requested_offset:
+        if not pull.is_named and pull.cursor != pulled.requested_offset:
             self._moved[number] = pulled
-        return True
+        return not pull.is_named
 
     def _parts_of_moved(self) -> list[PullBody]:
         pulls = dict(self._pulls)
