@@ -13,12 +13,13 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.catalog import BENCHMARKS, pick
 from benchmarks.check import CHECK_SCALE, check_figures, write_figures
 from benchmarks.page import save
+from benchmarks.profile_shares import keep_profile, shares, shares_table
 from benchmarks.profiler import PROCESSES, profile_benchmark
 from benchmarks.runner import Run, run_benchmarks
 from benchmarks.table import make_table
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tidemark's own benchmarks.")
-RESULTS = Path(__file__).parent / "results"
+RESULTS, PROFILES = Path(__file__).parent / "results", Path(__file__).parent / "profiles"
 
 Picks = Annotated[
     str, typer.Option(envvar="BENCH", help="Names, keys or patterns between commas; empty: the usual ones.")
@@ -71,16 +72,30 @@ def profile(
     ] = "",
     scale: Scale = 1.0,
     folder: Folder = Path(),
+    only: Annotated[
+        int,
+        typer.Option(
+            "--round", envvar="ROUND", help="Which of the times its clock runs is told of, from 1; -1: the last."
+        ),
+    ] = -1,
+    keep: Annotated[
+        bool, typer.Option(envvar="KEEP", help="Also write the shares to profiles/, for docs/performance.md.")
+    ] = False,
 ) -> None:
-    """Run one benchmark under py-spy and write a flame graph of each process to results/."""
+    """Run one benchmark under py-spy: a flame graph of each process in results/, and where the samples were."""
     console = _console()
     wanted = [name for name in process.split(",") if name] or list(PROCESSES)
     if unknown := set(wanted) - set(PROCESSES):
         raise typer.BadParameter(f"no process {', '.join(sorted(unknown))}; there are {', '.join(PROCESSES)}")
     for benchmark in _picked(row):
-        done, paths = profile_benchmark(benchmark, folder, scale, console, wanted=wanted, results=RESULTS)
+        done, paths = profile_benchmark(benchmark, folder, scale, console, wanted=wanted, results=RESULTS, only=only)
         console.print(make_table(done.rows), "under a profiler: these are no figures")
-        for path in paths:
+        by_process = {process: shares(graphs) for process, graphs in paths.items()}
+        console.print(shares_table(by_process))
+        written = [path for graphs in paths.values() for path in graphs]
+        if keep:
+            written.append(keep_profile(PROFILES, benchmark.name, done.machine, by_process))
+        for path in written:
             console.print(f"written: {path}", highlight=False, soft_wrap=True)
 
 

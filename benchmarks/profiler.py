@@ -26,6 +26,7 @@ PROCESSES = {  # what their command lines hold
     "pipeline": re.compile(r"services\.indexer pipeline\b"),
     "worker": re.compile(r"pyspark\.daemon|services\.indexer\.pipeline\.daemon"),
     "query": re.compile(r"services\.indexer query\b"),
+    "rebuild": re.compile(r"tidemark\.cli\.main store rebuild"),
     "client": re.compile(r"multiprocessing\.spawn import spawn_main"),
 }
 _LOOK_S = 0.2
@@ -34,15 +35,30 @@ _STOP_S = 60.0
 
 
 def profile_benchmark(
-    benchmark: Benchmark, folder: Path, scale: float, console: Console, *, wanted: Sequence[str], results: Path
-) -> tuple[Run, list[Path]]:
-    """Run *benchmark* and record the *wanted* processes; (what it measured, the flame graphs)."""
+    benchmark: Benchmark,
+    folder: Path,
+    scale: float,
+    console: Console,
+    *,
+    wanted: Sequence[str],
+    results: Path,
+    only: int,
+) -> tuple[Run, dict[str, list[Path]]]:
+    """Run *benchmark* and record the *wanted* processes;
+    (what it measured, the flame graphs by process).
+
+    only  of the times its clock ran, from 1; -1 for the last one
+    """
     results.mkdir(exist_ok=True)
     prefix = f"{time.strftime('%Y%m%d-%H%M%S')}-{benchmark.name}"
     recorder = _Recorder(wanted, results, prefix)
     with recording_with(recorder.record):
         run = run_benchmarks([benchmark], folder, scale, console)
-    return run, [path for path in recorder.paths if path.exists() and path.stat().st_size]
+    chosen = range(1, recorder.rounds + 1)[only if only < 0 else only - 1]
+    return run, {
+        role: [path for number, path in paths if number == chosen and path.exists() and path.stat().st_size]
+        for role, paths in recorder.paths.items()
+    }
 
 
 class _Recorder:
@@ -53,13 +69,13 @@ class _Recorder:
         self._results = results
         self._prefix = prefix
         self._spies: dict[int, subprocess.Popen[bytes]] = {}
-        self._rounds = 0
-        self.paths: list[Path] = []
+        self.rounds = 0
+        self.paths: dict[str, list[tuple[int, Path]]] = {name: [] for name in wanted}
 
     @contextlib.contextmanager
     def record(self) -> Iterator[None]:
         """Record while held; a benchmark may measure several times."""
-        self._rounds += 1
+        self.rounds += 1
         stopping = threading.Event()
         self._attach()
         time.sleep(_SETTLE_S)
@@ -84,8 +100,8 @@ class _Recorder:
                     self._spies[process.pid] = self._spy(role, process.pid)
 
     def _spy(self, role: str, pid: int) -> subprocess.Popen[bytes]:
-        path = self._results / f"{self._prefix}-{self._rounds}-{role}-{pid}.svg"
-        self.paths.append(path)
+        path = self._results / f"{self._prefix}-{self.rounds}-{role}-{pid}.svg"
+        self.paths[role].append((self.rounds, path))
         command = [
             _py_spy(),
             "record",

@@ -1,7 +1,7 @@
-"""Writes the tables of docs/performance.md from the committed results of `make bench-peers`. `make docs`.
+"""Writes the tables of docs/performance.md from what `make bench-peers` and `make profile` have kept. `make docs`.
 
 Results are benchmarks/peers/results/*.json, as `make bench-peers` has written them: one for each run, each with its
-machine, its scale and its pairs.
+machine, its scale and its pairs. Profiles are benchmarks/profiles/*.json, of `make profile ROW=... KEEP=1`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from benchmarks.peers.table import cells_of
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "peers" / "results"
-_BEGIN, _END = "<!-- figures: make docs -->", "<!-- figures end -->"
+PROFILES = ROOT / "benchmarks" / "profiles"
+_MARKS = "<!-- {name}: make docs -->", "<!-- {name} end -->"
+_PLACES = 8  # of each process
 _MET = {True: "yes", False: "**no**", None: ""}
 
 
@@ -39,17 +41,36 @@ def _row(row: dict[str, Any]) -> str:
     return f"| {' | '.join([*cells_of(row), _MET[row['met']]])} |"
 
 
-def page_with(text: str, results: list[dict[str, Any]]) -> str:
-    """*text* with the tables of *results* between its two marks."""
-    tables = "\n\n".join(table_of(result) for result in results)
-    pattern = re.compile(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
-    return pattern.sub(lambda _: f"{_BEGIN}\n{tables}\n{_END}", text)
+def profile_table(profile: dict[str, Any]) -> str:
+    """One profile: of what, where it was taken, and the places of each process."""
+    machine = profile["machine"]
+    lines = [
+        f"`{profile['benchmark']}` ({machine['processor']}; scale {machine['scale']}):",
+        "",
+        "| Process | Function, without what it calls | Share |",
+        "|---|---|--:|",
+    ]
+    for process, shares in profile["processes"].items():
+        lines += [f"| {process} | `{one['place']}` | {one['share']:.1%} |" for one in shares[:_PLACES]]
+    return "\n".join(lines)
+
+
+def page_with(text: str, name: str, tables: list[str]) -> str:
+    """*text* with *tables* between the two marks of *name*."""
+    begin, end = (mark.format(name=name) for mark in _MARKS)
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    content = "\n\n".join(tables)
+    return pattern.sub(lambda _: f"{begin}\n{content}\n{end}", text)
 
 
 def current_page() -> str:
     """As it is to be."""
-    results = [orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))]
-    return page_with(PAGE.read_text(), results)
+    text = page_with(PAGE.read_text(), "figures", [table_of(result) for result in _read(RESULTS)])
+    return page_with(text, "profiles", [profile_table(profile) for profile in _read(PROFILES)])
+
+
+def _read(folder: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(path.read_bytes()) for path in sorted(folder.glob("*.json"))]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.performance_table import PAGE, current_page, page_with
+from scripts.performance_table import PAGE, current_page, page_with, profile_table, table_of
 
 ROW = {
     "key": "rebuild",
@@ -25,7 +25,8 @@ def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
     """What no system was measured in stays empty."""
     page = page_with(
         "before\n<!-- figures: make docs -->old<!-- figures end -->\nafter\n",
-        [{"machine": {"processor": "some"}, "rows": [ROW, {**ROW, "peer_key": "other", "met": False}]}],
+        "figures",
+        [table_of({"machine": {"processor": "some"}, "rows": [ROW, {**ROW, "peer_key": "other", "met": False}]})],
     )
     assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
     assert "| rebuild | MB/s | 1,500 | 50.25 |  | 30.10 (20.00 to 31.00) × RocketMQ | ≥ 6 × RocketMQ | yes |" in page
@@ -33,3 +34,16 @@ def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
         "| rebuild : other | MB/s | 1,500 | 50.25 |  | 30.10 (20.00 to 31.00) × RocketMQ | ≥ 6 × RocketMQ | **no** |"
         in page
     )
+
+
+def test_a_profile_tells_the_first_places_of_each_process() -> None:
+    places = [{"place": f"function{number} (module.py)", "share": 0.3 / (number + 1)} for number in range(12)]
+    profile = {
+        "benchmark": "rebuild",
+        "machine": {"processor": "some", "scale": "0.5"},
+        "processes": {"writer": places, "query": places[:1]},
+    }
+    lines = profile_table(profile).splitlines()
+    assert lines[0] == "`rebuild` (some; scale 0.5):"
+    assert lines[4] == "| writer | `function0 (module.py)` | 30.0% |"
+    assert len(lines) == 4 + 8 + 1
