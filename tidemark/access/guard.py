@@ -97,7 +97,7 @@ class Caller:
         except StoreError as error:
             self.refused(str(right), error)
             raise
-        if not right.changes:
+        if self._guard.audit is not None and not right.changes:  # else nobody wants to know what it is called
             self.note(str(right), ALLOWED)
 
     def take_request(self) -> None:

@@ -29,33 +29,41 @@ def parts_of(answer: Answer) -> Iterator[Part]:
 
     raises QueryUnreachableError for bytes that are none
     """
-    at, body = 0, answer.body
-    while at < len(body):
-        headers, at = _headers(body, at)
-        if headers is None:
+    at = 0
+    while at < len(answer.body):
+        try:
+            part, at = _part(answer.body, at)
+        except (KeyError, ValueError) as error:
+            raise QueryUnreachableError(f"the service's answer is not in parts: {error!r}") from None
+        if part is None:
             return
-        size = int(headers["Content-Length"])
-        content = body[at : at + size]
-        if len(content) < size:
-            raise QueryUnreachableError(f"a part of {size} bytes ends after {len(content)}")
-        at += size
-        yield Part(
-            TopicQueue(headers["Tidemark-Topic"], int(headers["Tidemark-Queue-Id"])),
-            Answer(_status(headers, content), headers, content),
-        )
+        yield part
+
+
+def _part(body: memoryview, at: int) -> tuple[Part | None, int]:
+    """(the part at *at*, where the next one begins); None behind the last one. KeyError, ValueError."""
+    headers, start = _headers(body, at)
+    if headers is None:
+        return None, start
+    size = int(headers["Content-Length"])
+    content = body[start : start + size]
+    if len(content) < size:
+        raise ValueError(f"a part of {size} bytes ends after {len(content)}")
+    queue = TopicQueue(headers["Tidemark-Topic"], int(headers["Tidemark-Queue-Id"]))
+    return Part(queue, Answer(_status(headers, content), headers, content)), start + size
 
 
 def _headers(body: memoryview, at: int) -> tuple[Mapping[str, str] | None, int]:
-    """(a part's headers, where its content begins). None behind the last one."""
+    """(a part's headers, where its content begins). None behind the last one. ValueError."""
     head = bytes(body[at : at + _LONGEST_HEAD])
     end = head.find(_END_OF_HEAD)
     boundary, _, lines = head[: max(end, 0)].decode("latin-1").removeprefix("\r\n").partition("\r\n")
     if end < 0:
         if head.endswith(b"--\r\n"):
             return None, len(body)
-        raise QueryUnreachableError("a part of the answer has no end of its head")
+        raise ValueError("a head without an end")
     if not boundary.startswith("--"):
-        raise QueryUnreachableError("a part of the answer begins without its boundary")
+        raise ValueError("no boundary")
     return dict(line.split(": ", 1) for line in lines.split("\r\n")), at + end + len(_END_OF_HEAD)
 
 

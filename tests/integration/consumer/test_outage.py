@@ -5,30 +5,37 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import pytest
+
 from tests.built_store import BuiltStore
 from tests.integration.consumer.test_consumer import take
 from tests.query_server import serve_query
 from tidemark.client import Consumer, TopicQueue
 
 
-def test_a_consumer_goes_on_after_a_restart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("queues", [1, 100], ids=["one queue", "many in a request"])
+def test_a_consumer_goes_on_after_a_restart(tmp_path: Path, queues: int) -> None:
     """Where it was, without a word to its user."""
     store = BuiltStore(tmp_path)
-    store.topic("orders")
+    store.topic("orders", queues=queues)
     store.append("orders", b"before")
     store.publish()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with Consumer(queues=[TopicQueue("orders", 0)], url=f"http://127.0.0.1:{port}") as consumer:
+    everything = [TopicQueue("orders", queue_id) for queue_id in range(queues)]
+    with Consumer(queues=everything, url=f"http://127.0.0.1:{port}") as consumer:
         with serve_query(tmp_path, port=port):
             assert [message.body for message in take(consumer, 1)] == [b"before"]
             consumer.poll(0.1)
         assert consumer.poll(0.3) == []
-        store.append("orders", b"after")
+        for queue_id in range(queues):
+            store.append("orders", b"after %d" % queue_id, queue_id=queue_id)
         store.publish()
         with serve_query(tmp_path, port=port):
-            assert [message.body for message in take(consumer, 1)] == [b"after"]
+            after = sorted(message.body for message in take(consumer, queues))
+            assert after == sorted(b"after %d" % queue_id for queue_id in range(queues))
+            assert consumer.poll(0.2) == []
 
 
 def test_a_member_closes_without_its_service(tmp_path: Path) -> None:
