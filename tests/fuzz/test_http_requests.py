@@ -143,7 +143,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """Some messages, one queue of inner batches; the log goes on growing, and what is visible stays as it was."""
     root = tmp_path_factory.mktemp("served") / "store"
     with RunningWriter(root, max_message_size_bytes=1 << 16) as writer:
-        with serve_query(root, writer_address=writer.address) as client:
+        with serve_query(root, writer_address=writer.address, query_max_wait_ms=200) as client:
             for body in ("x", "y"):
                 for encoding in ("utf8", "json"):
                     message = {"body": body, "body_encoding": encoding, "keys": ["k1"], "tag": "A"}

@@ -41,7 +41,7 @@ _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
             "pull from it would be answered. A queue that is refused has a part of application/problem+json.",
         },
         204: {"description": "Nothing of any queue, in another form than JSON"},
-        **dict.fromkeys((406, 413, 422, 429), _PROBLEM),
+        **dict.fromkeys((404, 406, 413, 422, 429), _PROBLEM),
     },
     openapi_extra=described_body(PullQueuesBody),
 )
