@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +28,17 @@ def test_text_hash_equals_java_hash_of_the_decoded_text(data: bytes, before: byt
     buffer = np.frombuffer(before + data + behind, np.uint8)
     value = int(np.uint32(text_hash(buffer, len(before), len(data), 0)).astype(np.int32))
     assert value == java_hash(data.decode("utf-8", "replace")) == plain_check.text_hash(data)
+
+
+@pytest.mark.parametrize("odd", [b"", "é".encode(), "€".encode(), "😀".encode(), b"\xff", b"\xe2\x82"])
+def test_what_is_hashed_eight_characters_at_a_time(odd: bytes) -> None:
+    """Texts around that length, with something else than ASCII at each place."""
+    letters = bytes(range(0x5A, 0x7F))
+    for length in range(20):
+        for at in range(length + 1):
+            data = letters[:at] + odd + letters[at:length]
+            value = int(np.uint32(text_hash(np.frombuffer(data, np.uint8), 0, len(data), 0)).astype(np.int32))
+            assert value == java_hash(data.decode("utf-8", "replace")), data
 
 
 @given(head=st.text(max_size=8), tail=st.text(max_size=8))

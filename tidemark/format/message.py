@@ -55,7 +55,6 @@ MESSAGE = np.dtype(
 )
 MessageArray = NDArray[np.void]
 
-_SCRATCH_SIZE = 32_767 + 4
 OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # beside Fault's: a whole record, but of another topic or queue
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
 
@@ -105,9 +104,8 @@ def check_records(
     memory[:] = 0
     rows = memory.view(DISPATCH_REQUEST)
     found = np.empty((N_NAMES, 2), np.int64)
-    scratch = np.empty(_SCRATCH_SIZE, np.uint8)
     name = np.frombuffer(topic, np.uint8)
-    kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, with_fields, rows, found, scratch)
+    kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, with_fields, rows, found)
     return rows
 
 

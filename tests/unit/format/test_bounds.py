@@ -19,6 +19,8 @@ from tidemark.format import index_file, wire_batch
 from tidemark.format.check import Checker, Crc, find_next_record
 from tidemark.format.kernels import properties, text
 
+settings.register_profile("compiling", deadline=None, derandomize=True)
+settings.load_profile("compiling")
 few = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
@@ -67,6 +69,9 @@ def find(data, slots, count, key_hash):
 
 for check in (walk, scan, names, find):
     check()
+from tests.property import test_pack, test_wire_batch  # with that profile
+test_pack.test_packed_batches_equal_the_plain_encoding()
+test_wire_batch.test_encoded_records_are_those_of_encode_record()
 long_topic = u8(strategies.builders.record_bytes(topic=b"t" * 32767, magic=strategies.MAGIC_V2))
 Checker(shards=2).check(long_topic, base_offset=0)
 try:  # would the checks have told?

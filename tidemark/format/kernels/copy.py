@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numba import types
 
+from tidemark.format.kernels.bounds import require_within
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.crc import address
 
@@ -12,7 +13,9 @@ _memcpy = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp,
 
 @compiled
 def copy_bytes(source, at, length, target, to):  # type: ignore[no-untyped-def]
-    """target[to : to + length] = source[at : at + length]; the two do not overlap. The caller keeps the bounds."""
+    """target[to : to + length] = source[at : at + length]; the two do not overlap."""
     if length > 0:
+        require_within(source, at, at + length)
+        require_within(target, to, to + length)
         start = address(source) + types.uintp(at)  # type: ignore[call-arg]
         _memcpy(address(target) + types.uintp(to), start, types.uintp(length))

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 from numba import types
 from numba.extending import intrinsic
 
+from tidemark.format.kernels.bounds import require_within
 from tidemark.format.kernels.compiled import compiled
 
 _SYMBOL = "tidemark_crc32_gzip_refl"
@@ -39,6 +40,7 @@ def address(typingctx, array):  # type: ignore[no-untyped-def]
 @compiled
 def masked_crc32(buffer, at, length):  # type: ignore[no-untyped-def]
     """CRC-32 of buffer[at:at+length] without its highest bit; 0 for no bytes."""
+    require_within(buffer, at, at + length)
     start = address(buffer) + types.uintp(at)  # type: ignore[call-arg]
     crc = _crc32_gzip_refl(types.uint32(0), start, types.uint64(length))
     return types.int32(crc & types.uint32(0x7FFFFFFF))

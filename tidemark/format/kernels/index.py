@@ -31,12 +31,14 @@ def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def
     """
     n = 0
     counting = hashes.size == 0
+    seed, seed_of = np.uint32(0), -1
     for i in range(rows.size):
         row = rows[i]
         if (row.sys_flag & _ROLLBACK) == _ROLLBACK or (row.unique_key_length == 0 and row.keys_length == 0):
             continue
-        seed = text_hash(buffer, row.topic_at, row.topic_length, 0)
-        seed = np.uint32(seed * np.uint32(31) + np.uint32(35))
+        if not counting and (seed_of < 0 or row.topic_hash != rows[seed_of].topic_hash):
+            seed = text_hash(buffer, row.topic_at, row.topic_length, 0)
+            seed, seed_of = np.uint32(seed * np.uint32(31) + np.uint32(35)), i
         if row.unique_key_length > 0:
             if not counting:
                 hashes[n] = _index_hash(text_hash(buffer, row.unique_key_at, row.unique_key_length, seed))

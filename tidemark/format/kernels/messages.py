@@ -14,12 +14,13 @@ from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
 from tidemark.format.kernels.properties import _name_of as name_of
 from tidemark.format.kernels.properties import scan_properties
+from tidemark.format.kernels.search import find_byte
 from tidemark.format.kernels.walk import _OK as OK
-from tidemark.format.kernels.walk import CRC_OFF, crc_fault, walk
 from tidemark.format.kernels.walk import _measure as measure
+from tidemark.format.kernels.walk import crc_fault, fill_row
 from tidemark.format.record import MIN_RECORD_SIZE
 
-_LENGTH = int(Fault.LENGTH)
+_LENGTH, _NUMBER = int(Fault.LENGTH), int(Fault.NUMBER)
 OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
 _INNER_BATCH = 0xC0
 _BORN_V6, _STORE_V6 = 0x10, 0x20
@@ -37,7 +38,7 @@ def _is_topic(buffer, at, length, topic):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with_fields, rows, found, scratch):  # type: ignore[no-untyped-def]
+def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with_fields, rows, found):  # type: ignore[no-untyped-def]
     """Check the records that units point at; fill rows[i], whose `fault` tells.
 
     places       where record i starts in *buffer*; sizes: what its unit says
@@ -66,9 +67,12 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
             row.fault = OTHER_QUEUE
             continue
         if with_fields:
-            n, _, _, fault, _ = walk(buffer, at, end, base, -1, CRC_OFF, 0, 1, False, rows[i : i + 1], found, scratch)
-            if n == 0:
-                row.fault = fault
+            properties_at = topic_at + topic_length + 2
+            scan_properties(buffer, properties_at, properties_at + properties_length, found)
+            record = total, row.queue_id, body_at, body_length, topic_at, topic_length, properties_length
+            row.owned = 1
+            if not fill_row(buffer, at, base, record, row, found):
+                row.fault = _NUMBER
                 continue
         row.fault = crc_fault(buffer, at, total, body_at, body_length, properties_length)
 
@@ -252,12 +256,8 @@ def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, val
         position = messages[i].properties_at
         end = position + messages[i].properties_length
         while position < end:
-            name_end = -1
-            segment_end = position
-            while segment_end < end and buffer[segment_end] != 2:
-                if buffer[segment_end] == 1 and name_end < 0:
-                    name_end = segment_end
-                segment_end += 1
+            segment_end = find_byte(buffer, names.PROPERTY_SEPARATOR, position, end)
+            name_end = find_byte(buffer, names.NAME_VALUE_SEPARATOR, position, segment_end)
             if position < name_end < segment_end - 1:
                 length = name_end - position
                 known = name_of(buffer, position, length)

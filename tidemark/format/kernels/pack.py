@@ -10,7 +10,9 @@ import numpy as np
 
 from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
 from tidemark.format.kernels.compiled import compiled
-from tidemark.format.kernels.integers import put_i2, put_i4
+from tidemark.format.kernels.copy import copy_bytes
+from tidemark.format.kernels.integers import put_i2, put_i4, put_i8
+from tidemark.format.kernels.search import find_byte
 from tidemark.format.kernels.text import text_hash
 
 (  # why a row cannot be packed
@@ -20,6 +22,7 @@ from tidemark.format.kernels.text import text_hash
     BODY_FAULT,  # no body
 ) = range(4)
 _MAX_PROPERTIES = 32_767
+_SPACE = 32
 _TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
 _KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 _UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
@@ -41,20 +44,10 @@ def _is_clean(data, offsets, row, greatest):  # type: ignore[no-untyped-def]
     """Whether a value holds no byte of 1, 2, 32 up to *greatest*: the separators, and a space."""
     if offsets.size == 0:
         return True
-    for at in range(offsets[row], offsets[row + 1]):
-        byte = data[at]
-        if byte <= greatest and byte in (1, 2, 32):
-            return False
-    return True
-
-
-@compiled
-def _first_length(key, start, length):  # type: ignore[no-untyped-def]
-    """Bytes before the first space."""
-    for at in range(start, start + length):
-        if key[at] == 32:
-            return at - start
-    return length
+    at, end = offsets[row], offsets[row + 1]
+    if find_byte(data, 1, at, end) < end or find_byte(data, 2, at, end) < end:
+        return False
+    return greatest < _SPACE or find_byte(data, _SPACE, at, end) == end
 
 
 @compiled
@@ -66,7 +59,7 @@ def plan_rows(  # type: ignore[no-untyped-def]
     The queue is |hashCode(key)| mod *queues*; rows without a key go round by their number, which is *first_row* + row.
     With *several_keys* spaces stand between a row's keys, and the first one counts.
     """
-    greatest = 2 if several_keys else 32
+    greatest = 2 if several_keys else _SPACE
     for row in range(size_of.size):
         if not _is_clean(tag, tag_at, row, 2) or not _is_clean(unique, unique_at, row, 2):
             return SEPARATOR_FAULT, row
@@ -82,8 +75,9 @@ def plan_rows(  # type: ignore[no-untyped-def]
         size_of[row] = ELEMENT_OVERHEAD + body_length + properties
         key_length = _length(key_at, row)
         if key_length > 0:
-            first_length = _first_length(key, key_at[row], key_length) if several_keys else key_length
-            value = np.int64(np.int32(text_hash(key, key_at[row], first_length, np.uint32(0))))
+            start = key_at[row]
+            end = find_byte(key, _SPACE, start, start + key_length) if several_keys else start + key_length
+            value = np.int64(np.int32(text_hash(key, start, end - start, np.uint32(0))))
             queue_of[row] = abs(value) % queues
         else:
             queue_of[row] = (first_row + row) % queues
@@ -117,7 +111,7 @@ def cut_batches(order, queue_of, size_of, max_count, max_bytes, ends):  # type: 
 
 @compiled
 def _put_bytes(out, to, data, at, length):  # type: ignore[no-untyped-def]
-    out[to : to + length] = data[at : at + length]
+    copy_bytes(data, at, length, out, to)
     return to + length
 
 
@@ -145,8 +139,8 @@ def pack_elements(  # type: ignore[no-untyped-def]
         row = rows[i]
         start = to
         length = body_at[row + 1] - body_at[row]
-        for at in range(start, start + 16):
-            out[at] = 0
+        put_i8(out, start, 0)
+        put_i8(out, start + 8, 0)
         put_i4(out, start + 16, length)
         to = _put_bytes(out, start + 20, body, body_at[row], length) + 2
         properties_at = to

@@ -9,10 +9,13 @@ import numpy as np
 
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_u4
+from tidemark.format.kernels.search import find_byte
 
 # Rows of the table that `scan_properties` fills: where each value stands.
 TAGS, KEYS, UNIQ_KEY, INNER_NUM, INNER_BASE, DELAY, TIMER, MULTI_DISPATCH, MULTI_OFFSETS, PROPERTY_CRC = range(10)
 N_NAMES = 10
+
+NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR = 1, 2
 
 
 def _word(text: str) -> np.uint32:
@@ -86,12 +89,8 @@ def scan_properties(buffer, at, end, found):  # type: ignore[no-untyped-def]
     found[:, :] = 0
     position = at
     while position < end:
-        name_end = -1
-        segment_end = position
-        while segment_end < end and buffer[segment_end] != 2:
-            if buffer[segment_end] == 1 and name_end < 0:
-                name_end = segment_end
-            segment_end += 1
+        segment_end = find_byte(buffer, PROPERTY_SEPARATOR, position, end)
+        name_end = find_byte(buffer, NAME_VALUE_SEPARATOR, position, segment_end)
         if position < name_end < segment_end - 1:
             name = _name_of(buffer, position, name_end - position)
             if name >= 0:

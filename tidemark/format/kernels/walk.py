@@ -171,6 +171,39 @@ def crc_fault(buffer, at, total, body_at, body_length, properties_length):  # ty
 
 
 @compiled
+def fill_row(buffer, at, base, record, row, found):  # type: ignore[no-untyped-def]
+    """Fill *row* of the measured record at *at*, all but `fault` and `owned`; False when a number is none.
+
+    record  total size, queue id, body's place and length, topic's place and length, properties' length
+    found   what `scan_properties` has found in it
+    """
+    total, queue_id, body_at, body_length, topic_at, topic_length, properties_length = record
+    properties_at = topic_at + topic_length + 2
+    row.physical_offset = base + at
+    row.message_size = total
+    row.queue_id = queue_id
+    row.queue_offset = get_i8(buffer, at + 20)
+    row.sys_flag = get_i4(buffer, at + 36)
+    row.store_timestamp = get_i8(buffer, at + 56 + (12 if row.sys_flag & 0x10 else 0))
+    row.topic_hash = _queue_hash(buffer, topic_at, topic_length, queue_id)
+    row.body_at = body_at
+    row.body_length = body_length
+    row.topic_at = topic_at
+    row.topic_length = topic_length
+    row.properties_at = properties_at
+    row.properties_length = properties_length
+    row.tags_at, row.tags_length = found[names.TAGS, 0], found[names.TAGS, 1]
+    row.keys_at, row.keys_length = found[names.KEYS, 0], found[names.KEYS, 1]
+    row.unique_key_at, row.unique_key_length = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
+    row.multi_dispatch_at, row.multi_dispatch_length = (
+        found[names.MULTI_DISPATCH, 0],
+        found[names.MULTI_DISPATCH, 1],
+    )
+    row.multi_offsets_at, row.multi_offsets_length = found[names.MULTI_OFFSETS, 0], found[names.MULTI_OFFSETS, 1]
+    return _read_numbers(buffer, row, found)
+
+
+@compiled
 def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, rows, found, scratch):  # type: ignore[no-untyped-def]
     """Check records of buffer[start:end] one after the other until something else comes.
 
@@ -208,28 +241,8 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, row
             row.fault = crc_fault(buffer, at, total, body_at, body_length, properties_length)
             if crc_mode == CRC_STOPS and row.fault != _NONE:
                 return n, at, _BAD, row.fault, seen
-        row.physical_offset = base + at
-        row.message_size = total
-        row.queue_id = queue_id
-        row.queue_offset = get_i8(buffer, at + 20)
-        row.sys_flag = get_i4(buffer, at + 36)
-        row.store_timestamp = get_i8(buffer, at + 56 + (12 if row.sys_flag & 0x10 else 0))
-        row.topic_hash = _queue_hash(buffer, topic_at, topic_length, queue_id)
-        row.body_at = body_at
-        row.body_length = body_length
-        row.topic_at = topic_at
-        row.topic_length = topic_length
-        row.properties_at = properties_at
-        row.properties_length = properties_length
-        row.tags_at, row.tags_length = found[names.TAGS, 0], found[names.TAGS, 1]
-        row.keys_at, row.keys_length = found[names.KEYS, 0], found[names.KEYS, 1]
-        row.unique_key_at, row.unique_key_length = found[names.UNIQ_KEY, 0], found[names.UNIQ_KEY, 1]
-        row.multi_dispatch_at, row.multi_dispatch_length = (
-            found[names.MULTI_DISPATCH, 0],
-            found[names.MULTI_DISPATCH, 1],
-        )
-        row.multi_offsets_at, row.multi_offsets_length = found[names.MULTI_OFFSETS, 0], found[names.MULTI_OFFSETS, 1]
-        if not _read_numbers(buffer, row, found):
+        record = total, queue_id, body_at, body_length, topic_at, topic_length, properties_length
+        if not fill_row(buffer, at, base, record, row, found):
             return n, at, _BAD, _NUMBER, seen
         n += 1
         seen += 1
