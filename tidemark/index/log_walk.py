@@ -17,7 +17,7 @@ from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, Outcome, R
 from tidemark.index.part_keys import PartKeys
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
-DEFAULT_CHUNK_SIZE_BYTES = 8 << 20
+DEFAULT_CHUNK_SIZE_BYTES = 4 << 20  # two tasks that read and look again stay within a processor's cache
 _WINDOW_SIZE_BYTES = 64 << 20  # of the search behind damage
 _WINDOW_OVERLAP_BYTES = 16 << 20  # longer than any record
 

@@ -83,7 +83,7 @@ class PipelineSettings(MessageTraceSettings):
         False, description="build light queues (a broker's enableLmq and enableMultiDispatch)"
     )
     chunk_size_bytes: int = Field(
-        8 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes"
+        4 << 20, ge=1 << 12, description="the most of the log a task builds before it publishes"
     )
     scan_range_size_bytes: int | None = Field(
         None,
