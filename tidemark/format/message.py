@@ -18,7 +18,6 @@ from tidemark.format.elements import decode_elements
 from tidemark.format.kernels import messages as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import masked_crc32
-from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY
 from tidemark.format.record import MIN_RECORD_SIZE, Record
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 
@@ -194,19 +193,7 @@ class PropertyPlaces(NamedTuple):
 def find_properties(buffer: U8Array, messages: MessageArray) -> PropertyPlaces:
     """Places of all properties but TAGS, KEYS and UNIQ_KEY, with the leniency of spec 2.4."""
     row_ends = np.empty(len(messages) + 1, np.int32)
-    if (_own_length(messages) >= messages["properties_length"]).all():  # as producers send them: nothing else to find
-        row_ends[:] = 0
-        return PropertyPlaces(row_ends, *(np.empty(0, np.int32) for _ in range(4)))
     room = int((messages["properties_length"].astype(np.int64) // 4 + 1).sum())
     columns = [np.empty(room, np.int32) for _ in range(4)]
     n = kernel.find_entries(buffer, messages, row_ends, *columns)
     return PropertyPlaces(row_ends, *(column[:n] for column in columns))
-
-
-def _own_length(messages: MessageArray) -> NDArray[np.int64]:
-    """Bytes of each properties string that TAGS, KEYS and UNIQ_KEY take, the last separator counted."""
-    total = np.zeros(len(messages), np.int64)
-    for name, column in ((TAGS, "tags"), (KEYS, "keys"), (UNIQ_KEY, "unique_key")):
-        length = messages[f"{column}_length"]
-        total += np.where(length > 0, length + (len(name) + 2), 0)
-    return total

@@ -1,5 +1,7 @@
 """Reads that never wait for a disk: what is in the page cache is read here and now, anything else is refused.
 
+So is work that takes long: Python for each of many messages, and decompressing them.
+
 To hand a read to another thread costs more than the read itself where the data is in memory, as it nearly always is; an
 event loop must not wait for a disk all the same.
 """
@@ -13,12 +15,13 @@ from collections.abc import Iterator
 
 from tidemark.format.dispatch_request import U8Array
 
+FEW_MESSAGES = 32
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
 _local = threading.local()
 
 
 class NotCachedError(Exception):
-    """It would have to wait: let a thread do it that may."""
+    """It would have to wait, or would take long: let a thread do it that may."""
 
 
 @contextlib.contextmanager
@@ -34,6 +37,12 @@ def cached_only() -> Iterator[None]:
 def is_cached_only() -> bool:
     """Whether this thread must not wait now."""
     return getattr(_local, "is_on", False)
+
+
+def require_thread(messages: int) -> None:
+    """NotCachedError where this thread must not wait and so many *messages* take work one by one."""
+    if messages > FEW_MESSAGES and is_cached_only():
+        raise NotCachedError
 
 
 def pread(descriptor: int, length: int, offset: int) -> bytes:

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from tidemark.format import message
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.message import MessageArray
+from tidemark.format.number_columns import MessageFacts, NumberColumns, number_columns
 from tidemark.format.properties import split_keys
-from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
+from tidemark.format.sys_flag import SysFlag
 from tidemark.read.body import BodyRoom, decompress
 from tidemark.read.buffers import POOL
+from tidemark.read.cached import require_thread
 from tidemark.read.message_rows import host_text
 from tidemark.read.pull import PulledPart
 from tidemark.read.stream_pieces import StreamPieces
@@ -81,13 +83,27 @@ class _Columns:
     def column(self, name: str) -> pa.Array:
         """One of SCHEMA's."""
         if name in _AS_THEY_ARE:
-            return pa.array(self._messages[_AS_THEY_ARE[name]])
+            return pa.array(getattr(self._numbers, _AS_THEY_ARE[name]))
         column: pa.Array = getattr(self, name)
         return column
+
+    @functools.cached_property
+    def _numbers_and_facts(self) -> tuple[NumberColumns, MessageFacts]:
+        return number_columns(self._buffer, self._messages)
+
+    @property
+    def _numbers(self) -> NumberColumns:
+        return self._numbers_and_facts[0]
+
+    @property
+    def _facts(self) -> MessageFacts:
+        return self._numbers_and_facts[1]
 
     @property
     def message_id(self) -> pa.Array:
         unique_keys = _texts(self._buffer, self._messages, "unique_key")
+        if not unique_keys.null_count:
+            return unique_keys
         if unique_keys.null_count == len(self._messages):
             return self.offset_msg_id
         return pc.coalesce(unique_keys, self.offset_msg_id)
@@ -106,21 +122,24 @@ class _Columns:
 
     @property
     def properties(self) -> pa.Array:
+        if not self._facts.other_properties:
+            return _no_properties(len(self._messages))
         return _properties(self._buffer, self._messages)
 
     @property
     def sys_flag(self) -> pa.Array:
-        flags = self._messages["sys_flag"]
-        flags = flags & ~np.where(self._messages["inner"] == 1, INNER_BATCH_FLAGS, 0).astype(np.int32)
+        flags = self._numbers.sys_flag
+        if not self._facts.compressed:
+            return pa.array(flags)
         return pa.array(flags & ~np.where(self._bodies[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
 
     @property
     def born_host(self) -> pa.Array:
-        return _hosts(self._buffer, self._messages, "born")
+        return _hosts(self._buffer, self._messages, "born", is_one=self._facts.has_one_born_host)
 
     @property
     def store_host(self) -> pa.Array:
-        return _hosts(self._buffer, self._messages, "store")
+        return _hosts(self._buffer, self._messages, "store", is_one=self._facts.has_one_store_host)
 
     @property
     def body(self) -> pa.Array:
@@ -128,6 +147,9 @@ class _Columns:
 
     @functools.cached_property
     def _bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
+        """(bodies, which of them were decompressed)."""
+        if not self._facts.compressed:
+            return _stored_bodies(self._buffer, self._messages), np.zeros(len(self._messages), np.bool_)
         return _bodies(self._buffer, self._messages, self._room)
 
 
@@ -155,6 +177,7 @@ def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | 
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
+        require_thread(len(ends) - 1)
         raw = pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers, nulls)
         return pa.array([None if text is None else text.decode("utf-8", "replace") for text in raw.to_pylist()])
     return array
@@ -176,6 +199,7 @@ def _key_lists(keys: pa.Array) -> pa.Array:
     plain = pc.and_(pc.not_equal(filled, ""), pc.invert(pc.match_substring_regex(filled, "^ |  | $")))
     if pc.all(plain).as_py():
         return pc.split_pattern(filled, " ")
+    require_thread(len(keys))
     return pa.array([split_keys(text) for text in filled.to_pylist()], pa.list_(pa.string()))
 
 
@@ -187,14 +211,19 @@ def _properties(buffer: U8Array, messages: MessageArray) -> pa.Array:
     return pa.MapArray.from_arrays(pa.array(places.row_ends), names, values, pa.map_(pa.string(), pa.string()))
 
 
-def _hosts(buffer: U8Array, messages: MessageArray, which: str) -> pa.Array:
+def _no_properties(n: int) -> pa.Array:
+    """*n* empty maps."""
+    none = pa.array([], pa.string())
+    return pa.MapArray.from_arrays(pa.array(np.zeros(n + 1, np.int32)), none, none, pa.map_(pa.string(), pa.string()))
+
+
+def _hosts(buffer: U8Array, messages: MessageArray, which: str, *, is_one: bool) -> pa.Array:
     """Hosts as text: few different ones, nearly always one, so each is written once."""
-    n, sizes = len(messages), messages[f"{which}_host_size"]
-    ends, data = message.gather(buffer, messages[f"{which}_host_at"], sizes)
-    if n and (sizes == sizes[0]).all():
-        raws = data.reshape(n, sizes[0])
-        if (raws == raws[0]).all():
-            return _repeated(host_text(raws[0].tobytes()).encode(), n)
+    n = len(messages)
+    if n and is_one:
+        at, size = (int(messages[f"{which}_host_{name}"][0]) for name in ("at", "size"))
+        return _repeated(host_text(buffer[at : at + size].tobytes()).encode(), n)
+    ends, data = message.gather(buffer, messages[f"{which}_host_at"], messages[f"{which}_host_size"])
     raw = pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(ends), pa.py_buffer(data)])
     encoded = raw.dictionary_encode()
     texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
@@ -207,14 +236,16 @@ def _repeated(text: bytes, n: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(ends), pa.py_buffer(text * n)])
 
 
+def _stored_bodies(buffer: U8Array, messages: MessageArray) -> pa.Array:
+    ends, data = message.gather(buffer, messages["body_at"], messages["body_length"], POOL.lend)
+    return pa.Array.from_buffers(pa.binary(), len(messages), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+
 def _bodies(buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> tuple[pa.Array, NDArray[np.bool_]]:
     """(bodies, which of them were decompressed)."""
-    ends, data = message.gather(buffer, messages["body_at"], messages["body_length"], POOL.lend)
-    array = pa.Array.from_buffers(pa.binary(), len(messages), [None, pa.py_buffer(ends), pa.py_buffer(data)])
     compressed = (messages["sys_flag"] & SysFlag.COMPRESSED) != 0
-    if not compressed.any():
-        return array, compressed
-    bodies = array.to_pylist()
+    require_thread(int(compressed.sum()))
+    bodies = _stored_bodies(buffer, messages).to_pylist()
     done = np.zeros(len(messages), np.bool_)
     for i in np.flatnonzero(compressed):
         original = (decompress if room is None else room.decompress)(bodies[i], int(messages["sys_flag"][i]))

@@ -7,6 +7,7 @@ tags are matched message by message. `pull_as_broker` gives what a broker's clie
 from __future__ import annotations
 
 import enum
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from tidemark.format import consume_queue
 from tidemark.format.message import MessageArray
+from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.records import Records, Skipped, read_records
@@ -48,6 +50,7 @@ class PullRequest:
     tags: TagFilter | None = None
     whole_records: bool = False  # give records, not messages: never a part of an inner batch
     max_scanned_units: int = 200_000  # of a filtered pull: then it answers NO_MATCHED_MESSAGE and how far it came
+    most_in_place: int = sys.maxsize  # messages; of more, a thread that must not wait reads none: NotCachedError
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ class _Pull:
         wanted = counts if self._request.whole_records else np.clip(firsts + counts - self._request.offset, 0, counts)
         kept, examined = self._within_limits(units, self._candidates(units), wanted)
         if len(kept):
+            self._require_thread(int(wanted[kept].sum()))
             self._read(units[kept], firsts[kept])
         if examined and not self._is_trimmed:
             self.result.next_offset = int(firsts[examined - 1] + counts[examined - 1])
@@ -148,6 +152,10 @@ class _Pull:
         if self._request.tags is not None and self._scanned >= self._request.max_scanned_units:
             self._is_full = True
         return number + examined
+
+    def _require_thread(self, more: int) -> None:
+        if self.result.message_count + more > self._request.most_in_place and is_cached_only():
+            raise NotCachedError
 
     def _step_over(self, number: int) -> int:
         """A file in the queue's row is missing: on to the next one. UnitsGoneError where it has expired instead."""

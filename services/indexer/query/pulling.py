@@ -9,14 +9,15 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
+from tidemark.read.cached import FEW_MESSAGES
 from tidemark.read.watermark import Watermark
 
 from .facade import Facade, steady
 from .queue_pull import Now, Pulled, QueuePull
 
 A = TypeVar("A")
-FEW_MESSAGES, FEW_BYTES = 32, 1 << 20
-_MOST_RECORDS_BYTES = 8 << 20
+FEW_BYTES = 1 << 20
+_MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
 
 
 class Puller:
@@ -59,9 +60,14 @@ class Puller:
         return await (self._facade.read_in_place if self._is_light() else self._facade.read)(look)
 
     def _is_light(self) -> bool:
-        """Whether the answer takes so little that the event loop may make it. Records are sent as they are read."""
+        """Whether the answer takes so little that the event loop may make it.
+
+        Records are sent as they are read; columns are copied, and a pull of too many messages stops before it reads.
+        """
         limits = self._pull.limits
         if limits.whole_records and limits.tags is None:
             return limits.max_bytes <= _MOST_RECORDS_BYTES
+        if limits.as_columns and limits.tags is None:
+            return limits.max_bytes <= _MOST_COLUMNS_BYTES
         ahead = self._pull.ahead if limits.tags is not None else min(self._pull.ahead, limits.max_messages)
         return ahead <= FEW_MESSAGES and limits.max_bytes <= FEW_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -22,6 +23,7 @@ from .config import QuerySettings
 from .facade import Facade
 
 A = TypeVar("A")
+MOST_MESSAGES_AS_COLUMNS = 8192  # that the event loop makes columns of: two milliseconds
 _WORTH_WAITING = frozenset(
     {
         PullStatus.NO_MATCHED_MESSAGE,
@@ -41,9 +43,18 @@ class Limits(NamedTuple):
     tags: TagFilter | None
     whole_records: bool  # never a part of an inner batch
     as_broker: bool  # RocketMQ's rules
+    as_columns: bool  # an Arrow stream: soon made
 
     @classmethod
-    def of(cls, asked: PullLimits, settings: QuerySettings, *, whole_records: bool, as_broker: bool = False) -> Limits:
+    def of(
+        cls,
+        asked: PullLimits,
+        settings: QuerySettings,
+        *,
+        whole_records: bool,
+        as_broker: bool = False,
+        as_columns: bool = False,
+    ) -> Limits:
         """Of *asked*, and defaults for what it does not say."""
         return cls(
             min(asked.max_messages or settings.query_default_messages, settings.query_max_messages),
@@ -52,6 +63,7 @@ class Limits(NamedTuple):
             TagFilter.parse(asked.tag),
             whole_records,
             as_broker,
+            as_columns,
         )
 
 
@@ -110,6 +122,7 @@ class QueuePull:
             tags=self.limits.tags,
             whole_records=self.limits.whole_records,
             max_scanned_units=self._facade.settings.query_max_scanned_units,
+            most_in_place=MOST_MESSAGES_AS_COLUMNS if self.limits.as_columns else sys.maxsize,
         )
         if self.limits.as_broker:
             log_end = watermark.committed_offset

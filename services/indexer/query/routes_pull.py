@@ -67,6 +67,7 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
         facade.settings,
         whole_records=body_format is BodyFormat.RECORDS,
         as_broker=arguments.semantics is Semantics.ROCKETMQ,
+        as_columns=body_format is BodyFormat.ARROW,
     )
     return await Puller(facade, QueuePull(facade, topic, queue_id, arguments.offset, limits)).run(request, telling)
 

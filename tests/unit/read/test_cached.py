@@ -117,3 +117,20 @@ def test_a_system_without_such_reads_leaves_all_to_others(store: BuiltStore, mon
     with cached_only(), pytest.raises(NotCachedError):
         pull_all(reader)
     assert bodies_of(pull_all(reader)) == BODIES
+
+
+def test_what_takes_long_is_left_to_a_thread_before_it_is_read(store: BuiltStore) -> None:
+    """A pull of more messages than are made in place; as many as that are, and elsewhere any number."""
+    reader = StoreReader(store.root)
+    queue = reader.queue("orders", 0)
+    bounds = reader.bounds(queue, reader.watermark())
+
+    def pull_in_place(most: int) -> int:
+        request = PullRequest(0, len(BODIES), 1 << 20, most_in_place=most)
+        return pull(queue, reader.log, bounds, request).message_count
+
+    assert pull_in_place(1) == len(BODIES)
+    with cached_only():
+        assert pull_in_place(len(BODIES)) == len(BODIES)
+        with pytest.raises(NotCachedError):
+            pull_in_place(len(BODIES) - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import zlib
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tidemark.read.body import BodyEncoding
+from tidemark.read.cached import FEW_MESSAGES, NotCachedError, cached_only
 from tidemark.read.message_columns import SCHEMA, arrow_stream, message_batch
 from tidemark.read.message_rows import message_rows
 from tidemark.read.pull import PulledPart, PullRequest, pull
@@ -117,6 +119,27 @@ def test_compressed_bodies_are_decompressed(built: BuiltStore, kind: str) -> Non
     table = message_batch(part)
     assert table["body"].to_pylist() == [PLAIN, b"plain"]
     assert table["sys_flag"].to_pylist() == [sys_flag & ~1, 0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"body": COMPRESSED["zlib"][1], "sys_flag": COMPRESSED["zlib"][0]},
+        {"properties": b"TAGS\x01\xff\x02"},
+        {"properties": b"KEYS\x01 odd\x02"},
+    ],
+)
+@pytest.mark.parametrize("messages", [FEW_MESSAGES, FEW_MESSAGES + 1])
+def test_work_on_each_of_many_messages_is_left_to_a_thread(
+    built: BuiltStore, message: dict[str, Any], messages: int
+) -> None:
+    """Decompressing, replacing what is no UTF-8, keys with blanks around them."""
+    for _ in range(messages):
+        built.append("orders", **{"body": b"plain", **message})
+    part = part_of(built, "orders")
+    assert message_batch(part).num_rows == messages
+    with cached_only(), pytest.raises(NotCachedError) if messages > FEW_MESSAGES else contextlib.nullcontext():
+        message_batch(part)
 
 
 @pytest.mark.parametrize("sys_flag", [0x001, 0x101, 0x201, 0x401])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from tidemark.format import message
 from tidemark.format.index_file import Header
 from tidemark.format.key_chain import oldest_entries, oldest_entries_plain
 from tidemark.format.message import PlainMessage
+from tidemark.format.number_columns import number_columns
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import decode_record
 
@@ -25,7 +28,7 @@ RECORDS = st.lists(
             "sys_flag": st.sampled_from([0, 0xC0, 0x40, 0x80]),
             "queue_offset": st.integers(0, 1 << 40),
             "flag": st.integers(-9, 9),
-            "born_host": st.sampled_from([bytes(8), bytes(20)]),
+            "born_host": st.sampled_from([bytes(8), b"\1" * 8, bytes(20)]),
         }
     ),
     max_size=6,
@@ -81,6 +84,31 @@ def test_properties(records: list[dict[str, object]]) -> None:
         }
         own = ("TAGS", "KEYS", "UNIQ_KEY")
         assert entries == {name: value for name, value in decode_properties(raw).items() if name not in own}
+
+
+@given(RECORDS, st.sampled_from([0, 1]))
+def test_numbers_as_columns(records: list[dict[str, Any]], compressed: int) -> None:
+    """Each column says what MESSAGE says, and the facts are those of all messages together."""
+    if records:
+        records[-1]["sys_flag"] |= compressed
+    buffer, places, sizes = buffer_of_records(records)
+    rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
+    messages = message.unwrap_records(buffer, places, rows)
+    columns, facts = number_columns(buffer, messages)
+    for name, column in columns._asdict().items():
+        plain = messages[name].tolist()
+        if name == "sys_flag":
+            plain = [flag & ~0xC0 if inner else flag for flag, inner in zip(plain, messages["inner"], strict=True)]
+        assert column.tolist() == plain
+    hosts = {
+        which: {buffer[one[f"{which}_host_at"] :][: one[f"{which}_host_size"]].tobytes() for one in messages}
+        for which in ("born", "store")
+    }
+    assert facts.has_one_born_host == (len(hosts["born"]) <= 1)
+    assert facts.has_one_store_host == (len(hosts["store"]) <= 1)
+    assert facts.compressed == sum(int(one["sys_flag"]) & 1 for one in messages)
+    if not facts.other_properties:
+        assert not len(message.find_properties(buffer, messages).name_at)
 
 
 @given(st.data())

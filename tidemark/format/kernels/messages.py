@@ -9,7 +9,7 @@ from tidemark.format.dispatch_request import Fault
 from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
 from tidemark.format.kernels.compiled import compiled
-from tidemark.format.kernels.copy import copy_bytes
+from tidemark.format.kernels.copy import copy_bytes, is_same
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
 from tidemark.format.kernels.properties import _name_of as name_of
@@ -233,14 +233,6 @@ def hex_ids(buffer, messages, ends, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _is_same(buffer, one, other, length):  # type: ignore[no-untyped-def]
-    for i in range(length):
-        if buffer[one + i] != buffer[other + i]:
-            return False
-    return True
-
-
-@compiled
 def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
     """Places of properties of *messages*, a later duplicate in place of the earlier one (spec 2.4); returns how many.
 
@@ -266,7 +258,7 @@ def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, val
                     continue
                 to = n
                 for k in range(first, n):
-                    if name_length[k] == length and _is_same(buffer, name_at[k], position, length):
+                    if name_length[k] == length and is_same(buffer, name_at[k], position, length):
                         to = k
                         break
                 name_at[to], name_length[to] = position, length
