@@ -50,9 +50,10 @@ class Lease:
         """Wait for it: until it is let go, or its holder has been silent for a lease's length."""
         while self._descriptor is None:
             waiter = _LockWait(self._path)
-            if self._is_silent(waiter):
+            silent = self._wait_for_silence(waiter)
+            if silent is not None:
                 waiter.give_up()
-                taken = _replace(self._path)
+                taken = _replace(self._path, silent)
                 if taken is not None:
                     self._hold(taken, taken=True)
             elif waiter.is_over.is_set() and _is_current(self._path, waiter.descriptor):
@@ -60,18 +61,18 @@ class Lease:
             else:
                 waiter.give_up()
 
-    def _is_silent(self, waiter: _LockWait) -> bool:
-        """Whether the holder is; False as soon as it has let go, or the file is another one."""
+    def _wait_for_silence(self, waiter: _LockWait) -> tuple[int, int] | None:
+        """What the holder has said last, once it is silent; None as soon as it has let go, or the file is another."""
         seen, since = _read(self._path), time.monotonic()
         while not waiter.is_over.wait(self._length_s / _RENEWALS_A_LEASE):
             if not _is_current(self._path, waiter.descriptor):
-                return False
+                return None
             now = _read(self._path)
             if now != seen:
                 seen, since = now, time.monotonic()
             elif time.monotonic() - since >= self._length_s:
-                return True
-        return False
+                return now
+        return None
 
     def try_acquire(self) -> bool:
         """Take it if nobody has it."""
@@ -202,19 +203,21 @@ def _words_of(descriptor: int) -> tuple[int, int]:
     return generation, renewals
 
 
-def _replace(path: Path) -> int | None:
+def _replace(path: Path, silent: tuple[int, int]) -> int | None:
     """Put a locked file of the next generation in its place; None when another was first, or there was a leftover.
 
-    Its name carries the generation, so only one makes it; who reads an older generation finds out before the rename.
+    silent  the words that have not changed for a lease's length: of whoever took over meanwhile nothing is taken
+
+    Its name carries the generation, so only one makes it; who has read older words finds out before the rename.
     """
-    generation = _read(path)[0] + 1
+    generation = silent[0] + 1
     made = path.with_name(f"{path.name}.{generation}")
     try:
         descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError:
         _remove_leftover(made)
         return None
-    if _try_flock(descriptor) and _read(path)[0] + 1 == generation:
+    if _try_flock(descriptor) and _read(path) == silent:
         os.pwrite(descriptor, _WORDS.pack(generation, 0), 0)
         made.rename(path)
         return descriptor

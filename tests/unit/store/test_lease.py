@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tidemark.errors import StoreLockedError
+from tidemark.store import lease as lease_module
 from tidemark.store.lease import Lease
 
 LENGTH_MS = 1000
@@ -160,6 +162,30 @@ def test_of_those_who_take_it_over_one_gets_it(tmp_path: Path) -> None:
             holders[-1].confirm()
             holders[-1].release()
     assert sorted(lease.generation for lease in leases) == [2, 3, 4, 5]
+
+
+def test_of_one_that_took_over_a_moment_ago_nothing_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two saw the same holder silent: the slower one waits for the faster, which is as good as any holder."""
+    first, second = (Lease(tmp_path / "lease", length_ms=LENGTH_MS) for _ in range(2))
+    replace = lease_module._replace
+    with holding(tmp_path / "lease") as holder:
+        holder.send(signal.SIGSTOP)
+
+        def replace_late(path: Path, *silent: Any) -> int | None:
+            monkeypatch.setattr(lease_module, "_replace", replace)
+            first.acquire()
+            return replace(path, *silent)
+
+        monkeypatch.setattr(lease_module, "_replace", replace_late)
+        waiting = threading.Thread(target=second.acquire, daemon=True)
+        waiting.start()
+        waiting.join(4 * LENGTH_MS / 1000)
+        assert (first.generation, second.generation) == (2, 0)
+        first.confirm()
+        first.release()
+        waiting.join(30)
+        assert (second.generation, second.was_taken) == (3, False)
+        second.release()
 
 
 def test_a_leftover_of_one_that_was_killed_taking_over_is_no_obstacle(tmp_path: Path) -> None:
