@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from tidemark.format.dispatch_request import U8Array
 
-FEW_MESSAGES = 32
+FEW_MESSAGES, FEW_BYTES = 32, 1 << 20  # that are soon worked on one by one
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
 _local = threading.local()
 
@@ -39,9 +39,9 @@ def is_cached_only() -> bool:
     return getattr(_local, "is_on", False)
 
 
-def require_thread(messages: int) -> None:
-    """NotCachedError where this thread must not wait and so many *messages* take work one by one."""
-    if messages > FEW_MESSAGES and is_cached_only():
+def require_thread(messages: int, stored_bytes: int = 0) -> None:
+    """NotCachedError where this thread must not wait and so many *messages*, or bytes, take work one by one."""
+    if (messages > FEW_MESSAGES or stored_bytes > FEW_BYTES) and is_cached_only():
         raise NotCachedError
 
 

@@ -226,6 +226,7 @@ def _hosts(buffer: U8Array, messages: MessageArray, which: str, *, is_one: bool)
     ends, data = message.gather(buffer, messages[f"{which}_host_at"], messages[f"{which}_host_size"])
     raw = pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(ends), pa.py_buffer(data)])
     encoded = raw.dictionary_encode()
+    require_thread(len(encoded.dictionary))
     texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
     return texts.take(encoded.indices)
 
@@ -244,7 +245,7 @@ def _stored_bodies(buffer: U8Array, messages: MessageArray) -> pa.Array:
 def _bodies(buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> tuple[pa.Array, NDArray[np.bool_]]:
     """(bodies, which of them were decompressed)."""
     compressed = (messages["sys_flag"] & SysFlag.COMPRESSED) != 0
-    require_thread(int(compressed.sum()))
+    require_thread(int(compressed.sum()), int(messages["body_length"][compressed].sum()))
     bodies = _stored_bodies(buffer, messages).to_pylist()
     done = np.zeros(len(messages), np.bool_)
     for i in np.flatnonzero(compressed):

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from starlette.requests import Request
 
 from tidemark.errors import StoreError
-from tidemark.read.cached import FEW_MESSAGES
+from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 
 from .bodies import PullBody
 from .facade import Facade, steady
-from .pulling import FEW_BYTES
 from .queue_pull import Limits, Now, Pulled, QueuePull
 
 Make = Callable[[QueuePull, Pulled], PullBody]

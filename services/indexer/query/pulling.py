@@ -9,14 +9,13 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from tidemark.read.cached import FEW_MESSAGES
+from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.watermark import Watermark
 
 from .facade import Facade, steady
 from .queue_pull import Now, Pulled, QueuePull
 
 A = TypeVar("A")
-FEW_BYTES = 1 << 20
 _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
 
 
@@ -67,7 +66,7 @@ class Puller:
         limits = self._pull.limits
         if limits.whole_records and limits.tags is None:
             return limits.max_bytes <= _MOST_RECORDS_BYTES
-        if limits.as_columns and limits.tags is None:
+        if limits.as_columns and limits.tags is None and not limits.as_broker:
             return limits.max_bytes <= _MOST_COLUMNS_BYTES
         ahead = self._pull.ahead if limits.tags is not None else min(self._pull.ahead, limits.max_messages)
         return ahead <= FEW_MESSAGES and limits.max_bytes <= FEW_BYTES

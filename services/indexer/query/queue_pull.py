@@ -23,7 +23,7 @@ from .config import QuerySettings
 from .facade import Facade
 
 A = TypeVar("A")
-MOST_MESSAGES_AS_COLUMNS = 8192  # that the event loop makes columns of: two milliseconds
+MOST_MESSAGES_AS_COLUMNS = 8192  # that the event loop makes columns of: a few milliseconds
 _WORTH_WAITING = frozenset(
     {
         PullStatus.NO_MATCHED_MESSAGE,

@@ -10,12 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.builders import buffer_of_records
 from tests.built_store import BuiltStore
+from tidemark.format import message
 from tidemark.read.body import BodyEncoding
-from tidemark.read.cached import FEW_MESSAGES, NotCachedError, cached_only
+from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES, NotCachedError, cached_only
 from tidemark.read.message_columns import SCHEMA, arrow_stream, message_batch
 from tidemark.read.message_rows import message_rows
 from tidemark.read.pull import PulledPart, PullRequest, pull
+from tidemark.read.records import Records
 from tidemark.read.store_reader import StoreReader
 
 PLAIN = b"some text, " * 100
@@ -139,6 +142,28 @@ def test_work_on_each_of_many_messages_is_left_to_a_thread(
     part = part_of(built, "orders")
     assert message_batch(part).num_rows == messages
     with cached_only(), pytest.raises(NotCachedError) if messages > FEW_MESSAGES else contextlib.nullcontext():
+        message_batch(part)
+
+
+@pytest.mark.parametrize("size", [FEW_BYTES // 2, FEW_BYTES // 2 + 1])
+def test_a_few_large_bodies_are_decompressed_by_a_thread(size: int) -> None:
+    """What is a megabyte stored may be a gigabyte."""
+    buffer, places, sizes = buffer_of_records([{"body": bytes(size), "sys_flag": 0x001}] * 2)
+    rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
+    records = Records(buffer, places, rows)
+    part = PulledPart(records, records.messages(), records.right)
+    assert message_batch(part).num_rows == 2
+    with cached_only(), pytest.raises(NotCachedError) if 2 * size > FEW_BYTES else contextlib.nullcontext():
+        message_batch(part)
+
+
+def test_many_hosts_are_written_by_a_thread(built: BuiltStore) -> None:
+    """Each is a text of its own."""
+    for number in range(FEW_MESSAGES + 1):
+        built.append("orders", b"plain", born_host=bytes([127, 0, 0, number, 0, 0, 0, 1]))
+    part = part_of(built, "orders")
+    assert message_batch(part)["born_host"].to_pylist()[-1] == f"127.0.0.{FEW_MESSAGES}:1"
+    with cached_only(), pytest.raises(NotCachedError):
         message_batch(part)
 
 
