@@ -208,7 +208,8 @@ def _replace(path: Path, silent: tuple[int, int]) -> int | None:
 
     silent  the words that have not changed for a lease's length: of whoever took over meanwhile nothing is taken
 
-    Its name carries the generation, so only one makes it; who has read older words finds out before the rename.
+    Its name carries the generation, so only one makes it; who has read older words finds out before the rename. Only
+    who holds the lock of the file that lies there renames or removes it.
     """
     generation = silent[0] + 1
     made = path.with_name(f"{path.name}.{generation}")
@@ -217,12 +218,12 @@ def _replace(path: Path, silent: tuple[int, int]) -> int | None:
     except FileExistsError:
         _remove_leftover(made)
         return None
-    if _try_flock(descriptor) and _read(path) == silent:
-        os.pwrite(descriptor, _WORDS.pack(generation, 0), 0)
-        made.rename(path)
-        return descriptor
-    if _is_current(made, descriptor):
-        made.unlink(missing_ok=True)
+    if _try_flock(descriptor) and _is_current(made, descriptor):  # else it was taken for a leftover
+        if _read(path) == silent:
+            os.pwrite(descriptor, _WORDS.pack(generation, 0), 0)
+            made.rename(path)
+            return descriptor
+        made.unlink()
     os.close(descriptor)
     return None
 
@@ -231,8 +232,8 @@ def _remove_leftover(made: Path) -> None:
     """Of one that was killed before it could rename it: nobody holds it."""
     with contextlib.suppress(FileNotFoundError):
         descriptor = os.open(made, os.O_RDWR | os.O_CLOEXEC)
-        if _try_flock(descriptor):
-            made.unlink(missing_ok=True)
+        if _try_flock(descriptor) and _is_current(made, descriptor):
+            made.unlink()
         os.close(descriptor)
 
 

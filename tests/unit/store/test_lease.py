@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -186,6 +187,35 @@ def test_of_one_that_took_over_a_moment_ago_nothing_is_taken(tmp_path: Path, mon
         waiting.join(30)
         assert (second.generation, second.was_taken) == (3, False)
         second.release()
+
+
+@pytest.fixture
+def made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The next generation's file: between opening and locking it another removes it, and a third makes its own."""
+    made = tmp_path / "lease.2"
+    try_flock = lease_module._try_flock
+
+    def late(descriptor: int) -> bool:
+        monkeypatch.setattr(lease_module, "_try_flock", try_flock)
+        made.unlink()
+        made.write_bytes(b"the third one's")
+        return try_flock(descriptor)
+
+    monkeypatch.setattr(lease_module, "_try_flock", late)
+    return made
+
+
+def test_who_takes_over_renames_no_file_but_its_own(made_again: Path) -> None:
+    path, words = made_again.with_name("lease"), struct.pack("<QQ", 1, 7)
+    path.write_bytes(words)
+    assert lease_module._replace(path, (1, 7)) is None
+    assert (path.read_bytes(), made_again.read_bytes()) == (words, b"the third one's")
+
+
+def test_who_removes_a_leftover_removes_no_other_file(made_again: Path) -> None:
+    made_again.touch()
+    lease_module._remove_leftover(made_again)
+    assert made_again.read_bytes() == b"the third one's"
 
 
 def test_a_leftover_of_one_that_was_killed_taking_over_is_no_obstacle(tmp_path: Path) -> None:
