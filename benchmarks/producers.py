@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.batches import plain_batch, unique_batches
+from benchmarks.batches import plain_batch, scattered, unique_batches
 from benchmarks.clients import Start, run_clients
 from benchmarks.report import Line, throughput_line
 from tidemark.client import Producer, SendResult, SendStatus
@@ -26,6 +26,7 @@ class Load(NamedTuple):
 
     unique_keys  a UNIQ_KEY in each message, so that every batch is another one
     keyed        a key `<queue id>-<number>` in each message; then UNIQ_KEYs, too
+    scattered    such keys look like random ones, as UUIDs do: their slots in the key index lie anywhere
     ahead        whether batches are made before the clock starts
     """
 
@@ -35,6 +36,7 @@ class Load(NamedTuple):
     batches: int
     unique_keys: bool = False
     keyed: bool = False
+    scattered: bool = False
     ahead: bool = True
 
     @property
@@ -48,7 +50,8 @@ class Load(NamedTuple):
             packed = plain_batch(self.messages, self.body_bytes)
             return iter([packed] * count)
         prefix = f"{queue_id}-" if self.keyed else ""
-        return unique_batches(count, self.messages, self.body_bytes, key_prefix=prefix)
+        key_of = scattered if self.scattered else str
+        return unique_batches(count, self.messages, self.body_bytes, key_prefix=prefix, key_of=key_of)
 
 
 class Rate(NamedTuple):

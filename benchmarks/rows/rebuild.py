@@ -32,10 +32,23 @@ def _measure(folder: Path, scale: float) -> Result:
             once = index_once(data)
             if not before:  # later it builds only what is new
                 rebuilt["pipeline --once"].append(once)
-            rebuild = index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()))
-            rebuilt["tidemark store rebuild"].append(rebuild)
+            rebuilt["tidemark store rebuild"].append(_rebuild(data))
         rows = [*_rows(rebuilt["tidemark store rebuild"][-1]), *_on_spark(data)]
+    with passing_store(folder / "rebuild-keys") as data:
+        batches = batches_for(LOG_BYTES * scale * _SIZES[0], messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
+        append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, keyed=True, scattered=True))
+        index_once(data)
+        rows.append(_with_random_keys(_rebuild(data)))
     return Result(rows, [_growth(rebuilt)])
+
+
+def _rebuild(data: Path) -> Indexing:
+    return index_once(data, "tidemark.cli.main", "store", "rebuild", str(data.absolute()))
+
+
+def _with_random_keys(rebuild: Indexing) -> Row:
+    note = f"{rebuild.end_offset / 1e9:.2f} GB of {_BODY_BYTES:,} B messages with UNIQ_KEY and a random key"
+    return Row("rebuild_random_keys", "rebuild: each message has a random key, too", _rate(rebuild), "MB/s", "", note)
 
 
 def _on_spark(data: Path) -> list[Row]:
@@ -85,5 +98,12 @@ def _growth(rebuilt: dict[str, list[Indexing]]) -> Plot:
     return Plot("rebuild: growth with the log", "GB of log", "s, from exec to exit", PlotKind.GROWTH, lines)
 
 
-_KEYS = ("rebuild", "rebuild_start_s", "rebuild_total_s", "rebuild_spark", "rebuild_spark_ranges")
+_KEYS = (
+    "rebuild",
+    "rebuild_start_s",
+    "rebuild_total_s",
+    "rebuild_spark",
+    "rebuild_spark_ranges",
+    "rebuild_random_keys",
+)
 BENCHMARKS = (Benchmark("rebuild", _KEYS, _measure),)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 from hypothesis import given
@@ -14,7 +15,15 @@ from tests import builders, plain_check
 from tests.property.strategies import logs
 from tidemark.format import index_file
 from tidemark.format.check import Checker
-from tidemark.format.index_file import Header, decode_header, encode_header, find_entries, hash_keys, make_entries
+from tidemark.format.index_file import (
+    Header,
+    decode_header,
+    encode_header,
+    find_entries,
+    hash_keys,
+    make_entries,
+    slot_stretches,
+)
 
 I4_MAX = (1 << 31) - 1
 
@@ -83,7 +92,9 @@ PUTS = st.lists(
 )
 
 
-def append(header: Header, slots: np.ndarray[tuple[int], np.dtype[np.uint8]], puts: list[Put]) -> tuple[bytes, Header]:
+def append(
+    header: Header, slots: np.ndarray[tuple[int], np.dtype[np.uint8]], puts: list[Put]
+) -> tuple[memoryview, Header]:
     """make_entries of *puts*; sets the slots in place."""
     new = make_entries(
         header,
@@ -115,6 +126,38 @@ def test_entries_in_any_portions_equal_puts_one_by_one(
     assert entries == plain.entry_bytes(1)
     assert table.tobytes() == plain.slot_bytes()
     assert header == plain.header()
+
+
+@given(
+    table=st.lists(st.integers(0, I4_MAX), min_size=1, max_size=60),
+    new=st.dictionaries(st.integers(0, 59), st.integers(0, I4_MAX), max_size=30),
+    gap=st.integers(0, 5),
+    most_slots=st.integers(1, 9),
+    most_stretches=st.integers(1, 4),
+)
+def test_slots_written_in_stretches_are_those_that_were_set(
+    table: list[int], new: dict[int, int], gap: int, most_slots: int, most_stretches: int
+) -> None:
+    """However few bytes and stretches fit in at once; no stretch begins or ends with a slot that is not set."""
+    numbers = sorted(number for number in new if number < len(table))
+    slots, written = np.array(table, ">i4"), np.array(table, ">i4")
+    done = 0
+    sizes: dict[str, Any] = {
+        "_GAP_SLOTS": gap,
+        "_MOST_WRITTEN_BYTES": 4 * most_slots,
+        "_MOST_STRETCHES": most_stretches,
+    }
+    with mock.patch.multiple(index_file, **sizes):
+        while done < len(numbers):
+            values = np.array([new[number] for number in numbers], np.int32)
+            some = slot_stretches(slots.view(np.uint8), np.array(numbers, np.int32), values, done)
+            for number, begin, end in some.stretches:
+                data = np.frombuffer(some.data[begin:end], ">i4")
+                assert {number, number + len(data) - 1} <= set(numbers)
+                written[number : number + len(data)] = data
+            assert some.done > done
+            done = some.done
+    assert written.tolist() == [new.get(number, before) for number, before in enumerate(table)]
 
 
 @given(

@@ -15,6 +15,7 @@ from tidemark.errors import CorruptStoreError
 from tidemark.format.dispatch_request import RequestArray, U8Array
 from tidemark.format.kernels import chains as chains_kernel
 from tidemark.format.kernels import index as kernel
+from tidemark.format.kernels import slots as slots_kernel
 from tidemark.format.primitives import java_abs, java_hash
 
 DEFAULT_SLOTS = 5_000_000
@@ -42,6 +43,8 @@ ENTRY = np.dtype(
 HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = HEADER.itemsize, 4, ENTRY.itemsize
 assert HEADER_SIZE == 40 and ENTRY_SIZE == 20
 _HEADER = struct.Struct(">qqqqii")
+_GAP_SLOTS = 512  # to write along what lies between costs less than another write
+_MOST_WRITTEN_BYTES, _MOST_STRETCHES = 256 << 10, 4096  # at once: they stay in a core's cache
 
 
 class Header(NamedTuple):
@@ -69,6 +72,11 @@ def slots_of_size(size: int) -> int | None:
 def entry_at(slots: int, number: int) -> int:
     """Byte at which entry *number* starts."""
     return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * number
+
+
+def slot_at(number: int) -> int:
+    """Byte at which slot *number* starts."""
+    return HEADER_SIZE + SLOT_SIZE * number
 
 
 def encode_header(header: Header) -> bytes:
@@ -104,7 +112,7 @@ def hash_keys(buffer: U8Array, requests: RequestArray) -> tuple[NDArray[np.int32
 class NewEntries(NamedTuple):
     """What a run of keys adds to one file: bytes of the entries, the slots to set, and the header after it."""
 
-    entries: bytes
+    entries: memoryview
     slot_numbers: NDArray[np.int32]  # ascending, each once
     slot_values: NDArray[np.int32]
     header: Header
@@ -122,8 +130,8 @@ def make_entries(
 
     The caller keeps header.index_count + len(hashes) ≤ the file's entries.
     """
-    n_slots = slots.size // SLOT_SIZE
-    order = np.argsort(hashes % n_slots, kind="stable")
+    slot_of = hashes % (slots.size // SLOT_SIZE)
+    order = np.argsort(slot_of, kind="stable")
     out = np.empty(ENTRY_SIZE * len(hashes), np.uint8)
     values = np.empty(len(hashes), np.int32)
     fresh = kernel.make_entries(
@@ -137,11 +145,11 @@ def make_entries(
         out,
         values,
     )
-    sorted_slots = (hashes % n_slots)[order]
+    sorted_slots = slot_of[order]
     last_of_slot = np.append(sorted_slots[1:] != sorted_slots[:-1], True)
     first = header.index_count <= 1
     return NewEntries(
-        entries=out.tobytes(),
+        entries=out.data,
         slot_numbers=sorted_slots[last_of_slot],
         slot_values=values[last_of_slot],
         header=Header(
@@ -153,6 +161,25 @@ def make_entries(
             index_count=header.index_count + len(hashes),
         ),
     )
+
+
+class SlotStretches(NamedTuple):
+    """Some of the slots to set, for a write each stretch."""
+
+    data: memoryview
+    stretches: list[tuple[int, int, int]]  # number of the first slot; begin and end in *data*
+    done: int  # how many of the slots are in these stretches or in earlier ones
+
+
+def slot_stretches(slots: U8Array, numbers: NDArray[np.int32], values: NDArray[np.int32], first: int) -> SlotStretches:
+    """What to write so that slots *numbers* (ascending, each once), from the *first* of them on, hold *values*.
+
+    slots  the table as it is now. Slots that lie close together are one stretch, with what stands between them
+    """
+    out = np.empty(min(_MOST_WRITTEN_BYTES, slots.size), np.uint8)
+    stretches = np.empty((min(_MOST_STRETCHES, len(numbers) - first), 3), np.int64)
+    count, done = slots_kernel.make_stretches(slots, numbers, values, first, _GAP_SLOTS, out, stretches)
+    return SlotStretches(out.data, [tuple(row) for row in stretches[:count].tolist()], int(done))
 
 
 def find_entries(

@@ -23,10 +23,7 @@ from tidemark.store.storage import Storage
 
 _NAME_FORMAT = "%Y%m%d%H%M%S%f"
 _NAME_LENGTH = 17
-_FEW_SLOTS = 64  # up to here each slot is a write of its own; above, runs of pages
-_PAGE = 4096
 _COPIED_AT_ONCE = 8 << 20
-_GAP_PAGES = 16  # untouched pages between two touched ones that are written along
 
 
 def index_files(folder: Path) -> list[Path]:
@@ -72,19 +69,11 @@ class OpenIndexFile:
 
     def write_slots(self, numbers: NDArray[np.int32], values: NDArray[np.int32]) -> None:
         """Set slots; *numbers* ascend."""
-        encoded = values.astype(">i4")
-        if len(numbers) <= _FEW_SLOTS:
-            data = encoded.tobytes()
-            for i, number in enumerate(numbers.tolist()):
-                self._storage.pwrite(self._descriptor, data[4 * i : 4 * i + 4], HEADER_SIZE + 4 * number)
-            return
-        pages = numbers // (_PAGE // 4)
-        edges = np.flatnonzero(np.diff(pages) > _GAP_PAGES) + 1
-        for run, run_values in zip(np.split(numbers, edges), np.split(encoded, edges), strict=True):
-            first, end = int(run[0]), int(run[-1]) + 1
-            table = self.slot_table[4 * first : 4 * end].copy().view(">i4")
-            table[run - first] = run_values
-            self._storage.pwrite(self._descriptor, table.tobytes(), HEADER_SIZE + 4 * first)
+        done = 0
+        while done < len(numbers):
+            data, stretches, done = index_file.slot_stretches(self.slot_table, numbers, values, done)
+            for number, begin, end in stretches:
+                self._storage.pwrite(self._descriptor, data[begin:end], index_file.slot_at(number))
 
     def repair(self) -> None:
         """Make slots right that a killed writer moved without its header: they point at or above index_count.

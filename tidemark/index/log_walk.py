@@ -94,7 +94,7 @@ class LogWalk:
     def _expired(self, start: int, limit: int) -> LogPart:
         """Retention has taken the files up to the log's minimum: a stretch without records."""
         self.position = end = min(self._log.min_offset, limit)
-        return LogPart(self._buffer[:0], start, _NO_ROWS, [], end)
+        return nothing_at(start)._replace(end_offset=end)
 
     def _missing_file(self, start: int, end: int, floor: int) -> LogPart | None:
         if start >= floor:
@@ -156,6 +156,11 @@ class LogWalk:
         return end
 
 
+def nothing_at(physical_offset: int) -> LogPart:
+    """A part without anything."""
+    return LogPart(_NO_BYTES, physical_offset, _NO_ROWS, [], physical_offset)
+
+
 def _is_suspect(result: CheckResult, *, is_cut: bool) -> bool:
     """Whether anything would be told as damage. is_cut: the buffer ends in the middle of what is to be walked."""
     wrong = result.outcome is Outcome.BAD or (result.outcome is Outcome.PARTIAL and not is_cut)
@@ -163,3 +168,4 @@ def _is_suspect(result: CheckResult, *, is_cut: bool) -> bool:
 
 
 _NO_ROWS: RequestArray = np.empty(0, DISPATCH_REQUEST)
+_NO_BYTES: U8Array = np.empty(0, np.uint8)

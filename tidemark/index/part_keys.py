@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,6 +26,11 @@ class PartKeys(NamedTuple):
         """Those of records that begin there or behind it."""
         kept = self.physical_offsets >= physical_offset
         return PartKeys(self.hashes[kept], self.physical_offsets[kept], self.store_timestamps[kept])
+
+
+def joined(keys: Sequence[PartKeys]) -> PartKeys:
+    """Those of parts that follow each other, at least one."""
+    return keys[0] if len(keys) == 1 else PartKeys(*map(np.concatenate, zip(*keys, strict=True)))
 
 
 def keys_of(part: LogPart) -> PartKeys:

@@ -26,10 +26,11 @@ def warm_up() -> None:
     hashes, rows = index_file.hash_keys(buffer, requests)
     slots = np.zeros(40, np.uint8)
     slots.flags.writeable = False  # as a mapped file's
-    index_file.make_entries(
+    new = index_file.make_entries(
         index_file.Header(),
         slots,
         hashes=hashes,
         physical_offsets=requests["physical_offset"][rows],
         store_timestamps=requests["store_timestamp"][rows],
     )
+    index_file.slot_stretches(slots, new.slot_numbers, new.slot_values, 0)

@@ -153,11 +153,14 @@ class DiskStorage:
 
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
         view = memoryview(data)
-        with _full_disk_told():
+        try:
             while len(view):
                 written = os.pwrite(descriptor, view, at)
                 view = view[written:]
                 at += written
+        except OSError as error:  # not by a context: it costs as much as a small write
+            _tell_full_disk(error)
+            raise
 
     def fdatasync(self, descriptor: int) -> None:
         try:
@@ -215,9 +218,13 @@ def _full_disk_told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
+        _tell_full_disk(error)
         raise
+
+
+def _tell_full_disk(error: OSError) -> None:
+    if error.errno in _FULL:
+        raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
 
 
 def _fsync(descriptor: int) -> None:

@@ -36,8 +36,11 @@ class Shard(Protocol):
     def expire(self, log_min: int) -> int:
         """Delete files about records that are all below *log_min*; how many."""
 
+    def hold_back(self, part: Any) -> bool:
+        """Take a part to be built with the next one, where that costs less than each alone; whether it did."""
+
     def apply(self, part: Any) -> int:
-        """Build a part."""
+        """Build a part, behind those that were held back."""
 
     def take_touched(self) -> Any:
         """What was written since the last call."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from tidemark.errors import FlushFailedError, StoreContradictionError
-from tidemark.index.log_walk import LogPart, LogWalk
+from tidemark.index.log_walk import LogWalk
 from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
@@ -90,6 +90,7 @@ class _Epoch:
         self._builders: list[ShardBuilder] = []
         self._walk: LogWalk | ScannedLog | None = None
         self._alive_at = 0.0
+        self._unseen: list[tuple[int, int]] = []  # built parts: where they end, and when their last record was stored
         self._visible = Buckets("tidemark_append_visible_seconds")
         builds_queues = rows[0].shard < plan.shards
         self._traced = TracedMessages(plan.traced_messages) if plan.traced_messages and builds_queues else None
@@ -153,14 +154,23 @@ class _Epoch:
 
     def _build(self, committed: int) -> None:
         """Build what is committed, chunk by chunk, as long as the epoch may last."""
+        self._build_parts(committed)
+        for builder in self._builders:
+            builder.settle()
+        self._see_visible()
+
+    def _build_parts(self, committed: int) -> None:
         while (position := self._position) < committed:
             here = [builder for builder in self._builders if builder.position == position]
             limit = min([committed, *(builder.position for builder in self._builders if builder not in here)])
             for part in self._walk_from(position).parts(limit=limit, floor=committed):
                 began_ns = time.time_ns()
-                for builder in here:
-                    builder.build(part)
-                self._see_visible(part)
+                more = part.end_offset < limit
+                published = [builder.build(part, more=more) for builder in here]
+                if len(part.requests):
+                    self._unseen.append((part.end_offset, int(part.requests["store_timestamp"][-1])))
+                if all(published):
+                    self._see_visible()
                 if self._traced is not None and self._builders[0] in here:
                     self._traced.look(part, began_ns)
                 self._say_alive()
@@ -169,11 +179,13 @@ class _Epoch:
             if self._position == position:
                 return
 
-    def _see_visible(self, part: LogPart) -> None:
+    def _see_visible(self) -> None:
         """Of several tasks the one that brings the watermark to its part's end sees that; others are still behind."""
-        if len(part.requests) and self._marks.watermark() >= part.end_offset:
-            stored_ms = int(part.requests["store_timestamp"][-1])
-            self._visible.observe(max(0.0, time.time() - stored_ms / 1000))
+        watermark, now_s = self._marks.watermark(), time.time()
+        for end, stored_ms in self._unseen:
+            if watermark >= end:
+                self._visible.observe(max(0.0, now_s - stored_ms / 1000))
+        self._unseen.clear()
 
     def _tell_times(self) -> None:
         for progress in self._rows:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.log_walk import LogPart
-from tidemark.index.part_keys import keys_of
+from tidemark.index.part_keys import PartKeys, joined, keys_of
 from tidemark.store.storage import Storage
 
 from .plan import EpochPlan
+
+_MOST_HELD_KEYS, _MOST_HELD_PARTS = 65536, 16  # written together while much is to be built
 
 
 class IndexShard:
@@ -16,6 +18,8 @@ class IndexShard:
 
     def __init__(self, plan: EpochPlan, storage: Storage) -> None:
         self._index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+        self._held: list[PartKeys] = []
+        self._held_keys = 0
         self.damages = 0
         self.oddities = 0
 
@@ -50,9 +54,19 @@ class IndexShard:
         """Drop files of keys whose records are all below *log_min*; how many."""
         return self._index.expire(log_min)
 
+    def hold_back(self, part: LogPart) -> bool:
+        """As `DurableMarks.Shard`: keys whose slots lie anywhere change most of the table, few of them or many."""
+        keys = keys_of(part)
+        if self._held_keys + len(keys.hashes) > _MOST_HELD_KEYS or len(self._held) == _MOST_HELD_PARTS:
+            return False
+        self._held.append(keys)
+        self._held_keys += len(keys.hashes)
+        return True
+
     def apply(self, part: LogPart) -> int:
-        """Index every key of *part*; returns how many keys."""
-        return self._index.append(keys_of(part))
+        """Index every key of *part*, and those held back; returns how many keys."""
+        held, self._held, self._held_keys = self._held, [], 0
+        return self._index.append(joined([*held, keys_of(part)]))
 
     @property
     def newest_file(self) -> int:

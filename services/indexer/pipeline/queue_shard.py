@@ -132,6 +132,10 @@ class QueueShard:
         folder = self._plan.paths.queue(topic, queue_id, batch=batch)
         return MappedFileQueue(folder, size, self._storage, sync_names_later=True)
 
+    def hold_back(self, part: LogPart) -> bool:
+        """Never: units lie one behind the other."""
+        return False
+
     def apply(self, part: LogPart) -> int:
         """Build everything of *part*; returns how many records."""
         for (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidemark.index.log_walk import LogPart, LogWalk
+from tidemark.index.log_walk import LogPart, LogWalk, nothing_at
 from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
@@ -154,11 +154,23 @@ class ShardBuilder:
         self._marks.adopt_term(self._number, term.number, end_offset=resume)
         self.position = self._shard.begin(self._marks.visible(self._number), intended=resume)
 
-    def build(self, part: LogPart) -> None:
-        """Build *part*, which begins at the position, and publish that."""
+    def build(self, part: LogPart, *, more: bool = False) -> bool:
+        """Build *part*, which begins at the position, and publish that; whether it did, or holds it back.
+
+        more  there are further parts to come, and `settle` behind them: then it may be held back
+        """
         with self._begun.lock:
-            self._publish(part)
+            is_held = more and self._shard.hold_back(part)
+            if not is_held:
+                self._publish(part)
+            self.position = part.end_offset
         self._begun.raise_failure()
+        return not is_held
+
+    def settle(self) -> None:
+        """Build and publish what is held back."""
+        if self.position > self._marks.visible(self._number):
+            self.build(nothing_at(self.position))
 
     def _publish(self, part: LogPart) -> None:
         self._hand_over.confirm()
@@ -170,7 +182,6 @@ class ShardBuilder:
         self._note_index_file()
         self._hand_over.confirm()
         self._marks.publish(self._number, part.end_offset)
-        self.position = part.end_offset
 
     def _note_index_file(self) -> None:
         if isinstance(self._shard, IndexShard):

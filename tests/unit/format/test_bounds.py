@@ -69,7 +69,8 @@ def find(data, slots, count, key_hash):
 
 for check in (walk, scan, names, find):
     check()
-from tests.property import test_pack, test_wire_batch  # with that profile
+from tests.property import test_index_file, test_pack, test_wire_batch  # with that profile
+test_index_file.test_slots_written_in_stretches_are_those_that_were_set()
 test_pack.test_packed_batches_equal_the_plain_encoding()
 test_wire_batch.test_encoded_records_are_those_of_encode_record()
 long_topic = u8(strategies.builders.record_bytes(topic=b"t" * 32767, magic=strategies.MAGIC_V2))

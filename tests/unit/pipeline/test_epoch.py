@@ -7,8 +7,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from services.indexer.pipeline import index_shard
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch, run_share
 from services.indexer.pipeline.plan import EpochPlan, make_plan
@@ -16,7 +18,9 @@ from services.indexer.pipeline.shard_builder import ShardBuilder
 from tests.builders import properties, write_log
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files
 from tidemark.errors import StoreContradictionError
+from tidemark.format.index_file import ENTRY, HEADER_SIZE, decode_header, entry_at
 from tidemark.index.log_walk import LogPart
+from tidemark.store.marks import Marks
 
 
 def open_files(root: Path) -> list[str]:
@@ -45,9 +49,25 @@ def keyed_log(root: Path) -> EpochPlan:
     return plan_of(root, **SIZES)
 
 
+def indexed(root: Path) -> list[int]:
+    """Physical offsets of the key index's entries, over all files."""
+    places: list[int] = []
+    for content in index_contents(root):
+        count = decode_header(content[:HEADER_SIZE]).index_count
+        entries = np.frombuffer(content, ENTRY, offset=entry_at(SIZES["index_slots"], 0))
+        places += entries["physical_offset"][1:count].tolist()
+    return places
+
+
 def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From different places: the one that is behind catches up first, then both take every part of one walk."""
-    build(keyed_log(tmp_path / "alone"))
+    """From different places: the one that is behind catches up first, then both take every part of one walk.
+
+    What keys are held back from several parts is there at the end of one of them.
+    """
+    with monkeypatch.context() as patch:
+        patch.setattr(index_shard, "_MOST_HELD_PARTS", 0)
+        build(keyed_log(tmp_path / "alone"))
+    monkeypatch.setattr(index_shard, "_MOST_HELD_PARTS", 2)
     plan = keyed_log(tmp_path / "together")
     plan.paths.indexer.mkdir(parents=True)
     built: list[tuple[int, int, int]] = []  # shard, records, end of each part
@@ -66,10 +86,42 @@ def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, m
     assert (queues.end_offset, keys.end_offset) == (plan.limit, plan.limit)
     assert queues.start_offset > keys.start_offset == 0
     assert (queues.records, keys.records) == (COUNT - sum(records for _, records, _ in built[:3]), COUNT)
-    together = [shard for shard, _, end in built[3:] if end > queues.start_offset]
-    assert together == [0, 1] * (len(together) // 2)
+    ends = [[end for each, _, end in built[3:] if each == shard and end > queues.start_offset] for shard in (0, 1)]
+    assert ends[1] == [*ends[0][2::3], *ends[0][len(ends[0]) // 3 * 3 :][-1:]]
+    assert len(ends[1]) > 2
     assert queue_files(tmp_path / "together") == queue_files(tmp_path / "alone")
     assert index_contents(tmp_path / "together") == index_contents(tmp_path / "alone")
+
+
+def test_keys_that_are_held_back_are_not_told_as_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a builder is killed, the index holds all that its mark says, and the next one puts in the rest."""
+    build(keyed_log(tmp_path / "whole"))
+    plan = keyed_log(tmp_path / "killed")
+    plan.paths.indexer.mkdir(parents=True)
+    held: list[bool] = []
+    hold_back = index_shard.IndexShard.hold_back
+
+    def dies(shard: index_shard.IndexShard, part: LogPart) -> bool:
+        held.append(hold_back(shard, part))
+        if held.count(True) == 4:
+            raise InterruptedError("killed")
+        return held[-1]
+
+    monkeypatch.setattr(index_shard, "_MOST_HELD_PARTS", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(index_shard.IndexShard, "hold_back", dies)
+        with pytest.raises(InterruptedError):
+            run_epoch(plan, shard=1, follower=0)
+    assert held == [True, True, False, True, True]
+    marks = Marks.open_read_only(plan.paths.marks)
+    mark = marks.visible(1)
+    marks.close()
+    built = indexed(tmp_path / "killed")
+    assert 0 < len(built) < COUNT
+    assert built == [place for place in indexed(tmp_path / "whole") if place < mark]
+    (progress,) = run_share(plan, [1], follower=0)
+    assert (progress.start_offset, progress.records) == (mark, COUNT - len(built))
+    assert index_contents(tmp_path / "killed") == index_contents(tmp_path / "whole")
 
 
 def test_an_epoch_tells_how_long_records_took_to_be_visible(tmp_path: Path) -> None:

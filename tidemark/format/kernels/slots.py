@@ -1,0 +1,39 @@
+"""Writing many slots of an index file: stretches of its table as they will be, each for one write."""
+
+from __future__ import annotations
+
+from tidemark.format.kernels.compiled import compiled
+from tidemark.format.kernels.copy import copy_bytes
+from tidemark.format.kernels.integers import put_i4
+
+
+@compiled
+def make_stretches(table, numbers, values, first, gap, out, stretches):  # type: ignore[no-untyped-def]
+    """Fill *out* with stretches of *table* that hold the slots from the *first* of *numbers* on, set to *values*.
+
+    table      uint8, big-endian i4, as it is now
+    numbers    ascending, each once
+    gap        so many slots between two that are set are written along
+    out        uint8, a whole number of slots; stretches: int64, three each: number of the first slot, begin and end in
+               *out*
+    returns    (how many stretches, which of *numbers* is next): fewer than all where *out* or *stretches* is full
+    """
+    n, end, i = 0, 0, first
+    while i < numbers.size and n < stretches.shape[0] and end < out.size:
+        number = numbers[i]
+        stretches[n, 0], stretches[n, 1] = number, end
+        while True:
+            put_i4(out, end, values[i])
+            end += 4
+            i += 1
+            if i == numbers.size or numbers[i] - number - 1 > gap:
+                break
+            between = 4 * (numbers[i] - number - 1)
+            if end + between + 4 > out.size:
+                break
+            copy_bytes(table, 4 * (number + 1), between, out, end)
+            end += between
+            number = numbers[i]
+        stretches[n, 2] = end
+        n += 1
+    return n, i
