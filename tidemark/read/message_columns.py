@@ -49,6 +49,9 @@ SCHEMA = pa.schema(
 )
 
 
+_SPACE = 0x20
+
+
 def message_batch(
     part: PulledPart, columns: Collection[str] | None = None, *, room: BodyRoom | None = None
 ) -> pa.RecordBatch:
@@ -192,15 +195,24 @@ def _texts(buffer: U8Array, messages: MessageArray, name: str) -> pa.Array:
 
 
 def _key_lists(keys: pa.Array) -> pa.Array:
-    """KEYS values as lists of their pieces (spec 2.10)."""
-    if keys.null_count == len(keys):
-        return pa.ListArray.from_arrays(pa.array(np.zeros(len(keys) + 1, np.int32)), pa.array([], pa.string()))
-    filled = pc.fill_null(keys, "")
-    plain = pc.and_(pc.not_equal(filled, ""), pc.invert(pc.match_substring_regex(filled, "^ |  | $")))
-    if pc.all(plain).as_py():
-        return pc.split_pattern(filled, " ")
-    require_thread(len(keys))
-    return pa.array([split_keys(text) for text in filled.to_pylist()], pa.list_(pa.string()))
+    """KEYS values as lists of their pieces (spec 2.10); empty ones where there is none."""
+    present = keys.drop_null()
+    texts, counts = present, 1  # for the most part a message has one key
+    if _has_spaces(present):
+        if pc.any(pc.match_substring_regex(present, "^ |  | $")).as_py():
+            require_thread(len(keys))
+            lists = [[] if text is None else split_keys(text) for text in keys.to_pylist()]
+            return pa.array(lists, pa.list_(pa.string()))
+        pieces = pc.split_pattern(present, " ")
+        texts, counts = pieces.flatten(), pc.list_value_length(pieces).to_numpy()
+    ends = np.zeros(len(keys) + 1, np.int32)
+    ends[1:][keys.is_valid().to_numpy(zero_copy_only=False)] = counts
+    return pa.ListArray.from_arrays(pa.array(np.cumsum(ends, dtype=np.int32)), texts)
+
+
+def _has_spaces(texts: pa.Array) -> bool:
+    data = texts.buffers()[2]
+    return data is not None and bool((np.frombuffer(data, np.uint8) == _SPACE).any())
 
 
 def _properties(buffer: U8Array, messages: MessageArray) -> pa.Array:

@@ -9,9 +9,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
-from tidemark.format import message
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.host import decode_host
 from tidemark.format.message import MessageArray
@@ -44,10 +41,8 @@ Row = dict[str, Any]
 
 def hosts_of(buffer: U8Array, messages: MessageArray, which: str) -> list[bytes]:
     """The *which* ("born" or "store") host of each message, 8 or 20 bytes."""
-    _, data = message.gather(buffer, messages[f"{which}_host_at"], messages[f"{which}_host_size"])
-    raw = data.tobytes()
-    ends = np.cumsum(messages[f"{which}_host_size"]).tolist()
-    return [raw[end - size : end] for end, size in zip(ends, messages[f"{which}_host_size"].tolist(), strict=True)]
+    places, sizes = messages[f"{which}_host_at"].tolist(), messages[f"{which}_host_size"].tolist()
+    return [bytes(buffer.data[at : at + size]) for at, size in zip(places, sizes, strict=True)]
 
 
 @functools.lru_cache(maxsize=4096)

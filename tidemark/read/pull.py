@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format import consume_queue
+from tidemark.format.kernels import reading as kernel
 from tidemark.format.message import MessageArray
 from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.read.file_run import FileRun
@@ -127,6 +128,8 @@ class _Pull:
         left = self._request.max_messages - self.result.message_count
         if self._request.tags is not None:
             return max(_UNITS_AT_ONCE, left)
+        if min(left, self.result.bounds.units.end - number) <= _FEW:  # not worth a look at one of them
+            return min(left, _FEW)
         unit = self._queue.run.read(number, 1)
         size = int(unit["message_size"][0]) if len(unit) else 0
         if not 0 < size < consume_queue.PRE_BLANK_SIZE:
@@ -141,11 +144,12 @@ class _Pull:
             return self._step_over(number)
         firsts = self._queue.first_offsets(number, units)
         counts = self._queue.message_counts(units)
-        wanted = counts if self._request.whole_records else np.clip(firsts + counts - self._request.offset, 0, counts)
-        kept, examined = self._within_limits(units, self._candidates(units), wanted)
-        if len(kept):
-            self._require_thread(int(wanted[kept].sum()))
-            self._read(units[kept], firsts[kept])
+        wanted = counts
+        if self._queue.is_batch and not self._request.whole_records:
+            wanted = np.clip(firsts + counts - self._request.offset, 0, counts)
+        chosen, examined = self._choose(units, wanted)
+        if chosen is not None:
+            self._read(units[chosen], firsts[chosen])
         if examined and not self._is_trimmed:
             self.result.next_offset = int(firsts[examined - 1] + counts[examined - 1])
         self._scanned += examined
@@ -165,41 +169,37 @@ class _Pull:
             self.result.next_offset = self._queue.offsets_of(following)[0]
         return following
 
-    def _candidates(self, units: UnitArray) -> NDArray[np.int64]:
+    def _is_candidate(self, units: UnitArray) -> NDArray[np.bool_]:
         """Which units are to be read: by tag where the unit's code tells it."""
-        wanted = units["message_size"] != consume_queue.PRE_BLANK_SIZE
+        wanted: NDArray[np.bool_] = units["message_size"] != consume_queue.PRE_BLANK_SIZE
         if self._request.tags is not None and not self._queue.is_batch:
             wanted &= self._request.tags.matches_code(self._queue.tags_codes(units))
-        return np.flatnonzero(wanted)
+        return wanted
 
-    def _within_limits(
-        self, units: UnitArray, candidates: NDArray[np.int64], wanted: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], int]:
-        """(candidates to read, units examined): as many as the limits on messages and bytes still allow.
+    def _choose(self, units: UnitArray, wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64] | slice | None, int]:
+        """(units to read, units examined): as many as the limits on messages and bytes still allow; None for none.
 
         wanted  messages of each unit that would be given
         """
-        if not len(candidates):
-            return candidates, len(units)
-        sizes = np.cumsum(units["message_size"][candidates].astype(np.int64))
-        counts = np.cumsum(wanted[candidates])
-        left = self._request.max_messages - self.result.message_count
-        fits = self.result.stored_bytes + sizes <= self._request.max_bytes
-        if self._request.whole_records:
-            fits &= counts <= left
-        elif self._request.tags is None or not self._queue.is_batch:
-            fits &= np.concatenate(([0], counts[:-1])) < left
-        n = int(fits.argmin()) if not fits.all() else len(fits)
-        if n == 0 and not self.result.message_count:
-            n = 1
-        if n == len(candidates):
-            self.result.stored_bytes += int(sizes[-1])
-            return candidates, len(units)
-        self._is_full = True
-        if n == 0:
-            return candidates[:0], int(candidates[0])
-        self.result.stored_bytes += int(sizes[n - 1])
-        return candidates[:n], int(candidates[n - 1]) + 1
+        request, result = self._request, self.result
+        kept = np.empty(len(units), np.int64)
+        count, examined, size, messages, is_full = kernel.choose(
+            units["message_size"].astype(np.int64),
+            wanted,
+            self._is_candidate(units),
+            request.max_messages - result.message_count,
+            request.max_bytes - result.stored_bytes,
+            not result.message_count,
+            request.whole_records,
+            request.tags is None or not self._queue.is_batch,
+            kept,
+        )
+        self._is_full |= bool(is_full)
+        if not count:
+            return None, examined
+        self._require_thread(messages)
+        result.stored_bytes += size
+        return slice(count) if count == examined else kept[:count], examined
 
     def _read(self, units: UnitArray, firsts: NDArray[np.int64]) -> None:
         as_stored = self._request.whole_records and self._request.tags is None

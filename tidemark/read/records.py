@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
+from tidemark.format.kernels import reading as kernel
 from tidemark.format.message import MessageArray
 from tidemark.format.record import HEAD
 from tidemark.read.buffers import POOL
@@ -50,6 +50,8 @@ class Records(NamedTuple):
 
     def skipped(self, queue_offsets: IntArray) -> list[Skipped]:
         """What may not be shown, and why."""
+        if not self.rows["fault"].any():
+            return []
         return [
             Skipped(int(self.rows["physical_offset"][i]), int(queue_offsets[i]), _reason(int(self.rows["fault"][i])))
             for i in np.flatnonzero(~self.right)
@@ -100,15 +102,16 @@ def read_records(
     What is wrong may be the read, and readers go on behind what they are not shown: bad records are read once more.
     """
     physical_offsets, sizes = np.ascontiguousarray(physical_offsets), np.ascontiguousarray(sizes)
-    readable = _is_possible(physical_offsets, sizes, log.known.file_size)
-    if not readable.all():
+    plan = _plan(physical_offsets, sizes, log.known.file_size)
+    if plan is None:
+        readable = _is_possible(physical_offsets, sizes, log.known.file_size)
         numbers = None if queue_offsets is None else queue_offsets[readable]
         return _read_around(log, physical_offsets, sizes, readable, topic, queue_id, numbers)
     asked = _Asked(physical_offsets, sizes, topic, queue_id, queue_offsets)
-    records = _read_once(log, asked, with_fields=with_fields)
-    if records.right.all() or (records.rows["fault"] == REMOVED_FAULT).any():
+    records = _read_once(log, asked, plan, with_fields=with_fields)
+    if not records.rows["fault"].any() or (records.rows["fault"] == REMOVED_FAULT).any():
         return records
-    return _read_once(log, asked, with_fields=with_fields)
+    return _read_once(log, asked, plan, with_fields=with_fields)
 
 
 class _Asked(NamedTuple):
@@ -121,12 +124,33 @@ class _Asked(NamedTuple):
     queue_offsets: IntArray | None
 
 
-def _read_once(log: FileRun, asked: _Asked, *, with_fields: bool) -> Records:
+class _Plan(NamedTuple):
+    """How they are read."""
+
+    places: IntArray  # where each will start in the buffer
+    runs: list[slice]  # records to read together
+    size: int  # of the buffer
+
+
+def _plan(physical_offsets: IntArray, sizes: IntArray, file_size: int) -> _Plan | None:
+    """None where a unit cannot be true.
+
+    Records without anything between them need no scratch: such a run may be as long as it likes.
+    """
+    places, ends = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
+    count, size = kernel.plan_reads(physical_offsets, sizes, file_size, GAP_BYTES, _SCRATCH_BYTES, places, ends)
+    if count < 0:
+        return None
+    edges = [0, *ends[:count].tolist()]
+    return _Plan(places, list(itertools.starmap(slice, itertools.pairwise(edges))), int(size))
+
+
+def _read_once(log: FileRun, asked: _Asked, plan: _Plan, *, with_fields: bool) -> Records:
     physical_offsets, sizes, topic, queue_id, queue_offsets = asked
-    places = np.cumsum(sizes) - sizes
-    buffer = POOL.lend(int(sizes.sum()))
+    places = plan.places
+    buffer = POOL.lend(plan.size)
     missing: list[slice] = []
-    for run in _runs(physical_offsets, sizes, log.known.file_size):
+    for run in plan.runs:
         at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
         if not _read_run(log, physical_offsets[run], sizes[run], buffer[at:end]):
             buffer[at:end] = 0
@@ -154,30 +178,6 @@ def _check_numbers(buffer: U8Array, places: IntArray, rows: RequestArray, queue_
     at = places[right][:, np.newaxis] + np.arange(_QUEUE_OFFSET_AT, _QUEUE_OFFSET_AT + 8)
     said = buffer[at].view(">i8")[:, 0]
     rows["fault"][np.flatnonzero(right)[said != queue_offsets[right]]] = _OTHER_NUMBER_FAULT
-
-
-def _runs(offsets: IntArray, sizes: IntArray, file_size: int) -> Iterator[slice]:
-    """Records to read together: close to each other, in one file, and no more of them than the scratch buffer holds.
-
-    Records without anything between them need no scratch: such a run may be as long as it likes.
-    """
-    if not len(sizes):
-        return
-    ends = offsets + sizes
-    gaps = offsets[1:] - ends[:-1]
-    breaks = (gaps > GAP_BYTES) | (gaps < 0)
-    if file_size:
-        breaks |= offsets[1:] // file_size != offsets[:-1] // file_size
-    edges = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(sizes)]
-    for at, last in itertools.pairwise(edges):
-        first = at
-        if int(ends[last - 1] - offsets[first]) == int(sizes[first:last].sum()):
-            yield slice(first, last)
-            continue
-        while first < last:
-            fitting = int(np.searchsorted(ends[first:last], offsets[first] + _SCRATCH_BYTES, "right"))
-            yield slice(first, first + max(fitting, 1))
-            first += max(fitting, 1)
 
 
 def _read_run(log: FileRun, offsets: IntArray, sizes: IntArray, target: U8Array) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.format.kernels import reading as kernel
 from tidemark.read.cached import held
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
@@ -256,18 +257,10 @@ class UnitRun:
             units = self.read(at, count)
             if not len(units):
                 return end, least
-            blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
-            offsets = units["physical_offset"].astype(np.int64)
-            highest = np.maximum.accumulate(np.where(blank, -1, offsets))
-            ascending = offsets > np.concatenate(([least], np.maximum(highest[:-1], least)))
-            right = blank | (self._is_visible(units, limit) & ascending)
-            wrong = np.flatnonzero(~right)
-            stop = int(wrong[0]) if len(wrong) else len(units)
-            solid = np.flatnonzero(~blank[:stop])
-            if len(solid):
-                end = at + int(solid[-1]) + 1
-                least = int(offsets[solid[-1]])
-            if len(wrong):
+            visible, least, stopped = kernel.count_visible(units.view(np.uint8), self.unit_size, least, limit)
+            if visible:
+                end = at + visible
+            if stopped < len(units):
                 return end, least
             at += len(units)
             count = min(2 * count, _MOST_UNITS)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 
 from tidemark.access.guard import Guard
 from tidemark.read.warm_up import warm_up
@@ -50,6 +51,12 @@ _ROUTES = (
     routes_status,
 )
 _API_VERSION = "1"  # of the contract under /v1, not of the program
+_NO_TELEMETRY: TelemetryConfig = {  # FastAPI's own: spans and metrics are told by ours, and it asks for each request
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "auto_configure": False,
+}
 _ABOUT = """Reads an append-only event log in RocketMQ's file format: pull, lookup, offsets, groups.
 
 Numbers are cursors: nothing is kept for a reader but the offsets it puts itself, and which queues it holds as a member
@@ -89,7 +96,9 @@ def create_app(
             task.cancel()
         await facade.close()
 
-    app = FastAPI(title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan)
+    app = FastAPI(
+        title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan, telemetry=_NO_TELEMETRY
+    )
     app.state.facade = facade
     # Not `include_router`, which looks for a path in every router one level deeper; and before FastAPI's own pages.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]

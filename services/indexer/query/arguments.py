@@ -6,6 +6,7 @@ import datetime
 import enum
 import re
 from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qsl
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -189,7 +190,7 @@ def read_arguments(request: Request, model: type[A]) -> A:
     raises RequestValidationError for anything that *model* does not know
     """
     given: dict[str, Any] = {}
-    for name, value in request.query_params.multi_items():
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
         if name in _LISTS:
             given.setdefault(name, []).append(value)
         elif name in given:

@@ -69,7 +69,10 @@ def find(data, slots, count, key_hash):
 
 for check in (walk, scan, names, find):
     check()
-from tests.property import test_index_file, test_pack, test_wire_batch  # with that profile
+from tests.property import test_index_file, test_pack, test_reading, test_wire_batch  # with that profile
+test_reading.test_units_are_visible_as_long_as_they_ascend_below_the_limit()
+test_reading.test_as_many_are_read_as_the_limits_allow()
+test_reading.test_records_are_read_together_where_they_lie_close()
 test_index_file.test_slots_written_in_stretches_are_those_that_were_set()
 test_pack.test_packed_batches_equal_the_plain_encoding()
 test_wire_batch.test_encoded_records_are_those_of_encode_record()

@@ -145,6 +145,16 @@ def test_work_on_each_of_many_messages_is_left_to_a_thread(
         message_batch(part)
 
 
+@pytest.mark.parametrize("keys", ["one", "one two"])
+def test_keys_of_some_of_many_messages_need_no_thread(built: BuiltStore, keys: str) -> None:
+    for number in range(FEW_MESSAGES + 1):
+        built.append("orders", b"plain", {"KEYS": keys} if number % 3 else {})
+    part = part_of(built, "orders")
+    with cached_only():
+        found = message_batch(part, ["keys"])["keys"].to_pylist()
+    assert found == [keys.split() if number % 3 else [] for number in range(FEW_MESSAGES + 1)]
+
+
 @pytest.mark.parametrize("size", [FEW_BYTES // 2, FEW_BYTES // 2 + 1])
 def test_a_few_large_bodies_are_decompressed_by_a_thread(size: int) -> None:
     """What is a megabyte stored may be a gigabyte."""

@@ -1,0 +1,163 @@
+"""What a reader decides in compiled loops equals the same in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.format.kernels import reading
+
+BLANK = consume_queue.PRE_BLANK_SIZE
+
+
+class Unit(NamedTuple):
+    """Of either queue; base_offset and messages say something in a BatchConsumeQueue only."""
+
+    start: int
+    size: int
+    base_offset: int = 0
+    messages: int = 1
+
+
+UNITS = st.lists(
+    st.builds(
+        Unit,
+        st.integers(-1, 40),
+        st.integers(-1, 9) | st.just(BLANK),
+        st.integers(-1, 3),
+        st.integers(-1, 3),
+    ),
+    max_size=12,
+)
+
+
+def encoded(units: list[Unit], *, batch: bool) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    starts, sizes, bases, counts = zip(*units, strict=True) if units else ((), (), (), ())
+    columns = {"physical_offset": starts, "message_size": sizes, "tags_code": np.zeros(len(units))}
+    if batch:
+        more = {"store_timestamp": np.zeros(len(units)), "base_offset": bases, "batch_size": counts}
+        return np.frombuffer(batch_consume_queue.encode_units(**columns, **more), np.uint8)
+    return np.frombuffer(consume_queue.encode_units(**columns), np.uint8)
+
+
+@given(units=UNITS, batch=st.booleans(), least=st.integers(-1, 20), limit=st.integers(0, 50))
+def test_units_are_visible_as_long_as_they_ascend_below_the_limit(
+    units: list[Unit], batch: bool, least: int, limit: int
+) -> None:
+    end, stopped, before = 0, len(units), least
+    for number, unit in enumerate(units):
+        if unit.size == BLANK:
+            continue
+        is_live = unit.start >= 0 and unit.size > 0 and (not batch or (unit.base_offset >= 0 and unit.messages > 0))
+        if not is_live or unit.start + unit.size > limit or unit.start <= before:
+            stopped = number
+            break
+        end, before = number + 1, unit.start
+    unit_size = (batch_consume_queue if batch else consume_queue).UNIT_SIZE
+    assert reading.count_visible(encoded(units, batch=batch), unit_size, least, limit) == (end, before, stopped)
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4), st.booleans()), max_size=12),
+    most_messages=st.integers(0, 12),
+    most_bytes=st.integers(-3, 40),
+    is_first=st.booleans(),
+    is_whole=st.booleans(),
+    counts=st.booleans(),
+)
+def test_as_many_are_read_as_the_limits_allow(
+    rows: list[tuple[int, int, bool]],
+    most_messages: int,
+    most_bytes: int,
+    is_first: bool,
+    is_whole: bool,
+    counts: bool,
+) -> None:
+    """By sums from the beginning, as the limits are told; the first one comes whatever it takes."""
+    candidates = [number for number, row in enumerate(rows) if row[2]]
+    n = 0
+    while n < len(candidates):
+        sizes, messages = ([rows[number][i] for number in candidates[: n + 1]] for i in (0, 1))
+        fits = sum(sizes) <= most_bytes
+        if is_whole:
+            fits = fits and sum(messages) <= most_messages
+        elif counts:
+            fits = fits and sum(messages[:-1]) < most_messages
+        if not fits and not (is_first and n == 0):
+            break
+        n += 1
+    chosen, is_full = candidates[:n], n < len(candidates)
+    examined = len(rows) if not is_full else (chosen[-1] + 1 if chosen else candidates[0])
+    kept = np.empty(len(rows), np.int64)
+    columns = [np.array([row[i] for row in rows], np.int64) for i in (0, 1)]
+    found = reading.choose(
+        *columns,
+        np.array([row[2] for row in rows], np.bool_),
+        most_messages,
+        most_bytes,
+        is_first,
+        is_whole,
+        counts,
+        kept,
+    )
+    total, messages_of_all = (sum(rows[number][i] for number in chosen) for i in (0, 1))
+    assert found == (n, examined, total, messages_of_all, is_full)
+    assert kept[:n].tolist() == chosen
+
+
+@given(
+    records=st.lists(st.tuples(st.integers(0, 12), st.integers(1, 8)), max_size=12),
+    file_size=st.sampled_from([0, 16, 64]),
+    gap=st.integers(0, 6),
+    together=st.integers(1, 30),
+)
+def test_records_are_read_together_where_they_lie_close(
+    records: list[tuple[int, int]], file_size: int, gap: int, together: int
+) -> None:
+    """records: bytes between each and the one before, and its size."""
+    offsets, sizes, at = [], [], 0
+    for between, size in records:
+        at += between
+        if file_size and at % file_size + size > file_size:
+            at += file_size - at % file_size
+        offsets.append(at)
+        sizes.append(size)
+        at += size
+    places, ends = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
+    found, total = reading.plan_reads(
+        np.array(offsets, np.int64), np.array(sizes, np.int64), file_size, gap, together, places, ends
+    )
+    assert (total, places.tolist()) == (sum(sizes), [sum(sizes[:i]) for i in range(len(sizes))])
+    edges = [0, *ends[:found].tolist()]
+    assert edges[-1] == len(records)
+    for first, end in itertools.pairwise(edges):
+        gaps = [offsets[i] - offsets[i - 1] - sizes[i - 1] for i in range(first + 1, end)]
+        span = offsets[end - 1] + sizes[end - 1] - offsets[first]
+        assert first < end
+        assert all(each <= gap for each in gaps)
+        assert not any(gaps) or span <= together or end == first + 1
+        assert not file_size or offsets[first] // file_size == offsets[end - 1] // file_size
+    breaks = {
+        i
+        for i in range(1, len(records))
+        if offsets[i] - offsets[i - 1] - sizes[i - 1] > gap
+        or (file_size and offsets[i] // file_size != offsets[i - 1] // file_size)
+    }
+    assert breaks <= set(edges), "these lie apart"
+
+
+@given(
+    records=st.lists(st.tuples(st.integers(-3, 70), st.integers(-2, 20)), min_size=1, max_size=4),
+    file_size=st.sampled_from([16, 64]),
+)
+def test_a_record_that_no_file_holds_is_told(records: list[tuple[int, int]], file_size: int) -> None:
+    offsets, sizes = (np.array(column, np.int64) for column in zip(*records, strict=True))
+    possible = all(at >= 0 and size > 0 and at % file_size + size <= file_size for at, size in records)
+    numbers = np.empty((2, len(records)), np.int64)
+    found, _ = reading.plan_reads(offsets, sizes, file_size, 1, 1, *numbers)
+    assert (found >= 0) == possible
