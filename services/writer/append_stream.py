@@ -9,7 +9,6 @@ import structlog
 
 from tidemark.errors import StoreError
 from tidemark.v1.commit_log_pb2 import (
-    AppendBatchRequest,
     AppendBatchResponse,
     AppendStreamRequest,
     AppendStreamResponse,
@@ -17,10 +16,11 @@ from tidemark.v1.commit_log_pb2 import (
 
 from .answers import rpc_status_of
 from .batch import Batch
+from .received import Received
 
 log = structlog.get_logger()
 
-Submit = Callable[[AppendBatchRequest, int, Callable[[Batch], None]], Awaitable[None]]  # int: the request's bytes
+Submit = Callable[[Received, Callable[[Batch], None]], Awaitable[None]]
 _MAX_ANSWER_SIZE = 2 << 20  # bytes of one response, about: clients receive 4 MiB by default
 _MAX_UNTAKEN = 20_000  # results that wait for their client to read, a few MiB of them: then no more batches are read
 
@@ -100,7 +100,8 @@ class AppendStream:
 
     async def _take(self, entry: AppendStreamRequest.Entry) -> None:
         correlation_id = entry.correlation_id
-        size = entry.batch.ByteSize()
+        received = Received.of(entry.batch)
+        size = received.size
         self._in_flight_bytes += size
         self._in_flight += 1
 
@@ -108,7 +109,7 @@ class AppendStream:
             self._add(correlation_id, size, batch.error or batch)
 
         try:
-            await self._submit(entry.batch, size, answer)
+            await self._submit(received, answer)
         except StoreError as error:
             self._add(correlation_id, size, error)
 

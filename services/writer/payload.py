@@ -1,4 +1,4 @@
-"""What a request carries → wire batch bytes. Packed bytes pass untouched; spelled-out messages are packed here."""
+"""Messages that a request spells out → wire batch bytes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,14 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message
 
 
 def wire_of(request: AppendBatchRequest, *, max_body_size: int) -> bytes:
-    """The wire batch of *request*; packed bytes are not looked into.
+    """The wire batch of what *request* spells out.
 
     raises BatchEmptyError, MessageSizeExceededError, PropertiesIllegalError, PropertiesSizeExceededError (fact: at, the
     number of the message)
     """
-    match request.WhichOneof("payload"):
-        case "packed":
-            return request.packed
-        case "messages":
-            return encode_elements(_elements(request.messages.messages, max_body_size))
-        case _:
-            raise BatchEmptyError("the request carries no messages")
+    if not request.HasField("messages"):
+        raise BatchEmptyError("the request carries no messages")
+    return encode_elements(_elements(request.messages.messages, max_body_size))
 
 
 def _elements(messages: Iterable[Message], max_body_size: int) -> Iterable[Element]:

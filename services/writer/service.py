@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import grpc
@@ -36,6 +37,7 @@ from .counts import AppendCounts
 from .log_reader import LogReader
 from .payload import wire_of
 from .peer import born_host_of
+from .received import Received
 from .request_check import check_request
 from .topic_table import TopicTable
 
@@ -111,7 +113,7 @@ class CommitLogService(CommitLogServiceServicer):
 
         metadata = None if self._spans is None else context.invocation_metadata() or ()
         sender = _Sender(CALLER.get(), born_host_of(context.peer()), metadata)
-        await self._submit(sender, request, request.ByteSize(), answer)
+        await self._submit(sender, Received.of(request), answer)
         batch = await done
         if batch.error is not None:
             raise batch.error
@@ -122,7 +124,7 @@ class CommitLogService(CommitLogServiceServicer):
     ) -> AsyncIterator[pb.AppendStreamResponse]:
         sender = _Sender(CALLER.get(), born_host_of(context.peer()))
         stream = AppendStream(
-            lambda request, size, answer: self._submit(sender, request, size, answer),
+            partial(self._submit, sender),
             self._respond,
             max_in_flight_bytes=self._settings.max_stream_in_flight_bytes,
         )
@@ -136,28 +138,23 @@ class CommitLogService(CommitLogServiceServicer):
         finally:
             self._streams.discard(stream)
 
-    async def _submit(
-        self,
-        sender: _Sender,
-        request: pb.AppendBatchRequest,
-        size: int,
-        answer: Callable[[Batch], None],
-    ) -> None:
-        """size: of *request*, bytes."""
+    async def _submit(self, sender: _Sender, received: Received, answer: Callable[[Batch], None]) -> None:
+        request = received.request
         span = None if self._spans is None else self._spans.begin(request, sender.metadata)
         try:
             sender.caller.require(on_topic(request.topic, Action.PUB))
-            sender.caller.take_append(size)
-            await self._admit(request, answer if span is None else span.ending(answer), sender.born_host)
+            sender.caller.take_append(received.size)
+            await self._admit(received, answer if span is None else span.ending(answer), sender.born_host)
         except StoreError as error:
             self._counts.refuse(error)
             if span is not None:
                 span.refuse(error)
             raise
 
-    async def _admit(self, request: pb.AppendBatchRequest, answer: Callable[[Batch], None], born_host: bytes) -> None:
+    async def _admit(self, received: Received, answer: Callable[[Batch], None], born_host: bytes) -> None:
+        request = received.request
         check_request(request, self._topics.expect(request.topic).config)
-        payload = await self._payload(request)
+        payload = received.packed if received.packed is not None else await self._spelled_out(request)
         while True:
             topic = self._topics.expect(request.topic)
             check_request(request, topic.config)
@@ -182,8 +179,8 @@ class CommitLogService(CommitLogServiceServicer):
 
         return tell_and_answer
 
-    async def _payload(self, request: pb.AppendBatchRequest) -> bytes:
-        """Many messages that are spelled out are packed in a thread: others need the event loop meanwhile."""
+    async def _spelled_out(self, request: pb.AppendBatchRequest) -> bytes:
+        """The wire batch of its messages. Many are packed in a thread: others need the event loop meanwhile."""
         limit = self._settings.max_message_size_bytes
         if len(request.messages.messages) > _MANY_MESSAGES:
             return await asyncio.to_thread(wire_of, request, max_body_size=limit)

@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import grpc
 
+from tidemark.client.frame import encode_frame
 from tidemark.client.pending import Limits, Pending, PendingBatches, Repeat
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire_errors import (
@@ -31,6 +33,7 @@ from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 _CONNECT_SLICE_S = 0.5
 _BROKEN_PAUSE_S = 0.05
 _FIRST_DELAY_S, _GREATEST_DELAY_S = 0.02, 1.0
+_APPEND_STREAM = f"/{commit_log_pb2.DESCRIPTOR.services_by_name['CommitLogService'].full_name}/AppendStream"
 _Outcome = Callable[[], None]  # completes one future
 
 
@@ -42,6 +45,10 @@ class AppendStream:
 
     def __init__(self, channel: grpc.Channel, address: str, *, timeout_s: float, limits: Limits) -> None:
         self._stub = CommitLogServiceStub(channel)
+        # As the stub's, of requests that are bytes already.
+        self._append: grpc.StreamStreamMultiCallable[bytes, Any] = channel.stream_stream(
+            _APPEND_STREAM, response_deserializer=commit_log_pb2.AppendStreamResponse.FromString
+        )
         self._address = address
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
@@ -140,7 +147,7 @@ class AppendStream:
                 continue
             with self._lock:
                 self._stream_number += 1
-                call = self._call = self._stub.AppendStream(self._frames(self._stream_number))
+                call = self._call = self._append(self._frames(self._stream_number))
             error, resume = self._read_answers(call)
             del call  # while it waits for more to send, an ended one is not kept
             self._break(error, resume=resume)
@@ -187,7 +194,7 @@ class AppendStream:
             outcomes.append(partial(pending.future.set_exception, error))
         self._complete(outcomes)
 
-    def _frames(self, stream_number: int) -> Iterator[commit_log_pb2.AppendStreamRequest]:
+    def _frames(self, stream_number: int) -> Iterator[bytes]:
         """Frames for one stream; ends when another has taken its place. Runs in gRPC's thread."""
 
         def is_over() -> bool:
@@ -199,7 +206,7 @@ class AppendStream:
                 if is_over():
                     return
                 frame = self._pending.take_frame()
-            yield frame
+            yield encode_frame((pending.correlation_id, pending.request, pending.packed) for pending in frame)
 
     def _break(self, error: StoreError, *, resume: bool) -> None:
         """The stream ended: what it carried is sent again on the next one, or given up."""

@@ -92,10 +92,10 @@ class Group:
         request = commit_log_pb2.AppendBatchRequest(
             topic=self.key.topic,
             request_id=request_id,
-            packed=encode_elements(elements),
             traceparent=self._carrier.get(TRACEPARENT),
             tracestate=self._carrier.get(TRACESTATE),
         )
         if self.key.tag and self._route.is_batch:
             request.properties[TAGS] = self.key.tag
-        return Outgoing(request, len(elements), self.key.queue, self._route, wait=False)
+        packed = encode_elements(elements)
+        return Outgoing(request, packed, len(elements), self.key.queue, self._route, wait=False)

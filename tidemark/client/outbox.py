@@ -57,15 +57,15 @@ class Outbox:
         first = messages[0]
         if self._accumulator is not None:
             self._accumulator.release(first.topic)
-        request = self._request(first.topic, packed, options, carrier=first.properties)
-        return self._sender.send(Outgoing(request, len(messages), self._queue_of(first, options)))
+        request = self._request(first.topic, options, carrier=first.properties)
+        return self._sender.send(Outgoing(request, packed, len(messages), self._queue_of(first, options)))
 
     def send_packed(
         self, topic: str, packed: bytes, count: int, options: PlaceOptions, *, carrier: Mapping[str, str]
     ) -> Future[SendResult]:
         """A wire batch that nobody looks into. carrier: its trace context, where it has one."""
-        request = self._request(topic, packed, options, carrier=carrier)
-        return self._sender.send(Outgoing(request, count, self._placed(topic, options)))
+        request = self._request(topic, options, carrier=carrier)
+        return self._sender.send(Outgoing(request, packed, count, self._placed(topic, options)))
 
     def _send_alone(
         self, message: Message, element: Element, queue: MessageQueue | None, options: SendOptions, *, once: bool
@@ -76,8 +76,8 @@ class Outbox:
             body, sys_flag = self._compression.apply(element.body)
             element = element._replace(body=body)
         packed = encode_elements((element,))
-        request = self._request(message.topic, packed, options, carrier=message.properties, sys_flag=sys_flag)
-        return self._sender.send(Outgoing(request, 1, queue, once=once))
+        request = self._request(message.topic, options, carrier=message.properties, sys_flag=sys_flag)
+        return self._sender.send(Outgoing(request, packed, 1, queue, once=once))
 
     def _compresses(self, element: Element) -> bool:
         return self._compression is not None and len(element.body) >= self._compression.over_bytes
@@ -95,17 +95,16 @@ class Outbox:
     def _request(
         self,
         topic: str,
-        packed: bytes,
         options: PlaceOptions | SendOptions,
         *,
         carrier: Mapping[str, str],
         sys_flag: int = 0,
     ) -> commit_log_pb2.AppendBatchRequest:
+        """All of it but its messages."""
         return commit_log_pb2.AppendBatchRequest(
             topic=topic,
             request_id=options.get("request_id") or self._request_ids.make(),
             expected_next_offset=options.get("expected_next_offset"),
-            packed=packed,
             sys_flag=sys_flag,
             reconsume_times=options.get("reconsume_times", 0),
             traceparent=carrier.get(TRACEPARENT),

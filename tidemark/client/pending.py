@@ -41,9 +41,16 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """One batch without an answer yet. deadline, given: time.monotonic() seconds; count: of messages."""
+    """One batch without an answer yet.
+
+    request          all of it but its messages
+    packed           these, a wire batch; size: bytes of both, about
+    deadline, given  time.monotonic() seconds
+    count            of messages
+    """
 
     request: commit_log_pb2.AppendBatchRequest
+    packed: bytes
     size: int
     deadline: float
     count: int = 1
@@ -127,11 +134,11 @@ class PendingBatches:
         self._ready.extend(pending)
         self._ready_bytes += sum(batch.size for batch in pending)
 
-    def take_frame(self) -> commit_log_pb2.AppendStreamRequest:
+    def take_frame(self) -> list[Pending]:
         """The next batches to send, about a MiB of them; at least one."""
-        frame = commit_log_pb2.AppendStreamRequest()
+        frame: list[Pending] = []
         size = 0
-        while self._ready and len(frame.batches) < FRAME_BATCHES:
+        while self._ready and len(frame) < FRAME_BATCHES:
             if size and size + self._ready[0].size > FRAME_BYTES:
                 break
             pending = self._ready.popleft()
@@ -139,7 +146,7 @@ class PendingBatches:
             self._sent += 1
             self._ready_bytes -= pending.size
             size += pending.size
-            frame.batches.add(correlation_id=pending.correlation_id, batch=pending.request)
+            frame.append(pending)
         return frame
 
     def settle(self, correlation_id: int) -> Pending | None:

@@ -43,9 +43,13 @@ _MAY_MOVE = (
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A batch to send. queue: None for any of *route*'s; wait: for room in flight; once: without any repeat."""
+    """A batch to send, and *request*, which is all of it but its messages.
+
+    count  of messages; queue: None for any of *route*'s; wait: for room in flight; once: without any repeat
+    """
 
     request: commit_log_pb2.AppendBatchRequest
+    packed: bytes
     count: int
     queue: MessageQueue | None = None
     route: Route | None = None  # None where a queue is given, or it is still to be asked for
@@ -83,10 +87,10 @@ class Sender:
         """Give it to the stream of *queue*'s writer."""
         request = outgoing.request
         request.queue_id = queue.queue_id
-        size = len(request.packed) + OVERHEAD
+        size = len(outgoing.packed) + OVERHEAD
         link = self._writers.link(queue.writer)
         link.require_transportable(size)
-        pending = Pending(request, size, deadline, count=outgoing.count, repeat=repeat)
+        pending = Pending(request, outgoing.packed, size, deadline, count=outgoing.count, repeat=repeat)
         pending.future.add_done_callback(lambda done: self._learn(queue, pending, done))
         link.stream.submit(pending, wait=outgoing.wait)
         return pending

@@ -17,8 +17,8 @@ from tidemark.v1 import commit_log_pb2
 
 def batch(*, seconds: float) -> Pending:
     packed = encode_elements([Element(b"x", b"", 0)])
-    request = commit_log_pb2.AppendBatchRequest(topic="t", queue_id=0, packed=packed, request_id=f"r-{seconds}")
-    return Pending(request, len(packed), time.monotonic() + seconds)
+    request = commit_log_pb2.AppendBatchRequest(topic="t", queue_id=0, request_id=f"r-{seconds}")
+    return Pending(request, packed, len(packed), time.monotonic() + seconds)
 
 
 def test_room_that_does_not_come_is_told_at_the_deadline(writer: FakeWriter) -> None:

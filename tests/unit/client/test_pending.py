@@ -13,7 +13,7 @@ LIMITS = Limits(1 << 20, 1000)
 
 
 def batches(count: int, size: int = 100, *, left_s: float = _HOUR_S) -> list[Pending]:
-    return [Pending(AppendBatchRequest(topic="t"), size, time.monotonic() + left_s) for _ in range(count)]
+    return [Pending(AppendBatchRequest(topic="t"), b"", size, time.monotonic() + left_s) for _ in range(count)]
 
 
 def given(pending: PendingBatches, made: list[Pending]) -> list[Pending]:
@@ -28,7 +28,7 @@ def test_with_nothing_on_its_way_nobody_waits() -> None:
     assert not pending.has_frame
     given(pending, batches(1))
     assert pending.has_frame
-    assert len(pending.take_frame().batches) == 1
+    assert len(pending.take_frame()) == 1
     assert not pending.has_frame
 
 
@@ -41,7 +41,7 @@ def test_as_many_gather_as_are_on_their_way() -> None:
     assert not pending.has_frame
     given(pending, batches(1))
     assert pending.has_frame
-    assert len(pending.take_frame().batches) == 3
+    assert len(pending.take_frame()) == 3
 
 
 def test_enough_bytes_wait_for_nobody() -> None:
@@ -64,7 +64,7 @@ def test_an_answer_sends_what_has_gathered() -> None:
     assert pending.has_frame
     pending.delay(second, due=0.0)
     assert pending.wake_delayed(1.0)
-    assert len(pending.take_frame().batches) == 2
+    assert len(pending.take_frame()) == 2
 
 
 def test_what_is_given_up_holds_nobody() -> None:
@@ -76,7 +76,7 @@ def test_what_is_given_up_holds_nobody() -> None:
     waiting = given(pending, batches(1))
     assert late in pending.expire(time.monotonic())
     assert pending.has_frame
-    assert [entry.correlation_id for entry in pending.take_frame().batches] == [waiting[0].correlation_id]
+    assert [entry.correlation_id for entry in pending.take_frame()] == [waiting[0].correlation_id]
 
 
 def test_a_broken_stream_makes_everything_ready_in_its_order() -> None:
@@ -87,7 +87,7 @@ def test_a_broken_stream_makes_everything_ready_in_its_order() -> None:
     waiting = given(pending, batches(1))
     pending.stream_broke(UnavailableError("gone"))
     assert pending.has_frame
-    order = [entry.correlation_id for entry in pending.take_frame().batches]
+    order = [entry.correlation_id for entry in pending.take_frame()]
     assert order == [batch.correlation_id for batch in [*sent, *waiting]]
     assert pending.drain() == [*sent, *waiting]
     assert not pending.has_frame
@@ -102,7 +102,7 @@ def test_a_broken_stream_gives_up_what_goes_once() -> None:
     pending.take_frame()
     given(pending, made[2:])
     assert pending.stream_broke(UnavailableError("gone")) == [made[0]]
-    assert [entry.correlation_id for entry in pending.take_frame().batches] == [made[n].correlation_id for n in (1, 2)]
+    assert [entry.correlation_id for entry in pending.take_frame()] == [made[n].correlation_id for n in (1, 2)]
 
 
 def test_only_what_surely_is_not_stored_may_move() -> None:
@@ -117,7 +117,7 @@ def test_only_what_surely_is_not_stored_may_move() -> None:
     pending.stream_broke(UnavailableError("gone"))
     pending.delay(made[2], due=0.0)
     assert pending.take_movable() == [made[1], made[2]]
-    order = [entry.correlation_id for entry in pending.take_frame().batches]
+    order = [entry.correlation_id for entry in pending.take_frame()]
     assert order == [made[0].correlation_id, made[3].correlation_id]
     assert pending.messages_in_flight == 2
 

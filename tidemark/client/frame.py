@@ -1,0 +1,47 @@
+"""A message of the append stream as bytes of protobuf, with each wire batch copied once.
+
+As message objects a batch would be copied into its request, from there into the frame, and into the frame's bytes.
+Fields of a message may come in any order, so `packed` stands behind what protobuf writes of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidemark.v1.commit_log_pb2 import AppendBatchRequest, AppendStreamRequest
+
+_LENGTH_DELIMITED = 2  # protobuf's wire type of bytes and messages
+
+
+def encode_frame(batches: Iterable[tuple[int, AppendBatchRequest, bytes]]) -> bytes:
+    """An AppendStreamRequest of (correlation id, request without its payload, wire batch)."""
+    pieces: list[bytes] = []
+    for correlation_id, request, packed in batches:
+        packed_head = _PACKED + _varint(len(packed))
+        fields = request.SerializeToString()
+        batch_head = _BATCH + _varint(len(fields) + len(packed_head) + len(packed))
+        number = AppendStreamRequest.Entry(correlation_id=correlation_id).SerializeToString()
+        entry_size = len(number) + len(batch_head) + len(fields) + len(packed_head) + len(packed)
+        pieces += [_ENTRY, _varint(entry_size), number, batch_head, fields, packed_head, packed]
+    return b"".join(pieces)
+
+
+def _varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first; the highest bit says that more follow."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _tag(message: type[AppendStreamRequest | AppendStreamRequest.Entry | AppendBatchRequest], field: str) -> bytes:
+    return _varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | _LENGTH_DELIMITED)
+
+
+_ENTRY, _BATCH, _PACKED = (
+    _tag(AppendStreamRequest, "batches"),
+    _tag(AppendStreamRequest.Entry, "batch"),
+    _tag(AppendBatchRequest, "packed"),
+)
