@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tidemark.format import batch_consume_queue, consume_queue
-from tidemark.format.kernels import reading
+from tidemark.format.reading import ReadLimits, choose, plan_reads, visible_run
 
 BLANK = consume_queue.PRE_BLANK_SIZE
 
@@ -36,13 +37,13 @@ UNITS = st.lists(
 )
 
 
-def encoded(units: list[Unit], *, batch: bool) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def encoded(units: list[Unit], *, batch: bool) -> NDArray[np.void]:
     starts, sizes, bases, counts = zip(*units, strict=True) if units else ((), (), (), ())
     columns = {"physical_offset": starts, "message_size": sizes, "tags_code": np.zeros(len(units))}
     if batch:
         more = {"store_timestamp": np.zeros(len(units)), "base_offset": bases, "batch_size": counts}
-        return np.frombuffer(batch_consume_queue.encode_units(**columns, **more), np.uint8)
-    return np.frombuffer(consume_queue.encode_units(**columns), np.uint8)
+        return batch_consume_queue.decode_units(batch_consume_queue.encode_units(**columns, **more))
+    return consume_queue.decode_units(consume_queue.encode_units(**columns))
 
 
 @given(units=UNITS, batch=st.booleans(), least=st.integers(-1, 20), limit=st.integers(0, 50))
@@ -58,8 +59,7 @@ def test_units_are_visible_as_long_as_they_ascend_below_the_limit(
             stopped = number
             break
         end, before = number + 1, unit.start
-    unit_size = (batch_consume_queue if batch else consume_queue).UNIT_SIZE
-    assert reading.count_visible(encoded(units, batch=batch), unit_size, least, limit) == (end, before, stopped)
+    assert visible_run(encoded(units, batch=batch), least=least, limit=limit) == (end, before, stopped)
 
 
 @given(
@@ -93,21 +93,16 @@ def test_as_many_are_read_as_the_limits_allow(
         n += 1
     chosen, is_full = candidates[:n], n < len(candidates)
     examined = len(rows) if not is_full else (chosen[-1] + 1 if chosen else candidates[0])
-    kept = np.empty(len(rows), np.int64)
-    columns = [np.array([row[i] for row in rows], np.int64) for i in (0, 1)]
-    found = reading.choose(
-        *columns,
+    sizes_of_all, wanted = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
+    found = choose(
+        sizes_of_all,
+        wanted,
         np.array([row[2] for row in rows], np.bool_),
-        most_messages,
-        most_bytes,
-        is_first,
-        is_whole,
-        counts,
-        kept,
+        ReadLimits(most_messages, most_bytes, is_first, is_whole, counts),
     )
-    total, messages_of_all = (sum(rows[number][i] for number in chosen) for i in (0, 1))
-    assert found == (n, examined, total, messages_of_all, is_full)
-    assert kept[:n].tolist() == chosen
+    sums = tuple(sum(rows[number][i] for number in chosen) for i in (0, 1))
+    assert found[1:] == (examined, *sums, is_full)
+    assert ([] if found.numbers is None else np.arange(len(rows))[found.numbers].tolist()) == chosen
 
 
 @given(
@@ -128,12 +123,13 @@ def test_records_are_read_together_where_they_lie_close(
         offsets.append(at)
         sizes.append(size)
         at += size
-    places, ends = np.empty(len(records), np.int64), np.empty(len(records), np.int64)
-    found, total = reading.plan_reads(
-        np.array(offsets, np.int64), np.array(sizes, np.int64), file_size, gap, together, places, ends
+    plan = plan_reads(
+        np.array(offsets, np.int64), np.array(sizes, np.int64), file_size=file_size, gap=gap, most_together=together
     )
-    assert (total, places.tolist()) == (sum(sizes), [sum(sizes[:i]) for i in range(len(sizes))])
-    edges = [0, *ends[:found].tolist()]
+    assert plan is not None
+    assert (plan.size, plan.places.tolist()) == (sum(sizes), [sum(sizes[:i]) for i in range(len(sizes))])
+    edges = [0, *(run.stop for run in plan.runs)]
+    assert [run.start for run in plan.runs] == edges[:-1]
     assert edges[-1] == len(records)
     for first, end in itertools.pairwise(edges):
         gaps = [offsets[i] - offsets[i - 1] - sizes[i - 1] for i in range(first + 1, end)]
@@ -158,6 +154,4 @@ def test_records_are_read_together_where_they_lie_close(
 def test_a_record_that_no_file_holds_is_told(records: list[tuple[int, int]], file_size: int) -> None:
     offsets, sizes = (np.array(column, np.int64) for column in zip(*records, strict=True))
     possible = all(at >= 0 and size > 0 and at % file_size + size <= file_size for at, size in records)
-    numbers = np.empty((2, len(records)), np.int64)
-    found, _ = reading.plan_reads(offsets, sizes, file_size, 1, 1, *numbers)
-    assert (found >= 0) == possible
+    assert (plan_reads(offsets, sizes, file_size=file_size, gap=1, most_together=1) is not None) == possible

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format import consume_queue
-from tidemark.format.kernels import reading as kernel
 from tidemark.format.message import MessageArray
+from tidemark.format.reading import Choice, ReadLimits, choose
 from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
@@ -147,9 +147,13 @@ class _Pull:
         wanted = counts
         if self._queue.is_batch and not self._request.whole_records:
             wanted = np.clip(firsts + counts - self._request.offset, 0, counts)
-        chosen, examined = self._choose(units, wanted)
-        if chosen is not None:
-            self._read(units[chosen], firsts[chosen])
+        choice = self._choose(units, wanted)
+        examined = choice.examined
+        self._is_full |= choice.is_full
+        if choice.numbers is not None:
+            self._require_thread(choice.messages)
+            self.result.stored_bytes += choice.size
+            self._read(units[choice.numbers], firsts[choice.numbers])
         if examined and not self._is_trimmed:
             self.result.next_offset = int(firsts[examined - 1] + counts[examined - 1])
         self._scanned += examined
@@ -176,30 +180,18 @@ class _Pull:
             wanted &= self._request.tags.matches_code(self._queue.tags_codes(units))
         return wanted
 
-    def _choose(self, units: UnitArray, wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64] | slice | None, int]:
-        """(units to read, units examined): as many as the limits on messages and bytes still allow; None for none.
-
-        wanted  messages of each unit that would be given
-        """
+    def _choose(self, units: UnitArray, wanted: NDArray[np.int64]) -> Choice:
+        """As many units as the limits on messages and bytes still allow. wanted: messages of each to be given."""
         request, result = self._request, self.result
-        kept = np.empty(len(units), np.int64)
-        count, examined, size, messages, is_full = kernel.choose(
-            units["message_size"].astype(np.int64),
-            wanted,
-            self._is_candidate(units),
+        limits = ReadLimits(
             request.max_messages - result.message_count,
             request.max_bytes - result.stored_bytes,
-            not result.message_count,
-            request.whole_records,
-            request.tags is None or not self._queue.is_batch,
-            kept,
+            is_first=not result.message_count,
+            is_whole=request.whole_records,
+            counts=request.tags is None or not self._queue.is_batch,
         )
-        self._is_full |= bool(is_full)
-        if not count:
-            return None, examined
-        self._require_thread(messages)
-        result.stored_bytes += size
-        return slice(count) if count == examined else kept[:count], examined
+        sizes = units["message_size"].astype(np.int64)
+        return choose(sizes, wanted, self._is_candidate(units), limits)
 
     def _read(self, units: UnitArray, firsts: NDArray[np.int64]) -> None:
         as_stored = self._request.whole_records and self._request.tags is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from typing import NamedTuple
 
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
-from tidemark.format.kernels import reading as kernel
 from tidemark.format.message import MessageArray
+from tidemark.format.reading import ReadPlan, plan_reads
 from tidemark.format.record import HEAD
 from tidemark.read.buffers import POOL
 from tidemark.read.file_run import FileRun
@@ -102,7 +101,9 @@ def read_records(
     What is wrong may be the read, and readers go on behind what they are not shown: bad records are read once more.
     """
     physical_offsets, sizes = np.ascontiguousarray(physical_offsets), np.ascontiguousarray(sizes)
-    plan = _plan(physical_offsets, sizes, log.known.file_size)
+    plan = plan_reads(
+        physical_offsets, sizes, file_size=log.known.file_size, gap=GAP_BYTES, most_together=_SCRATCH_BYTES
+    )
     if plan is None:
         readable = _is_possible(physical_offsets, sizes, log.known.file_size)
         numbers = None if queue_offsets is None else queue_offsets[readable]
@@ -124,28 +125,7 @@ class _Asked(NamedTuple):
     queue_offsets: IntArray | None
 
 
-class _Plan(NamedTuple):
-    """How they are read."""
-
-    places: IntArray  # where each will start in the buffer
-    runs: list[slice]  # records to read together
-    size: int  # of the buffer
-
-
-def _plan(physical_offsets: IntArray, sizes: IntArray, file_size: int) -> _Plan | None:
-    """None where a unit cannot be true.
-
-    Records without anything between them need no scratch: such a run may be as long as it likes.
-    """
-    places, ends = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
-    count, size = kernel.plan_reads(physical_offsets, sizes, file_size, GAP_BYTES, _SCRATCH_BYTES, places, ends)
-    if count < 0:
-        return None
-    edges = [0, *ends[:count].tolist()]
-    return _Plan(places, list(itertools.starmap(slice, itertools.pairwise(edges))), int(size))
-
-
-def _read_once(log: FileRun, asked: _Asked, plan: _Plan, *, with_fields: bool) -> Records:
+def _read_once(log: FileRun, asked: _Asked, plan: ReadPlan, *, with_fields: bool) -> Records:
     physical_offsets, sizes, topic, queue_id, queue_offsets = asked
     places = plan.places
     buffer = POOL.lend(plan.size)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
-from tidemark.format.kernels import reading as kernel
+from tidemark.format.reading import visible_run
 from tidemark.read.cached import held
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
@@ -257,10 +257,11 @@ class UnitRun:
             units = self.read(at, count)
             if not len(units):
                 return end, least
-            visible, least, stopped = kernel.count_visible(units.view(np.uint8), self.unit_size, least, limit)
-            if visible:
-                end = at + visible
-            if stopped < len(units):
+            visible = visible_run(units, least=least, limit=limit)
+            least = visible.least
+            if visible.end:
+                end = at + visible.end
+            if visible.stopped < len(units):
                 return end, least
             at += len(units)
             count = min(2 * count, _MOST_UNITS)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidemark.format import consume_queue, message
+from tidemark.format import consume_queue, message, reading
 from tidemark.format.index_file import ENTRY_SIZE, SLOT_SIZE, Header, find_entries
-from tidemark.format.kernels import reading
 from tidemark.format.key_chain import oldest_entries
 from tidemark.format.record import Record, encode_record
 from tidemark.read.body import BodyEncoding
@@ -23,10 +22,10 @@ def warm_up() -> None:
     places, sizes = np.array([0, 0], np.int64), np.array([len(raw), 1], np.int64)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes, topic=b"t", queue_id=0)
     records = Records(buffer, places, rows)
-    numbers, unit = np.empty(2, np.int64), np.frombuffer(consume_queue.PRE_BLANK_UNIT, np.uint8)
-    reading.count_visible(unit, unit.size, 0, 0)
-    reading.choose(sizes, sizes, np.ones(2, np.bool_), 1, 1, True, False, True, numbers)
-    reading.plan_reads(places, sizes, 0, 0, 0, np.empty(2, np.int64), numbers)
+    reading.visible_run(consume_queue.decode_units(consume_queue.PRE_BLANK_UNIT), least=0, limit=0)
+    limits = reading.ReadLimits(1, 1, is_first=True, is_whole=False, counts=True)
+    reading.choose(sizes, sizes, np.ones(2, np.bool_), limits)
+    reading.plan_reads(places, sizes, file_size=0, gap=0, most_together=0)
     part = PulledPart(records, records.messages(), records.right)
     records.stored_bytes()
     message.copy_records(buffer, 0, places, sizes, buffer.copy(), 0)

@@ -10,7 +10,7 @@ from tidemark.store.storage import Storage
 
 from .plan import EpochPlan
 
-_MOST_HELD_KEYS, _MOST_HELD_PARTS = 65536, 16  # written together while much is to be built
+_ENOUGH_KEYS, _MOST_HELD_PARTS = 1 << 16, 16  # held back while more is to be built, then written together
 
 
 class IndexShard:
@@ -19,7 +19,6 @@ class IndexShard:
     def __init__(self, plan: EpochPlan, storage: Storage) -> None:
         self._index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
         self._held: list[PartKeys] = []
-        self._held_keys = 0
         self.damages = 0
         self.oddities = 0
 
@@ -56,16 +55,18 @@ class IndexShard:
 
     def hold_back(self, part: LogPart) -> bool:
         """As `DurableMarks.Shard`: keys whose slots lie anywhere change most of the table, few of them or many."""
-        keys = keys_of(part)
-        if self._held_keys + len(keys.hashes) > _MOST_HELD_KEYS or len(self._held) == _MOST_HELD_PARTS:
+        if self._held_keys >= _ENOUGH_KEYS or len(self._held) >= _MOST_HELD_PARTS:
             return False
-        self._held.append(keys)
-        self._held_keys += len(keys.hashes)
+        self._held.append(keys_of(part))
         return True
+
+    @property
+    def _held_keys(self) -> int:
+        return sum(len(keys.hashes) for keys in self._held)
 
     def apply(self, part: LogPart) -> int:
         """Index every key of *part*, and those held back; returns how many keys."""
-        held, self._held, self._held_keys = self._held, [], 0
+        held, self._held = self._held, []
         return self._index.append(joined([*held, keys_of(part)]))
 
     @property

@@ -181,9 +181,8 @@ class ShardBuilder:
         self._progress.chunks += 1
         self._note_index_file()
         self._hand_over.confirm()
-        if part.end_offset > self._marks.visible(
-            self._number
-        ):  # else another has taken over since that look, and is farther
+        # Else another has taken over since that look, and is farther.
+        if part.end_offset > self._marks.visible(self._number):
             self._marks.publish(self._number, part.end_offset)
 
     def _note_index_file(self) -> None:

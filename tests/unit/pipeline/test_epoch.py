@@ -124,6 +124,36 @@ def test_keys_that_are_held_back_are_not_told_as_built(tmp_path: Path, monkeypat
     assert index_contents(tmp_path / "killed") == index_contents(tmp_path / "whole")
 
 
+def test_one_that_slept_before_it_published_does_not_set_the_mark_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one took over meanwhile, and is farther."""
+    plan = keyed_log(tmp_path)
+    limit = plan.limit
+    assert limit is not None
+    plan.paths.indexer.mkdir(parents=True)
+    note = ShardBuilder._note_index_file
+
+    def another_publishes(builder: ShardBuilder) -> None:
+        note(builder)
+        builder._marks.publish(builder._number, limit)
+
+    publish = ShardBuilder._publish
+
+    def once(builder: ShardBuilder, part: LogPart) -> None:
+        assert part.end_offset < limit
+        publish(builder, part)
+        raise InterruptedError("killed")
+
+    monkeypatch.setattr(ShardBuilder, "_note_index_file", another_publishes)
+    monkeypatch.setattr(ShardBuilder, "_publish", once)
+    with pytest.raises(InterruptedError):
+        run_epoch(plan, shard=0, follower=0)
+    marks = Marks.open_read_only(plan.paths.marks)
+    assert marks.visible(0) == limit
+    marks.close()
+
+
 def test_an_epoch_tells_how_long_records_took_to_be_visible(tmp_path: Path) -> None:
     """Once for each chunk that both shards have built, in the first row; and when it followed."""
     plan = keyed_log(tmp_path)

@@ -1,4 +1,7 @@
-"""What a reader decides for each unit of a queue and each record it will read, in compiled loops."""
+"""What a reader decides for each unit of a queue and each record it will read, in compiled loops.
+
+Twin: `tidemark.format.reading`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
 
 _BLANK = consume_queue.PRE_BLANK_SIZE
-_SIMPLE_SIZE, _BATCH_SIZE = consume_queue.UNIT_SIZE, batch_consume_queue.UNIT_SIZE
 _BASE_OFFSET_AT, _COUNT_AT = (batch_consume_queue.UNIT.fields[name][1] for name in ("base_offset", "batch_size"))  # type: ignore[index]
 
 
@@ -16,7 +18,9 @@ def _is_live(units, at, unit_size):  # type: ignore[no-untyped-def]
     """Whether the unit at byte *at*, which is no pre-blank one, points at a record (spec 4.1, 5.1)."""
     if get_i8(units, at) < 0 or get_i4(units, at + 8) <= 0:
         return False
-    return unit_size == _SIMPLE_SIZE or (get_i8(units, at + _BASE_OFFSET_AT) >= 0 and get_i2(units, at + _COUNT_AT) > 0)
+    return unit_size == consume_queue.UNIT_SIZE or (
+        get_i8(units, at + _BASE_OFFSET_AT) >= 0 and get_i2(units, at + _COUNT_AT) > 0
+    )
 
 
 @compiled
