@@ -18,7 +18,6 @@ from tidemark.client import Producer, SendResult, SendStatus
 
 PRODUCERS = 4
 TIMEOUT_S = 120.0
-_WARM_UP_SHARE = 20  # a twentieth of the batches, before the clock
 
 
 class Load(NamedTuple):
@@ -27,7 +26,7 @@ class Load(NamedTuple):
     unique_keys  a UNIQ_KEY in each message, so that every batch is another one
     keyed        a key `<queue id>-<number>` in each message; then UNIQ_KEYs, too
     scattered    such keys look like random ones, as UUIDs do: their slots in the key index lie anywhere
-    ahead        whether batches are made before the clock starts
+    ahead        whether batches are made before the clock starts; else it is a store that is made, not measured
     """
 
     topic: str
@@ -41,8 +40,8 @@ class Load(NamedTuple):
 
     @property
     def warm_up(self) -> int:
-        """Batches before the clock; none with keys, which are for one message each."""
-        return 0 if self.keyed else max(1, self.batches // _WARM_UP_SHARE)
+        """Batches before the clock: as many again; none for a store, or with keys, which are for one message each."""
+        return self.batches if self.ahead and not self.keyed else 0
 
     def make(self, count: int, queue_id: int) -> Iterator[bytes]:
         """*count* wire batches."""

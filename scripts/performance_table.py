@@ -21,7 +21,15 @@ RESULTS = ROOT / "benchmarks" / "peers" / "results"
 PROFILES = ROOT / "benchmarks" / "profiles"
 _MARKS = "<!-- {name}: make docs -->", "<!-- {name} end -->"
 _PLACES = 8  # of each process
-_MET = {True: "yes", False: "**no**", None: ""}
+_SECTIONS = {  # which section of the page says what limits a row, by how the row's key begins
+    "append_": "appends",
+    "send_table": "appends",
+    "visible_": "append-to-visible",
+    "pull_": "pulls-of-1-kib",
+    "rebuild": "rebuild",
+    "id_lookup": "lookup-by-id",
+    "spark_": "spark-batch-reads",
+}
 
 
 def table_of(result: dict[str, Any]) -> str:
@@ -38,7 +46,21 @@ def table_of(result: dict[str, Any]) -> str:
 
 
 def _row(row: dict[str, Any]) -> str:
-    return f"| {' | '.join([*cells_of(row), _MET[row['met']]])} |"
+    return f"| {' | '.join([*cells_of(row), _met(row)])} |"
+
+
+def _met(row: dict[str, Any]) -> str:
+    if row["met"] is False:
+        return f"[**no**](#{section_of(row['key'])})"
+    return "yes" if row["met"] else ""
+
+
+def section_of(key: str) -> str:
+    """Anchor of the section that says what limits row *key*; KeyError where there is none."""
+    for start, anchor in _SECTIONS.items():
+        if key.startswith(start):
+            return anchor
+    raise KeyError(key)
 
 
 def profile_table(profile: dict[str, Any]) -> str:

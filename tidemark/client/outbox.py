@@ -61,11 +61,11 @@ class Outbox:
         return self._sender.send(Outgoing(request, packed, len(messages), self._queue_of(first, options)))
 
     def send_packed(
-        self, topic: str, packed: bytes, count: int, options: PlaceOptions, *, carrier: Mapping[str, str]
+        self, topic: str, packed: bytes, options: PlaceOptions, *, carrier: Mapping[str, str]
     ) -> Future[SendResult]:
-        """A wire batch that nobody looks into. carrier: its trace context, where it has one."""
+        """A wire batch that nobody looks into, and that counts as one message. carrier: its trace context, if any."""
         request = self._request(topic, options, carrier=carrier)
-        return self._sender.send(Outgoing(request, packed, count, self._placed(topic, options)))
+        return self._sender.send(Outgoing(request, packed, 1, self._placed(topic, options)))
 
     def _send_alone(
         self, message: Message, element: Element, queue: MessageQueue | None, options: SendOptions, *, once: bool

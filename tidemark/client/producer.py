@@ -55,7 +55,7 @@ class Producer:
     retries                 to how many further queues a send goes that a writer surely has not stored
     max_in_flight_bytes     to one writer; beyond it sends wait for answers. The same:
     max_in_flight_messages  32,768, the greatest batch and one more: small messages cost memory by their number, about
-                            1 KiB each, and bytes alone would let 100,000 of them wait
+                            1 KiB each, and bytes alone would let 100,000 of them wait. A packed batch counts as one
     max_message_size_bytes  of a body, and of a batch; the writer has a limit of its own
     accumulate              whether single sends share batches while others are on their way; or its bounds
     compress                whether bodies of single sends are compressed; or which, and how. Off by default: it costs
@@ -163,12 +163,12 @@ class Producer:
     ) -> Future[SendResult]:
         """Send a wire batch (RocketMQ's, docs/format.md) as it is: the fastest path, for who has such bytes.
 
-        count  messages in it, for max_in_flight_messages
+        count  messages in it, as its span tells
         """
         span = begin_send(topic, count) if self._trace else None
         if span is None:
-            return self._outbox.send_packed(topic, packed, count, options, carrier={})
-        return span.around(lambda: self._outbox.send_packed(topic, packed, count, options, carrier=span.carrier))
+            return self._outbox.send_packed(topic, packed, options, carrier={})
+        return span.around(lambda: self._outbox.send_packed(topic, packed, options, carrier=span.carrier))
 
     def send_table(
         self,

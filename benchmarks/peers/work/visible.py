@@ -9,11 +9,12 @@ from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.rocketmq import RocketMQ
 from benchmarks.peers.work.clock import clock
+from benchmarks.rows.visible import enough
 
 TOPIC = "visible"
 RATE = 200
 BODY_BYTES = 1024
-MEASURED_S = 36.0  # as long as Tidemark's twelve epochs of 3 s
+MEASURED_S = 36.0
 PERCENTILES = ("p50", "p99", "p999")
 
 
@@ -21,6 +22,6 @@ def visible(peer_class: type[RocketMQ | Kafka], key: str, folder: Path, scale: f
     """p50, p99 and p99.9 in ms; their keys are *key*_p50 …"""
     with peer_class(folder, flush) as peer:
         peer.create_topic(TOPIC, 1)
-        answer = peer.load("Visible", topic=TOPIC, rate=RATE, body=BODY_BYTES, **clock(scale, MEASURED_S))
+        answer = peer.load("Visible", topic=TOPIC, rate=RATE, body=BODY_BYTES, **clock(enough(scale), MEASURED_S))
     note = f"{answer['samples']:,} at {RATE}/s, greatest {answer['max_ms']:.1f} ms"
     return [Figure(f"{key}_{percentile}", answer[f"{percentile}_ms"], "ms", note) for percentile in PERCENTILES]

@@ -24,6 +24,7 @@ from tidemark.errors import (
     StoreError,
     WriterUnreachableError,
 )
+from tidemark.format.elements import Element, encode_elements
 from tidemark.format.primitives import java_hash
 from tidemark.format.properties import decode_properties
 
@@ -257,6 +258,19 @@ def test_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
         assert not waiting.done()
         gate.open()
         assert waiting.result(5).count == 1
+
+
+def test_a_packed_batch_in_flight_counts_as_one_message(writer: FakeWriter) -> None:
+    """It costs what one costs, beside its bytes."""
+    gate = Gate(writer)
+    packed = encode_elements([Element(b"x")] * 10)
+    with Producer(writer.address, timeout_s=5, max_in_flight_messages=2) as producer:
+        first = producer.send_packed_async("t", packed, count=10)
+        assert not producer.would_wait("t", 1)
+        second = producer.send_packed_async("t", packed, count=10)
+        assert producer.would_wait("t", 1)
+        gate.open()
+        assert [future.result(5).count for future in (first, second)] == [10, 10]
 
 
 def test_a_oneway_send_is_stored(writer: FakeWriter, producer: Producer) -> None:
