@@ -1,7 +1,7 @@
-"""Writes the tables of docs/performance.md from what `make bench-peers` and `make profile` have kept. `make docs`.
+"""Writes the tables of docs/performance.md from what was kept of measurements. `make docs`.
 
-Results are benchmarks/peers/results/*.json, as `make bench-peers` has written them: one for each run, each with its
-machine, its scale and its pairs. Profiles are benchmarks/profiles/*.json, of `make profile ROW=... KEEP=1`.
+benchmarks/peers/results/*.json  runs of `make bench-peers`, each with its machine, its scale and its pairs
+benchmarks/profiles/*.json       of `make profile ROW=... KEEP=1`
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _SECTIONS = {  # which section of the page says what limits a row, by how the ro
     "visible_": "append-to-visible",
     "pull_": "pulls-of-1-kib",
     "rebuild": "rebuild",
-    "id_lookup": "lookup-by-id",
+    "id_lookup": "lookups",
+    "key_lookup": "lookups",
     "spark_": "spark-batch-reads",
 }
 
