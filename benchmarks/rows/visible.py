@@ -19,7 +19,7 @@ from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 RATE = 200.0
 EPOCH_MS = 5_000  # a sixth of the default: hand-overs are six times as frequent
 HAND_OVERS = 11
-WARM_UP_S = 10.0  # as peers
+_WARM_UP_S = 10.0  # as peers
 _LEAST_HAND_OVERS = 10
 _CPU_KEYS = {WRITER: "writer", WORKER: "worker", QUERY: "query", JVM: "jvm"}
 _TARGETS = {
@@ -35,10 +35,11 @@ def enough(scale: float) -> float:
 
 def _measure(mode: str, folder: Path, scale: float) -> Result:
     seconds = max(10.0, EPOCH_MS / 1000 * HAND_OVERS * enough(scale))
+    warm_up_s = _WARM_UP_S * min(1.0, enough(scale))
     settings = {"TIDEMARK_EPOCH_MS": str(EPOCH_MS)}
     data = folder / f"visible-{mode}"
     with passing_store(data), running(data, flush_mode=mode, settings=settings) as stack:
-        measure(stack.writer_address, stack.query_url, count=int(RATE * WARM_UP_S * min(1.0, enough(scale))), rate=RATE)
+        measure(stack.writer_address, stack.query_url, count=int(RATE * warm_up_s), rate=RATE)
         before = _cpu_s(stack)
         latencies = measure(stack.writer_address, stack.query_url, count=int(seconds * RATE), rate=RATE)
         after = _cpu_s(stack)

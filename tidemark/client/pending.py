@@ -46,7 +46,7 @@ class Pending:
     request          all of it but its messages
     packed           these, a wire batch; size: bytes of both, about
     deadline, given  time.monotonic() seconds
-    count            of messages
+    count            of messages in flight that it counts as
     """
 
     request: commit_log_pb2.AppendBatchRequest

@@ -45,7 +45,8 @@ _MAY_MOVE = (
 class Outgoing:
     """A batch to send, and *request*, which is all of it but its messages.
 
-    count  of messages; queue: None for any of *route*'s; wait: for room in flight; once: without any repeat
+    count  of messages in flight that it counts as; queue: None for any of *route*'s; wait: for room in flight
+    once   without any repeat
     """
 
     request: commit_log_pb2.AppendBatchRequest

@@ -6,12 +6,14 @@ import json
 import struct
 import threading
 import time
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
 
+from services.indexer.query.facade import Facade
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.store.terms import machine_boot_id
@@ -176,6 +178,27 @@ def test_arrow(client: httpx.Client) -> None:
     empty = client.get(QUEUE, params={"offset": 10}, headers=accept)
     with pa.ipc.open_stream(empty.content) as reader:
         assert reader.read_all().num_rows == 0
+
+
+def test_columns_by_a_brokers_rules_are_made_on_a_thread(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those are Python's work for each message, which would hold up the event loop; others are made there."""
+    in_place: list[object] = []
+    read_in_place = Facade.read_in_place
+
+    def noted(facade: Facade, function: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
+        in_place.append(function)
+        return read_in_place(facade, function)
+
+    monkeypatch.setattr(Facade, "read_in_place", noted)
+    for semantics, count in (("rocketmq", 0), ("tidemark", 1)):
+        response = client.get(
+            QUEUE,
+            params={"semantics": semantics, "max_bytes": 4 << 20, "max_messages": 4096},
+            headers={"Accept": "application/vnd.apache.arrow.stream"},
+        )
+        with pa.ipc.open_stream(response.raise_for_status().content) as reader:
+            assert reader.read_all().num_rows == 10
+        assert len(in_place) == count
 
 
 def test_records_as_stored(built: BuiltStore, client: httpx.Client) -> None:
