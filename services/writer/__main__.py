@@ -15,6 +15,7 @@ from tidemark.metrics.listener import listen
 from tidemark.metrics.tls_state import TlsState
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.settings.logs import set_up_logging
+from tidemark.settings.malloc import limit_malloc
 from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
@@ -69,6 +70,7 @@ def main() -> int:
         return 2
     set_up_logging(settings.log_level)
     allow_many_files()
+    limit_malloc()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
         return asyncio.run(serve(settings))

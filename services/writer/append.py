@@ -19,6 +19,7 @@ from .disk_guard import DiskGuard
 from .encode import Encoder, Place
 from .idempotence import Window
 from .journal import BatchJournal, stretch_of
+from .pages_ahead import PagesAhead
 from .queue_offsets import QueueOffsets
 from .segments import Segments, as_unavailable
 
@@ -34,6 +35,7 @@ class LogTail:
         window: Window,
         guard: DiskGuard,
         journal: BatchJournal,
+        pages: PagesAhead,
         *,
         position: int,
         store_timestamp: int,
@@ -48,6 +50,7 @@ class LogTail:
         self._window = window
         self._guard = guard
         self._journal = journal
+        self._pages = pages
         self._buffer = np.empty(buffer_size, np.uint8)
         self._filled = 0
         self._run: list[Batch] = []  # whose bytes are in the buffer
@@ -184,7 +187,9 @@ class LogTail:
         """Write, or leave zeros and raise UnavailableError."""
         self._dirty.add(self._segments.log.file_start(offset))
         try:
+            began = time.thread_time()
             self._segments.log.write(offset, data)
+            self._pages.wrote(offset + len(data), len(data), time.thread_time() - began)
         except (DiskFullError, OSError) as error:
             failure = error if isinstance(error, DiskFullError) else as_unavailable(error)
             self._wipe(offset, offset + len(data))

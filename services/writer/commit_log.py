@@ -33,6 +33,7 @@ from .inbox import Inbox, Task
 from .journal import BatchJournal
 from .keeper import Keeper
 from .outstanding import Outstanding
+from .pages_ahead import PagesAhead
 from .queue_offsets import Snapshot
 from .repeats import find_original
 from .segments import Segments
@@ -56,6 +57,7 @@ class CommitLog:
         checkpoint: Checkpoint,
         flushed: Flushed,
         journal: BatchJournal,
+        pages: PagesAhead,
         counts: AppendCounts,
         make_keeper: Callable[[Callable[[], int], Callable[[StoreError], None]], Keeper],
         on_failure: Callable[[], None],
@@ -65,6 +67,7 @@ class CommitLog:
         self._window = window
         self._checkpoint = checkpoint
         self._flushed_words = flushed
+        self._pages = pages
         self._counts = counts
         self._is_sync = settings.flush_mode is FlushMode.SYNC
         self._loop = asyncio.get_running_loop()
@@ -97,6 +100,7 @@ class CommitLog:
         """Begin to take batches."""
         self._keeper.start()
         self._flusher.start()
+        self._pages.start()
         self._appender.start()
 
     @property
@@ -187,6 +191,7 @@ class CommitLog:
 
     def _join(self) -> None:
         self._appender.join()
+        self._pages.close()
         self._flusher.close()
         self._keeper.close()
 

@@ -42,6 +42,7 @@ from .interceptor import ErrorInterceptor
 from .keeper import Keeper
 from .log_reader import LogReader
 from .metrics import WriterMetrics
+from .pages_ahead import PagesAhead
 from .request_ids import RequestIdInterceptor
 from .retention import Retention
 from .scheduler import Scheduler
@@ -130,6 +131,7 @@ class WriterServer:
         advertised = settings.advertised_host(self.port)
         store_host = encode_host(advertised)
         window = Window(settings.idempotence_window_batches, store.recovered.tail_keys)
+        pages = PagesAhead(store.segments.log)
         tail = LogTail(
             store.segments,
             Encoder(store_host),
@@ -137,6 +139,7 @@ class WriterServer:
             window,
             DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
             store.journal,
+            pages,
             position=store.recovered.end,
             store_timestamp=store.recovered.store_timestamp,
             buffer_size=settings.write_buffer_size_bytes,
@@ -150,6 +153,7 @@ class WriterServer:
             checkpoint=store.checkpoint,
             flushed=store.flushed,
             journal=store.journal,
+            pages=pages,
             counts=counts,
             make_keeper=self._make_keeper,
             on_failure=self._stopping.set,

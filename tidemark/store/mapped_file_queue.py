@@ -157,6 +157,17 @@ class MappedFileQueue:
         file = self._opened_if_there(start) if length > 0 else None
         return 0 if file is None else os.preadv(file.descriptor, [buffer[:length]], offset - start)
 
+    def read_ahead(self, offset: int, length: int) -> None:
+        """Ask the kernel to have *length* bytes of one file from *offset* in memory soon, also those of a hole.
+
+        Only a hint: no bytes change, and nothing is told where it cannot be done.
+        """
+        start = self.file_start(offset)
+        with contextlib.suppress(OSError):
+            file = self._opened_if_there(start) if self.covers(offset) else None
+            if file is not None:
+                os.posix_fadvise(file.descriptor, offset - start, length, os.POSIX_FADV_WILLNEED)
+
     def next_data(self, offset: int) -> int | None:
         """The first place from *offset* on, in its file, where anything was ever written; None: a hole to its end.
 

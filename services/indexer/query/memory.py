@@ -1,7 +1,6 @@
 """Giving memory back: answers are buffers of megabytes that live for milliseconds, made on several threads.
 
-Left alone, glibc keeps an arena a thread and stops unmapping what it has seen freed: 400 MB after a minute of large
-pulls. What answers are made in comes from `tidemark.read.buffers`.
+What they are made in comes from `tidemark.read.buffers`.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of mallopt
-_MMAP_THRESHOLD_BYTES = 2 << 20  # larger buffers are mappings of their own, gone when they are freed
-_TRIM_THRESHOLD_BYTES = 8 << 20  # free memory an arena keeps: the default of 128 KiB costs page faults in every answer
-_ARENAS = 2
+from tidemark.settings.malloc import limit_malloc
+
 _MADV_DONTNEED = 4
 _COMPILER = "libllvmlite"  # 50 MB of code that loads the compiled loops and then rests; read again from its file if not
 _GC_THRESHOLDS = 50_000, 20, 50  # an answer is thousands of dicts without a cycle
@@ -24,11 +21,7 @@ _GC_THRESHOLDS = 50_000, 20, 50  # an answer is thousands of dicts without a cyc
 
 def limit_memory() -> None:
     """Settle malloc, Arrow's pool and the garbage collector. Once, before threads start."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
-        libc.mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES)
-        libc.mallopt(_M_ARENA_MAX, _ARENAS)
+    limit_malloc()
     pa.set_memory_pool(pa.system_memory_pool())
     gc.set_threshold(*_GC_THRESHOLDS)
 
@@ -36,7 +29,7 @@ def limit_memory() -> None:
 def settle_memory() -> None:
     """Let go of what only the start needed. Once, when all code is loaded and before requests come."""
     gc.freeze()  # a full collection need not look at what stays for ever
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError):  # another C library
         libc = ctypes.CDLL(None)
         libc.malloc_trim(0)
         for start, size in _code_of(_COMPILER):
