@@ -94,7 +94,8 @@ def profile(
         console.print(shares_table(by_process))
         written = [path for graphs in paths.values() for path in graphs]
         if keep:
-            written.append(keep_profile(PROFILES, benchmark.name, done.machine, by_process))
+            name = benchmark.name if only < 0 else f"{benchmark.name}_round_{only}"
+            written.append(keep_profile(PROFILES, name, done.machine, by_process))
         for path in written:
             console.print(f"written: {path}", highlight=False, soft_wrap=True)
 

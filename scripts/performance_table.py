@@ -1,6 +1,7 @@
 """Writes the tables of docs/performance.md from what was kept of measurements. `make docs`.
 
 benchmarks/peers/results/*.json  runs of `make bench-peers`, each with its machine, its scale and its pairs
+benchmarks/alone/*.json          of `make bench`, rows that have an aim and no peer
 benchmarks/profiles/*.json       of `make profile ROW=... KEEP=1`
 """
 
@@ -14,16 +15,19 @@ from typing import Any
 import orjson
 
 from benchmarks.peers.table import cells_of
+from benchmarks.table import number_text
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "peers" / "results"
+ALONE = ROOT / "benchmarks" / "alone"
 PROFILES = ROOT / "benchmarks" / "profiles"
 _MARKS = "<!-- {name}: make docs -->", "<!-- {name} end -->"
 _PLACES = 8  # of each process
 _SECTIONS = {  # which section of the page says what limits a row, by how the row's key begins
     "append_": "appends",
-    "send_table": "appends",
+    "send_": "appends",
+    "accumulated_": "appends",
     "visible_": "append-to-visible",
     "pull_": "pulls-of-1-kib",
     "rebuild": "rebuild",
@@ -35,15 +39,31 @@ _SECTIONS = {  # which section of the page says what limits a row, by how the ro
 
 def table_of(result: dict[str, Any]) -> str:
     """One run: where it was measured, then a row for each goal."""
-    machine = "; ".join(f"{name}: {text}" for name, text in result["machine"].items())
     lines = [
-        machine + ".",
-        "",
+        *_machine_lines(result),
         "| Figure | Unit | Tidemark | RocketMQ | Kafka | Ratio (least to greatest) | Goal | Met |",
         "|---|---|--:|--:|--:|--:|---|---|",
         *map(_row, result["rows"]),
     ]
     return "\n".join(lines)
+
+
+def alone_table(result: dict[str, Any]) -> str:
+    """One run of ours: where it was measured, then its rows."""
+    lines = [
+        *_machine_lines(result),
+        "| Figure | Value | Unit | Aim | How |",
+        "|---|--:|---|---|---|",
+        *(
+            f"| {row['name']} | {number_text(row['value'])} | {row['unit']} | {row['target']} | {row['note']} |"
+            for row in result["rows"]
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _machine_lines(result: dict[str, Any]) -> list[str]:
+    return ["; ".join(f"{name}: {text}" for name, text in result["machine"].items()) + ".", ""]
 
 
 def _row(row: dict[str, Any]) -> str:
@@ -89,6 +109,7 @@ def page_with(text: str, name: str, tables: list[str]) -> str:
 def current_page() -> str:
     """As it is to be."""
     text = page_with(PAGE.read_text(), "figures", [table_of(result) for result in _read(RESULTS)])
+    text = page_with(text, "alone", [alone_table(result) for result in _read(ALONE)])
     return page_with(text, "profiles", [profile_table(profile) for profile in _read(PROFILES)])
 
 

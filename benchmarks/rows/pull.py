@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from benchmarks.bare_server import bare_server
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
 from benchmarks.producers import PRODUCERS, Load
@@ -75,17 +74,14 @@ def _benchmark(key: str, form: Form, body_bytes: int, attributes: dict[str, str]
 
 def _measure_ceiling(folder: Path, scale: float) -> Result:
     seconds = max(1.0, DURATION_S * scale)
-    command = [sys.executable, "-m", "benchmarks.bare_http", str(ANSWER_BYTES)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            url = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            (answers,) = run_clients([partial(_take_answers, url, max(0.5, WARM_UP_S * scale), seconds)])
-        finally:
-            server.terminate()
-    rate = answers * ANSWER_BYTES / 1e6 / seconds
-    note = f"uvicorn and our client alone: answers of {ANSWER_BYTES >> 20} MiB out of memory, read and thrown away"
-    return Result([Row("pull_ceiling", "HTTP answers of nothing: the ceiling of pulls", rate, "MB/s", "", note)], [])
+    with bare_server("benchmarks.bare_http", str(ANSWER_BYTES)) as address:
+        client = partial(_take_answers, f"http://{address}", max(0.5, WARM_UP_S * scale), seconds)
+        (answers,) = run_clients([client])
+    rate = answers * ANSWER_BYTES / seconds
+    note = f"{rate / 1e6:,.0f} MB/s; uvicorn and our client alone: answers of {ANSWER_BYTES >> 20} MiB out of memory, "
+    note += "read and thrown away"
+    name = "HTTP answers of nothing, in bodies of 1 KiB: the ceiling of pulls"
+    return Result([Row("pull_ceiling", name, rate / 1024, "msg/s", "", note)], [])
 
 
 def _take_answers(url: str, warm_up_s: float, seconds: float, start: Start) -> int:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.bare_files import make_files
 from benchmarks.batches import plain_batch
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
@@ -43,6 +44,7 @@ _NAMES = {
     "pull_each": "pull, a request a queue",
 }
 _RATIO_TARGET = "≤ 1.5"
+_FILES = f"queues_{COUNTS[-1]}_files"
 
 
 class Cost(NamedTuple):
@@ -72,6 +74,7 @@ def _measure(folder: Path, scale: float) -> Result:
             )
             for figure, unit in _FIGURES.items()
         ]
+    rows.append(_files_row(folder / "bare-files", max(*COUNTS, int(BATCHES * scale)) * MESSAGES))
     few, many = (costs[count] for count in _SHOWN)
     for figure in _FIGURES:
         one, other = getattr(few, figure), getattr(many, figure)
@@ -79,6 +82,16 @@ def _measure(folder: Path, scale: float) -> Result:
         note = "how much dearer 10,000 queues are than 10"
         rows.append(Row(f"queues_ratio_{figure}", f"queues, ratio: {_name(figure)}", ratio, "×", _RATIO_TARGET, note))
     return Result(rows, [_rates(costs), _starts(costs)])
+
+
+def _files_row(folder: Path, messages: int) -> Row:
+    """What a first build of the most queues cannot be faster than, in its messages a second."""
+    count = COUNTS[-1]
+    seconds = make_files(folder, count)
+    note = f"{seconds:.2f} s to make, size, write and sync {count:,} files, each in its folder, by calls of the system"
+    return Row(
+        _FILES, f"{count:,} queues: their files alone, the ceiling of build", messages / seconds, "msg/s", "", note
+    )
 
 
 def _name(figure: str) -> str:
@@ -173,6 +186,7 @@ def _starts(costs: dict[int, Cost]) -> Plot:
 
 _KEYS = (
     *(f"queues_{count}_{figure}" for count in _SHOWN for figure in _FIGURES),
+    _FILES,
     *(f"queues_ratio_{figure}" for figure in _FIGURES),
 )
 BENCHMARKS = (Benchmark("queues", _KEYS, _measure, "sync"),)

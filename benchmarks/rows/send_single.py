@@ -1,15 +1,19 @@
-"""Single sends: threads of one program that each send one message and wait for its answer."""
+"""Single sends: threads of one program that each send one message and wait for its answer; and calls of nothing."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import grpc
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.bare_grpc import METHOD, SERVICE
+from benchmarks.bare_server import bare_server
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
 from benchmarks.producers import TIMEOUT_S, require_stored
@@ -48,18 +52,44 @@ def _send(address: str, warm_up_s: float, seconds: float, start: Start) -> NDArr
 
 
 def _send_from_all(pool: ThreadPoolExecutor, producer: Producer, seconds: float) -> list[list[float]]:
+    def send(number: int) -> None:
+        require_stored(producer.send(_TOPIC, BODY, queue_id=number % _QUEUES))
+
+    return _from_all(pool, send, seconds)
+
+
+def _from_all(pool: ThreadPoolExecutor, send: Callable[[int], object], seconds: float) -> list[list[float]]:
+    """When each *send* of each thread, by its number, had come back."""
     end = time.perf_counter() + seconds
-    return list(pool.map(lambda number: _send_until(producer, number % _QUEUES, end), range(THREADS)))
+    return list(pool.map(lambda number: _until(end, partial(send, number)), range(THREADS)))
 
 
-def _send_until(producer: Producer, queue_id: int, end: float) -> list[float]:
+def _until(end: float, send: Callable[[], object]) -> list[float]:
     times: list[float] = []
     while True:
-        require_stored(producer.send(_TOPIC, BODY, queue_id=queue_id))
+        send()
         now = time.perf_counter()
         if now > end:
             return times
         times.append(now)
+
+
+def _measure_bare(_: Path, scale: float) -> Result:
+    seconds = max(1.0, DURATION_S * scale)
+    with bare_server("benchmarks.bare_grpc") as address:
+        (calls,) = run_clients([partial(_call, address, max(0.5, WARM_UP_S * scale), seconds)])
+    note = f"grpc.aio and grpc's client alone: {THREADS} threads on one channel, each waiting for its own bytes"
+    name = f"gRPC calls of {len(BODY)} B with nothing behind them, a call a message"
+    return Result([Row("send_single_bare", name, calls / seconds, "msg/s", "", note)], [])
+
+
+def _call(address: str, warm_up_s: float, seconds: float, start: Start) -> int:
+    """How many answers came in *seconds*."""
+    with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(THREADS) as pool:
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/{METHOD}")
+        _from_all(pool, lambda _: call(BODY), warm_up_s)
+        start()
+        return sum(map(len, _from_all(pool, lambda _: call(BODY), seconds)))
 
 
 BENCHMARKS = (
@@ -71,4 +101,5 @@ BENCHMARKS = (
         ("python", "fdatasync"),
     ),
     Benchmark("send_single_async", ("send_single_async",), partial(_measure, "send_single_async", "async"), "async"),
+    Benchmark("send_single_bare", ("send_single_bare",), _measure_bare),
 )

@@ -14,10 +14,11 @@ from benchmarks.processes import JVM, WORKER, cpu_s, roles_of
 from benchmarks.report import PERCENTILES, Result, Row, latency_plots, percentile_rows
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
+from services.indexer.pipeline.config import PipelineSettings
 from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 RATE = 200.0
-EPOCH_MS = 5_000  # a sixth of the default: hand-overs are six times as frequent
+EPOCH_S: float = PipelineSettings.model_fields["epoch_ms"].default / 1000  # as a pipeline runs that is not told more
 HAND_OVERS = 11
 _WARM_UP_S = 10.0  # as peers
 _LEAST_HAND_OVERS = 10
@@ -34,11 +35,10 @@ def enough(scale: float) -> float:
 
 
 def _measure(mode: str, folder: Path, scale: float) -> Result:
-    seconds = max(10.0, EPOCH_MS / 1000 * HAND_OVERS * enough(scale))
+    seconds = max(10.0, EPOCH_S * HAND_OVERS * enough(scale))
     warm_up_s = _WARM_UP_S * min(1.0, enough(scale))
-    settings = {"TIDEMARK_EPOCH_MS": str(EPOCH_MS)}
     data = folder / f"visible-{mode}"
-    with passing_store(data), running(data, flush_mode=mode, settings=settings) as stack:
+    with passing_store(data), running(data, flush_mode=mode) as stack:
         measure(stack.writer_address, stack.query_url, count=int(RATE * warm_up_s), rate=RATE)
         before = _cpu_s(stack)
         latencies = measure(stack.writer_address, stack.query_url, count=int(seconds * RATE), rate=RATE)
@@ -89,7 +89,7 @@ def _epochs(stack: LocalStack, begin_s: float, end_s: float) -> int:
         if line.startswith("{") and '"epoch_finished"' in line:
             entry = orjson.loads(line)
             ended = datetime.datetime.fromisoformat(entry["timestamp"]).timestamp()
-            count += entry["held_s"] > EPOCH_MS / 2000 and begin_s < ended < end_s
+            count += entry["held_s"] > EPOCH_S / 2 and begin_s < ended < end_s
     return count
 
 

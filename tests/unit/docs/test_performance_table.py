@@ -11,6 +11,7 @@ from scripts.performance_table import (
     PAGE,
     PROFILES,
     RESULTS,
+    alone_table,
     current_page,
     page_with,
     profile_table,
@@ -45,6 +46,13 @@ def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
     assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
     assert "| rebuild | MB/s | 1,500 | 50.25 |  | 30.10 (20.00 to 31.00) × RocketMQ | ≥ 6 × RocketMQ | yes |" in page
     assert page.splitlines()[-3].endswith("× RocketMQ | ≥ 6 × RocketMQ | [**no**](#rebuild) |")
+
+
+def test_what_has_no_peer_tells_the_aim_and_how_it_was_made() -> None:
+    row = {"name": "memory, writer", "value": 94.195, "unit": "MB", "target": "< 250", "note": "after 600 s"}
+    table = alone_table({"machine": {"processor": "some", "scale": "1"}, "rows": [row]})
+    assert table.startswith("processor: some; scale: 1.\n\n")
+    assert table.endswith("\n| memory, writer | 94.19 | MB | < 250 | after 600 s |")
 
 
 def test_a_missed_goal_has_a_section_with_a_profile() -> None:

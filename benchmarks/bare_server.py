@@ -1,0 +1,19 @@
+"""A server of this package that has nothing behind it, in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def bare_server(module: str, *arguments: str) -> Iterator[str]:
+    """The loopback address of `python -m MODULE ARGUMENTS`, which prints its port; ended at the end."""
+    with subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield f"127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.terminate()
