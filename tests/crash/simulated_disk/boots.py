@@ -22,7 +22,9 @@ _ASKING = ("tidemark.store.terms", "tidemark.store.marks", "tidemark.read.waterm
 def booted(boot_id: str) -> Iterator[None]:
     """The machine has been up as *boot_id* since before."""
     patches: list[Any] = [mock.patch(f"{module}.machine_boot_id", return_value=boot_id) for module in _ASKING]
-    patches.append(mock.patch("services.writer.append.time", SimpleNamespace(time_ns=lambda: _NOW_NS)))
+    patches.append(
+        mock.patch("services.writer.append.time", SimpleNamespace(time_ns=lambda: _NOW_NS, thread_time=lambda: 0.0))
+    )
     for patch in patches:
         patch.start()
     marks._boot_number.cache_clear()
