@@ -100,7 +100,6 @@ class CommitLog:
         """Begin to take batches."""
         self._keeper.start()
         self._flusher.start()
-        self._pages.start()
         self._appender.start()
 
     @property

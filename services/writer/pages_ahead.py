@@ -6,8 +6,8 @@ long is the host's to give back first, ten times as long as it takes to fill; wh
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
@@ -18,54 +18,34 @@ _DEAR_S_A_BYTE = 0.75e-9  # of processor time; where memory is at hand, half of 
 
 
 class PagesAhead:
-    """A thread that sleeps while pages are cheap."""
+    """A thread that comes with the first dear write, and rests while pages are cheap."""
 
     def __init__(self, log: MappedFileQueue) -> None:
         self._log = log
-        self._changed = threading.Condition()
-        self._end = 0  # of the log, as of the last dear write
-        self._is_asked = False
+        self._thread = ThreadPoolExecutor(1, "pages-ahead")
+        self._making: Future[None] | None = None
         self._made = 0  # up to where there are pages
-        self._is_dear = False  # as the thread saw it
+        self._are_dear = False  # as making them showed
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="pages-ahead", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
 
     def wrote(self, end: int, size: int, cpu_s: float) -> None:
         """*size* bytes up to *end* of the log were written, in *cpu_s* seconds of the caller's processor time."""
-        if size < LEAST_BYTES or not (self._is_dear or _is_dear(size, cpu_s)) or self._made - end > AHEAD_BYTES // 2:
+        if size < LEAST_BYTES or not (self._are_dear or _is_dear(size, cpu_s)) or self._made - end > AHEAD_BYTES // 2:
             return
-        with self._changed:
-            self._end = end
-            self._is_asked = True
-            self._changed.notify()
+        if self._making is None or self._making.done():
+            self._making = self._thread.submit(self._make, max(self._made, end), end + AHEAD_BYTES)
 
     def close(self) -> None:
-        """End."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while (end := self._take()) is not None:
-            self._make(max(self._made, end), end + AHEAD_BYTES)
-
-    def _take(self) -> int | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_asked or self._closing)
-            self._is_asked = False
-            return None if self._closing else self._end
+        """End, and leave pages unmade. Nothing may be written any more."""
+        self._closing = True
+        self._thread.shutdown()
 
     def _make(self, at: int, until: int) -> None:
         began, first = time.thread_time(), at
         while at < until and not self._closing:
             self._log.read_ahead(at, _STEP_BYTES)
             at = self._made = at + _STEP_BYTES
-        self._is_dear = _is_dear(at - first, time.thread_time() - began)
+        self._are_dear = _is_dear(at - first, time.thread_time() - began)
 
 
 def _is_dear(size: int, cpu_s: float) -> bool:
