@@ -1,4 +1,4 @@
-"""Files as queues need them for their first units, by the system's calls alone: no build can be faster."""
+"""Files as queues need them for their first units, by the system's calls alone: what they are to a build."""
 
 from __future__ import annotations
 

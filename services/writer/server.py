@@ -130,34 +130,8 @@ class WriterServer:
         settings, store = self._settings, self._store
         advertised = settings.advertised_host(self.port)
         store_host = encode_host(advertised)
-        window = Window(settings.idempotence_window_batches, store.recovered.tail_keys)
-        pages = PagesAhead(store.segments.log)
-        tail = LogTail(
-            store.segments,
-            Encoder(store_host),
-            store.recovered.offsets,
-            window,
-            DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
-            store.journal,
-            pages,
-            position=store.recovered.end,
-            store_timestamp=store.recovered.store_timestamp,
-            buffer_size=settings.write_buffer_size_bytes,
-        )
         counts = AppendCounts(settings.metrics_max_topics)
-        self._commit_log = CommitLog(
-            settings,
-            segments=store.segments,
-            tail=tail,
-            window=window,
-            checkpoint=store.checkpoint,
-            flushed=store.flushed,
-            journal=store.journal,
-            pages=pages,
-            counts=counts,
-            make_keeper=self._make_keeper,
-            on_failure=self._stopping.set,
-        )
+        self._commit_log = self._make_commit_log(store_host, counts)
         topics = TopicTable(
             store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
         )
@@ -178,12 +152,41 @@ class WriterServer:
             spans=self._make_spans(),
         )
         self._topic_service = TopicService(
-            topics,
-            store.recovered.offsets,
-            self._commit_log,
-            store_name=settings.store_name,
-            address=str(advertised),
+            topics, store.recovered.offsets, self._commit_log, store_name=settings.store_name, address=str(advertised)
         )
+        self._add_services()
+
+    def _make_commit_log(self, store_host: bytes, counts: AppendCounts) -> CommitLog:
+        settings, store = self._settings, self._store
+        window = Window(settings.idempotence_window_batches, store.recovered.tail_keys)
+        pages = PagesAhead(store.segments.log)
+        tail = LogTail(
+            store.segments,
+            Encoder(store_host),
+            store.recovered.offsets,
+            window,
+            DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
+            store.journal,
+            pages,
+            position=store.recovered.end,
+            store_timestamp=store.recovered.store_timestamp,
+            buffer_size=settings.write_buffer_size_bytes,
+        )
+        return CommitLog(
+            settings,
+            segments=store.segments,
+            tail=tail,
+            window=window,
+            checkpoint=store.checkpoint,
+            flushed=store.flushed,
+            journal=store.journal,
+            pages=pages,
+            counts=counts,
+            make_keeper=self._make_keeper,
+            on_failure=self._stopping.set,
+        )
+
+    def _add_services(self) -> None:
         commit_log_pb2_grpc.add_CommitLogServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
             self._service, self._server
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -39,5 +40,8 @@ def test_threads_share_arenas() -> None:
 
 
 def _arenas(how: str) -> int:
-    run = subprocess.run([sys.executable, "-c", _PROGRAM, how], capture_output=True, text=True, check=True, timeout=60)
+    unsettled = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    run = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, how], capture_output=True, text=True, check=True, timeout=60, env=unsettled
+    )
     return int(run.stdout)
