@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def files_of(store: Path, *, least_bytes: int = 0) -> list[Path]:
@@ -23,13 +24,18 @@ def files_of(store: Path, *, least_bytes: int = 0) -> list[Path]:
 
 def sync_files(store: Path) -> None:
     """What is not on the disk cannot be dropped."""
-    for path in files_of(store):
-        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:  # temporary files come and go
-            os.fsync(file.fileno())
+    for file in _opened(files_of(store)):
+        os.fsync(file.fileno())
 
 
 def drop_page_cache(files: Iterable[Path]) -> None:
     """Of *files*, which are all on the disk; those of a folder: `files_of`."""
+    for file in _opened(files):
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _opened(files: Iterable[Path]) -> Iterator[BinaryIO]:
+    """One after the other, without those that were deleted since they were listed."""
     for path in files:
-        with path.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            yield file

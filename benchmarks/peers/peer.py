@@ -6,7 +6,7 @@ import enum
 import subprocess
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -69,17 +69,18 @@ class Peer(Running):
 
     def load(self, program: str, **settings: object) -> Answer:
         """Run java/<product>/<program>.java to its end and give its answer; or PeerFailedError."""
-        return self.begin(program, **settings).answer()
+        with self.begin(program, **settings) as running:
+            return running.answer()
 
     def begin(self, program: str, **settings: object) -> Load:
-        """Start it."""
+        """Start it; `with` ends it."""
         properties = {**self._client_properties(), **settings}
         options = [*CLIENT_OPTIONS, *(f"-D{name}={value}" for name, value in properties.items())]
         return Load(self.toolchain.java(program, options=options), self.folder / f"{program}.out")
 
 
 class Load:
-    """A load program that runs. errors: the file that takes what it says besides its answers."""
+    """A load program that runs, and ends with `with`. errors: the file that takes what it says besides its answers."""
 
     def __init__(self, command: list[str], errors: Path) -> None:
         self._errors = errors
@@ -87,6 +88,12 @@ class Load:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, bufsize=0
             )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def next_line(self) -> Answer:
         """The next line of JSON, when it comes; or PeerFailedError."""
@@ -100,15 +107,11 @@ class Load:
 
     def answer(self) -> Answer:
         """Its last line, once it has ended well; or PeerFailedError."""
-        try:
-            output, _ = self._process.communicate(timeout=LOAD_TIMEOUT_S)
-        finally:
-            self.kill()
+        output, _ = self._process.communicate(timeout=LOAD_TIMEOUT_S)
         return self._parse(output.splitlines()[-1] if output and self._process.returncode == 0 else b"")
 
     def _parse(self, line: bytes) -> Answer:
         if not line.startswith(b"{"):
-            self.kill()
             raise PeerFailedError(
                 f"{self._errors.stem}: {self._errors.read_text(errors='replace')[-_LAST_CHARACTERS:]}"
             )

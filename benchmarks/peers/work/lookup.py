@@ -57,9 +57,10 @@ def _cold(peer: RocketMQ, filled: Filled) -> Answer:
     """A few samples that nobody has asked for since the broker started."""
     lookups = min(COLD_LOOKUPS, filled.samples - HOT)
     places = {"hot": HOT, "skip": HOT, "lookups": lookups, "stepwise": 1}
-    client = peer.begin("Lookup", topic=TOPIC, by="key", samples_file=filled.samples_file, warm_ups=WARM_UPS, **places)
-    for _ in range(lookups):
-        client.next_line()
-        drop_page_cache(files_of(peer.store))
-        client.go_on()
-    return client.answer()
+    samples_file = filled.samples_file
+    with peer.begin("Lookup", topic=TOPIC, by="key", samples_file=samples_file, warm_ups=WARM_UPS, **places) as client:
+        for _ in range(lookups):
+            client.next_line()
+            drop_page_cache(files_of(peer.store))
+            client.go_on()
+        return client.answer()

@@ -45,19 +45,18 @@ def _messages(scale: float) -> int:
 def _starts(peer: Peer, **append_settings: object) -> list[Figure]:
     peer.stop()
     clean = seconds_to_first_pull(peer, TOPIC)
-    load = peer.begin("Append", topic=TOPIC, warm_s=LOAD_TIMEOUT_S, measured_s=0, **append_settings)
-    load.next_line()
-    time.sleep(LOAD_S)
-    peer.kill()
-    load.kill()
+    with peer.begin("Append", topic=TOPIC, warm_s=LOAD_TIMEOUT_S, measured_s=0, **append_settings) as load:
+        load.next_line()
+        time.sleep(LOAD_S)
+        peer.kill()
     killed = seconds_to_first_pull(peer, TOPIC)
     return [Figure(CLEAN, clean, "s"), Figure(KILLED, killed, "s")]
 
 
 def seconds_to_first_pull(peer: Peer, topic: str) -> float:
     """Start *peer*, while a client that runs already asks for the first message of *topic* again and again."""
-    client = peer.begin("FirstPull", topic=topic)
-    client.next_line()
-    peer.start()
-    answered_ns: int = client.answer()["answered_ns"]
+    with peer.begin("FirstPull", topic=topic) as client:
+        client.next_line()
+        peer.start()
+        answered_ns: int = client.answer()["answered_ns"]
     return (answered_ns - peer.server.started_ns) / 1e9

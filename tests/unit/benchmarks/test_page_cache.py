@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from benchmarks.page_cache import files_of, sync_files
+from benchmarks.page_cache import drop_page_cache, files_of, sync_files
 
 
 def test_files_that_vanish_are_no_failure(tmp_path: Path) -> None:
@@ -25,7 +25,13 @@ def test_files_that_vanish_are_no_failure(tmp_path: Path) -> None:
     try:
         for _ in range(300):
             sync_files(tmp_path)
+            drop_page_cache(files_of(tmp_path))
             assert kept in files_of(tmp_path, least_bytes=10)
     finally:
         over.set()
         thread.join()
+
+
+def test_a_file_deleted_since_it_was_listed_is_skipped(tmp_path: Path) -> None:
+    """The others are dropped."""
+    drop_page_cache([tmp_path / "config.tmp"])

@@ -1,0 +1,23 @@
+"""A load program of a peer, with a Python program in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.peers.peer import Load
+
+SAYS_WHO_AND_WAITS = "import json, os; print(json.dumps({'pid': os.getpid()}), flush=True); input()"
+
+
+def test_with_ends_it_whatever_happens(tmp_path: Path) -> None:
+    """A round that failed leaves no client behind that takes from the next one's cores."""
+    with contextlib.suppress(KeyError), Load([sys.executable, "-c", SAYS_WHO_AND_WAITS], tmp_path / "errors") as load:
+        pid = load.next_line()["pid"]
+        raise KeyError
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
