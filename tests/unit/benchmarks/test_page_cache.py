@@ -33,5 +33,5 @@ def test_files_that_vanish_are_no_failure(tmp_path: Path) -> None:
 
 
 def test_a_file_deleted_since_it_was_listed_is_skipped(tmp_path: Path) -> None:
-    """The others are dropped."""
+    """As a broker does to its temporary files in between."""
     drop_page_cache([tmp_path / "config.tmp"])
