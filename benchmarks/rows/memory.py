@@ -1,5 +1,6 @@
 """Whether memory stays flat: ten minutes of appends, long polls and large pulls, measured at a tenth and at the end.
 
+Before them, as many batches as the writer remembers to recognise repeats: what it grows by until then has a bound.
 Takes as long as it says, so it runs only when it is named.
 """
 
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import httpx
 
+from benchmarks.batches import plain_batch
 from benchmarks.benchmark import Benchmark
 from benchmarks.processes import WORKER, resident_bytes, roles_of
 from benchmarks.producers import require_stored
@@ -27,6 +29,7 @@ _SAMPLES = 100
 _BATCHES_A_SECOND = 20
 _BATCH = encode_elements([Element(bytes(1024), b"TAGS\x01A\x02")] * 100)
 _TOPIC = "flat"
+_IN_FLIGHT = 1_000  # while the window is filled
 _KEYS = {WRITER: "writer", QUERY: "query", WORKER: "worker"}
 _TARGETS = {WRITER: "< 250", QUERY: "< 250"}
 
@@ -42,6 +45,7 @@ def _measure(folder: Path, scale: float) -> Result:
     ):
         with Producer(stack.writer_address) as producer:
             producer.topics.create(_TOPIC, queues=1)
+            fill_window(producer, _TOPIC)
         load = [
             pool.submit(_append, stack.writer_address, stopping),
             pool.submit(_consume, stack.query_url, "application/json", stopping),
@@ -54,6 +58,17 @@ def _measure(folder: Path, scale: float) -> Result:
         for future in load:
             future.result()
     return _result(samples, seconds)
+
+
+def fill_window(producer: Producer, topic: str) -> None:
+    """A small batch for each that the writer remembers, with a request id of its own."""
+    small = plain_batch(1, 100)
+    left = producer.log_info().idempotence_window_batches
+    while left > 0:
+        sent = [producer.send_packed_async(topic, small, queue_id=0) for _ in range(min(left, _IN_FLIGHT))]
+        for future in sent:
+            require_stored(future.result())
+        left -= len(sent)
 
 
 def _sample(stack: LocalStack, wait_s: float) -> dict[str, float]:

@@ -1,0 +1,23 @@
+"""Before memory is measured, the writer remembers as many batches as it will."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.rows.memory import fill_window
+from benchmarks.stack import running
+from tidemark.cli.local_stack import WRITER
+from tidemark.client import Producer
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_full_window_has_had_a_batch_for_each_place(tmp_path: Path) -> None:
+    """Of a window that is no multiple of what is in flight together."""
+    settings = {"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1007"}
+    with running(tmp_path / "data", WRITER, settings=settings) as stack, Producer(stack.writer_address) as producer:
+        producer.topics.create("flat", queues=1)
+        fill_window(producer, "flat")
+        assert producer.send("flat", b"next", queue_id=0).queue_offset == 1007
