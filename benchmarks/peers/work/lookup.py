@@ -35,15 +35,19 @@ def lookup(folder: Path, scale: float) -> list[Figure]:
         drop_page_cache(files_of(peer.store))
         peer.start()
         cold = _cold(peer, filled)
-    note = f"{filled.messages:,} messages, {{:,}} different ones looked up{{}}"
-    warm_note, id_note = note.format(warm["samples"], ""), note.format(by_id["samples"], "")
-    cold_note = note.format(cold["samples"], "; before each the store's files dropped from the page cache")
+    warm_note, id_note = _note(filled, warm), _note(filled, by_id)
+    cold_note = f"{_note(filled, cold)}; before each the store's files dropped from the page cache"
     return [
         Figure(KEYS[0], warm["p50_ms"], "ms", warm_note),
         Figure(KEYS[1], warm["p99_ms"], "ms", warm_note),
         Figure(KEYS[2], cold["p99_ms"], "ms", cold_note),
         Figure(KEYS[3], by_id["p99_ms"], "ms", id_note),
     ]
+
+
+def _note(filled: Filled, answer: Answer) -> str:
+    lost = f" and {answer['lost']} not found" if answer["lost"] else ""
+    return f"{filled.messages:,} messages, {answer['samples']:,} different ones looked up{lost}"
 
 
 def _warm(peer: RocketMQ, filled: Filled, by: str) -> Answer:
