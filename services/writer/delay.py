@@ -47,6 +47,8 @@ def delay_level(properties: Mapping[str, str]) -> int:
 
     raises PropertiesIllegalError when DELAY is no number of 32 bits, BatchDelayError for a time of delivery
     """
+    if not properties:
+        return 0
     if any(name in properties for name in TIMER_NAMES):
         raise BatchDelayError("messages are delayed by levels, not to a time")
     text = properties.get(DELAY, "0")

@@ -153,11 +153,13 @@ class CommitLogService(CommitLogServiceServicer):
 
     async def _admit(self, received: Received, answer: Callable[[Batch], None], born_host: bytes) -> None:
         request = received.request
-        check_request(request, self._topics.expect(request.topic).config)
+        checked = self._topics.expect(request.topic)
+        check_request(request, checked.config)
         payload = received.packed if received.packed is not None else await self._spelled_out(request)
         while True:
             topic = self._topics.expect(request.topic)
-            check_request(request, topic.config)
+            if topic is not checked:  # it does not exist yet, or has changed meanwhile
+                check_request(request, topic.config)
             batch = self._admission.admit(request, topic, payload, born_host=born_host, answer=answer)
             has_room = batch.delay is None or self._topics.get(SCHEDULE_TOPIC) is not None
             if self._topics.get(request.topic) is topic and has_room:

@@ -61,6 +61,7 @@ MIN_RECORD_SIZE = HEAD.itemsize + 1 + 2  # no body, topic or properties
 
 BLANK = struct.Struct(">ii")  # bytes left in the file, Magic.BLANK; what follows stays untouched
 BLANK_SIZE = BLANK.size
+_HOST_FLAGS = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
 V1_MAX_TOPIC_UNITS = 127  # longer topics (UTF-16 units) are written as V2
 
 
@@ -74,7 +75,7 @@ def host_sizes(sys_flag: int) -> tuple[int, int]:
 
 def with_host_flags(sys_flag: int, *, born_host: bytes, store_host: bytes) -> int:
     """*sys_flag* with the two host bits as these hosts need them."""
-    sys_flag &= ~int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
+    sys_flag &= ~_HOST_FLAGS
     if len(born_host) == IPV6_HOST_SIZE:
         sys_flag |= int(SysFlag.BORN_HOST_V6)  # an IntFlag of a negative number would drop bits it does not know
     if len(store_host) == IPV6_HOST_SIZE:

@@ -8,7 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
+from services.writer.topic_table import TopicTable
 from tests.builders import wire_batch
+from tidemark.format.sys_flag import SysFlag
 from tidemark.v1 import topics_pb2 as pb
 
 from .harness import RunningWriter, refusal_of
@@ -124,6 +126,20 @@ def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None
         create(writer, "orders", 2)
         assert writer.append("orders", ONE, queue_id=1).queue_offset == 5
         assert writer.append("orders", ONE, queue_id=0).queue_offset == 0
+
+
+def test_topic_that_others_make_meanwhile_decides_what_it_takes(
+    writer: RunningWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compressed message would be right on a topic as it is created by itself, and is refused on one of batches."""
+
+    async def others_are_faster(self: TopicTable, name: str) -> None:
+        await self.create(name, queues=0, attributes={"queue.type": "BatchCQ"})
+
+    monkeypatch.setattr(TopicTable, "ensure", others_are_faster)
+    refusal = refusal_of(lambda: writer.append("new", ONE, sys_flag=int(SysFlag.COMPRESSED)))
+    assert refusal.reason == "INNER_BATCH_ILLEGAL"
+    assert writer.info().max_physical_offset == 0
 
 
 def test_topics_survive_a_restart(tmp_path: Path) -> None:
