@@ -148,11 +148,11 @@ class UnitRun:
     def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
         limit = watermark.physical_offset
         is_new = seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts
-        last_start = self._start_of(self._end - 1)
-        if is_new or last_start != self._last_start:  # else: the files were made anew
+        last_start, behind = self._around(self._end)
+        if is_new or last_start != self._last_start:  # the files were made anew
             self._end = self._find_end(limit, starts)
-            last_start = self._start_of(self._end - 1)
-        self._end, self._last_start = self._grow(self._end, last_start, limit) if starts else (0, -1)
+            last_start, behind = self._around(self._end)
+        self._end, self._last_start = self._grow(self._end, behind, last_start, limit) if starts else (0, -1)
         if self._is_stale is not None:
             self._end = self._without_stale(self._end)
             self._last_start = self._start_of(self._end - 1)
@@ -247,24 +247,31 @@ class UnitRun:
         unit = self.read(number, 1)
         return int(unit["physical_offset"][0]) if len(unit) else -1
 
-    def _grow(self, end: int, least: int, limit: int) -> tuple[int, int]:
+    def _around(self, end: int) -> tuple[int, UnitArray]:
+        """By one read: where the record of unit end - 1 starts, -1 without one; and the first units behind it."""
+        units = self.read(end - 1, 1 + _FIRST_LOOK) if end > 0 else self.read(0, 0)
+        if not len(units):  # the first unit of all, or of those that have not expired
+            return -1, self.read(end, _FIRST_LOOK)
+        return int(units["physical_offset"][0]), units[1:]
+
+    def _grow(self, end: int, units: UnitArray, least: int, limit: int) -> tuple[int, int]:
         """Walk on from a known *end* over what has become visible since; that end, and the start of its last record.
 
-        least  of the record before *end*: starts ascend
+        units  the first ones behind *end*
+        least  start of the record before *end*: starts ascend
         """
         count, at = _FIRST_LOOK, end
-        while True:
-            units = self.read(at, count)
-            if not len(units):
-                return end, least
+        while len(units):
             visible = visible_run(units, least=least, limit=limit)
             least = visible.least
             if visible.end:
                 end = at + visible.end
             if visible.stopped < len(units):
-                return end, least
+                break
             at += len(units)
             count = min(2 * count, _MOST_UNITS)
+            units = self.read(at, count)
+        return end, least
 
     def first_at_or_above(self, physical_offset: int, low: int, high: int) -> int:
         """Number of the first unit in [low, high) whose record starts at or above *physical_offset*; *high* if none.

@@ -135,7 +135,7 @@ class Marks:
     @property
     def term(self) -> int:
         """The oldest writer's term in which a shard's marks were true: the watermark's, for `TermsFile.clamp`."""
-        return min(self.shard_term(shard) for shard in range(self.shards))
+        return self._least(_TERM)
 
     def shard_term(self, shard: int) -> int:
         """The writer's term in which this shard's marks were true."""
@@ -158,11 +158,16 @@ class Marks:
         """The least visible mark; after a reboot the least durable one. For marks of an older term: TermsFile.clamp."""
         if not self.is_of_this_boot():
             return self.durable_floor()
-        return min(self.visible(shard) for shard in range(self.shards))
+        return self._least(_VISIBLE)
 
     def durable_floor(self) -> int:
         """The least durable mark."""
-        return min(self.durable(shard) for shard in range(self.shards))
+        return self._least(_DURABLE)
+
+    def _least(self, which: int) -> int:
+        """Of all shards' words of a kind. Asked for each message: so it takes no call a shard but the load."""
+        load = self._words.load
+        return min([load(word) for word in range(_word(0, which), _word(self.shards, which), _WORDS_A_SHARD)])
 
     def greatest_durable(self) -> int:
         """The greatest durable mark: a shard has seen the log up to there as committed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections import Counter as Tally
@@ -38,6 +39,7 @@ class Metrics:
         self.skipped = _counter("tidemark_query_skipped_records_total", self.registry)
         row = BY_NAME["tidemark_query_request_seconds"]
         self.seconds = Histogram(row.name, row.text, row.labels, buckets=row.bounds, registry=self.registry)
+        self.answers = functools.cache(self._answers)  # of a route and a status: `labels` takes as long as counting
         self.given = TopicCounts(
             limit=facade.settings.metrics_max_topics,
             messages="rocketmq_messages_out_total",
@@ -49,6 +51,9 @@ class Metrics:
         self.registry.register(AccessState(facade.guard))
         if facade.tls is not None:
             self.registry.register(TlsState(facade.tls))
+
+    def _answers(self, path: str, status: int) -> tuple[Counter, Histogram]:
+        return self.requests.labels(path, str(status)), self.seconds.labels(path)
 
     def render(self) -> bytes:
         """The text format. Reads files: not for the event loop."""
@@ -148,8 +153,9 @@ class MetricsMiddleware:
         async def count(message: Message) -> None:
             if message["type"] == "http.response.start":
                 path = getattr(scope.get("route"), "path", "none")
-                self._metrics.requests.labels(path, str(message["status"])).inc()
-                self._metrics.seconds.labels(path).observe(time.monotonic() - began)
+                requests, seconds = self._metrics.answers(path, message["status"])
+                requests.inc()
+                seconds.observe(time.monotonic() - began)
             await send(message)
 
         await self._app(scope, receive, count)

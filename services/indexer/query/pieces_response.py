@@ -20,9 +20,8 @@ class PiecesResponse(Response):
     """200 with the *pieces* one after the other. answers: where what a client is slow to take counts."""
 
     def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str, answers: UntakenAnswers) -> None:
-        super().__init__(None, 200, headers, media_type)
         self._size = sum(map(len, pieces))
-        self.headers["content-length"] = str(self._size)
+        super().__init__(None, 200, {**headers, "Content-Length": str(self._size)}, media_type)
         self._pieces = _with_little_ones_joined(pieces)
         self._answers = answers
 

@@ -102,7 +102,7 @@ class QueuePull:
         self.limits = limits
         self.cursor = 0
         self._requested: int | None = None
-        self._seen: Watermark | None = None  # a moment ago, and not used yet
+        self._seen: Now | None = None  # a moment ago, and not used yet
         self._known: tuple[Watermark, QueueBounds] | None = None  # of the last look at it
 
     def look(self, now: Now | None = None) -> Pulled:
@@ -111,7 +111,7 @@ class QueuePull:
         now  what was seen a moment ago; UnitsGoneError when files have expired since then
         """
         self._queue = self._store.queue(self.topic, self.queue_id)
-        watermark, log_min = now or Now(self._seen or self._store.watermark(), self._store.log_min)
+        watermark, log_min = now or self._seen or Now(self._store.watermark(), self._store.log_min)
         self._seen = None
         bounds = self._bounds(self._queue, watermark, log_min)
         requested = self._resolve_offset(bounds)
@@ -165,13 +165,13 @@ class QueuePull:
         queue = self._store.known_queue(self.topic, self.queue_id)
         if queue is None or not queue.run.is_known:
             return False
-        self._seen = self._store.watermark()
-        max_offset = self._bounds(queue, self._seen, self._store.log_min).max_offset
+        self._seen = Now(self._store.watermark(), self._store.log_min)
+        max_offset = self._bounds(queue, *self._seen).max_offset
         return self._offset == "latest" or int(self._offset) >= max_offset
 
     def has_grown(self, now: Now) -> bool:
         """Whether there is something behind the cursor. After a look."""
-        self._seen = now.watermark
+        self._seen = now
         return self._bounds(self._queue, *now).max_offset > self.cursor
 
     def _bounds(self, queue: QueueReader, watermark: Watermark, log_min: int) -> QueueBounds:
