@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import RequestArray, U8Array
-from tidemark.format.sys_flag import TRANSACTION_MASK, SysFlag
+from tidemark.format.sys_flag import SysFlag
+
+_UNDECIDED_OR_TAKEN_BACK = int(SysFlag.TRANSACTION_PREPARED)  # the bit that rolled-back ones have, too
 
 
 class QueueRun(NamedTuple):
@@ -22,8 +24,7 @@ class QueueRun(NamedTuple):
 
 def queue_records(requests: RequestArray) -> RequestArray:
     """Those records that get a queue unit: neither prepared nor rolled-back transactions."""
-    kind = requests["sys_flag"] & TRANSACTION_MASK
-    hidden = (kind == SysFlag.TRANSACTION_PREPARED) | (kind == SysFlag.TRANSACTION_ROLLBACK)
+    hidden = (requests["sys_flag"] & _UNDECIDED_OR_TAKEN_BACK) != 0
     return requests[~hidden] if hidden.any() else requests
 
 
@@ -49,12 +50,14 @@ def group_by_queue(requests: RequestArray) -> QueueGroups:
     """The *requests* that get a queue unit, grouped by a 64-bit hash of topic and queue id."""
     rows = queue_records(requests)
     hashes = rows["topic_hash"]
-    if len(rows) and not (hashes == hashes[0]).all():
-        rows = np.take(rows, np.argsort(hashes, kind="stable"))  # forty times as fast as rows[order]: not by field
-        hashes = rows["topic_hash"]
+    if not len(rows):
+        return QueueGroups(rows, np.zeros(1, np.int64))
+    if (hashes == hashes[0]).all():
+        return QueueGroups(rows, np.array((0, len(rows)), np.int64))
+    rows = np.take(rows, np.argsort(hashes, kind="stable"))  # forty times as fast as rows[order]: not by field
+    hashes = rows["topic_hash"]
     changes = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
-    ends = [len(rows)] if len(rows) else []
-    return QueueGroups(rows, np.concatenate(([0], changes, ends)).astype(np.int64))
+    return QueueGroups(rows, np.concatenate(([0], changes, [len(rows)])).astype(np.int64))
 
 
 def runs_by_queue(buffer: U8Array, requests: RequestArray) -> Iterator[QueueRun]:
