@@ -62,13 +62,13 @@ def start_to_serving(data: Path, topic: str, *, then_kill: bool = False) -> Star
     with ThreadPoolExecutor(3) as pool, clock():
         begin = time.perf_counter()
         starting = pool.submit(stack.start)
-        pulled = pool.submit(_first_pull, stack.query_url, topic)
+        pulled = pool.submit(_first_pull, stack, topic)
         appended = pool.submit(_first_append, stack)
         try:
-            pull_at, (append_at, visible_at) = pulled.result(), appended.result()
             starting.result()
+            pull_at, (append_at, visible_at) = pulled.result(), appended.result()
         except BaseException:
-            stack.stopping.set()
+            stack.stopping.set()  # the start, and who waits for it
             stack.stop()
             raise
     if then_kill:
@@ -78,25 +78,25 @@ def start_to_serving(data: Path, topic: str, *, then_kill: bool = False) -> Star
     return Started(pull_at - begin, append_at - begin, visible_at - begin)
 
 
-def _first_pull(url: str, topic: str) -> float:
-    with Query(url) as query:
-        _until(lambda: query.pull(topic, 0, "earliest", max_messages=32)["messages"])
+def _first_pull(stack: LocalStack, topic: str) -> float:
+    with Query(stack.query_url) as query:
+        _until(lambda: query.pull(topic, 0, "earliest", max_messages=32)["messages"], stack.stopping)
         return time.perf_counter()
 
 
 def _first_append(stack: LocalStack) -> tuple[float, float]:
     """When it was acknowledged, and when it was pulled."""
-    _until(lambda: _listens(stack.writer_port))
+    _until(lambda: _listens(stack.writer_port), stack.stopping)
     with Producer(stack.writer_address, timeout_s=_TIMEOUT_S) as producer:
         sent = producer.send(_LIVE_TOPIC, b"first", queue_id=0)
     appended = time.perf_counter()
     with Query(stack.query_url) as query:
-        _until(lambda: query.pull(_LIVE_TOPIC, 0, sent.queue_offset, wait_ms=1000)["messages"])
+        _until(lambda: query.pull(_LIVE_TOPIC, 0, sent.queue_offset, wait_ms=1000)["messages"], stack.stopping)
     return appended, time.perf_counter()
 
 
-def _until(ask: Callable[[], Any]) -> None:
-    """Ask until it is so; RuntimeError after some minutes."""
+def _until(ask: Callable[[], Any], stopping: threading.Event) -> None:
+    """Ask until it is so; RuntimeError after some minutes, or once there is nobody to wait for any more."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         try:
@@ -107,7 +107,8 @@ def _until(ask: Callable[[], Any]) -> None:
             problem = str(error)
         if time.monotonic() > deadline:
             raise RuntimeError(f"not serving after {_TIMEOUT_S:.0f} s: {problem}")
-        time.sleep(_POLL_S)
+        if stopping.wait(_POLL_S):
+            raise RuntimeError(f"stopped before it served: {problem}")
 
 
 def _listens(port: int) -> bool:

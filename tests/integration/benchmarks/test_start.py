@@ -1,0 +1,24 @@
+"""Starts that are measured."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.rows.start import start_to_serving
+from tidemark.cli.local_stack import ServiceDiedError
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_start_that_fails_is_told_at_once(tmp_path: Path) -> None:
+    """Those who ask for its first messages do not go on asking for minutes."""
+    log = tmp_path / "commitlog"
+    log.mkdir()
+    (log / "no file of a log").touch()
+    began = time.monotonic()
+    with pytest.raises(ServiceDiedError, match="writer"):
+        start_to_serving(tmp_path, "bench")
+    assert time.monotonic() - began < 60
