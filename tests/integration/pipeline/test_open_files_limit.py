@@ -16,6 +16,9 @@ import pytest
 pytestmark = pytest.mark.integration
 
 SOFT = 256
+# Waits for its limit, then becomes the service. `preexec_fn` would fork this process, whose tests have used gRPC, and
+# gRPC's handlers of a fork may abort the child before the exec.
+LAUNCH = "import os, sys; sys.stdin.read(1); os.execv(sys.executable, [sys.executable, '-m', *sys.argv[1:]])"
 DOORS = {
     "writer": ("services.writer",),
     "query": ("services.indexer", "query"),
@@ -29,18 +32,22 @@ def started(door: tuple[str, ...], root: Path) -> Iterator[subprocess.Popen[byte
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     addresses = {"TIDEMARK_WRITER_LISTEN": "127.0.0.1:0", "TIDEMARK_QUERY_LISTEN": "127.0.0.1:0"}
     process = subprocess.Popen(
-        [sys.executable, "-m", *door],
+        [sys.executable, "-c", LAUNCH, *door],
         env={
             **os.environ,
             **addresses,
             "TIDEMARK_STORE_ROOT": str(root),
             "TIDEMARK_STATE_ROOT": str(root.parent / "state"),
         },
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (SOFT, hard)),  # noqa: PLW1509 - before `Popen` returns
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (SOFT, hard))
+        assert process.stdin is not None
+        with process.stdin as go:
+            go.write(b"\n")
         yield process
     finally:
         process.terminate()
