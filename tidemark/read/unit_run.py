@@ -149,7 +149,7 @@ class UnitRun:
         limit = watermark.physical_offset
         is_new = seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts
         last_start, behind = self._around(self._end)
-        if is_new or last_start != self._last_start:  # the files were made anew
+        if is_new or last_start != self._last_start:  # a new term, or files made anew
             self._end = self._find_end(limit, starts)
             last_start, behind = self._around(self._end)
         self._end, self._last_start = self._grow(self._end, behind, last_start, limit) if starts else (0, -1)
