@@ -62,6 +62,7 @@ GOALS = (
     _at_least(None, KAFKA, "pull_raw_checked_1024", "pull_1024"),
     _at_least(2, KAFKA, "pull_arrow_1024", "pull_1024"),
     _at_least(None, KAFKA, "pull_ceiling", "pull_1024"),
+    _at_least(None, KAFKA, "pull_ceiling_read", "pull_1024"),
     _at_least(1, ROCKETMQ, "pull_json_1024", "pull_1024"),
     _at_least(None, ROCKETMQ, "pull_json_1024", "pull_1024_large"),
     _at_least(2, ROCKETMQ, "pull_arrow_inner_100", "pull_inner_100"),
