@@ -16,6 +16,7 @@ from tidemark.metrics.tls_state import TlsState
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.settings.logs import set_up_logging
 from tidemark.settings.malloc import limit_malloc
+from tidemark.settings.settling import settle_memory
 from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
@@ -46,6 +47,7 @@ async def serve(settings: WriterSettings) -> int:
     except RuntimeError as error:
         release_store(store)
         raise SystemExit(f"writer: cannot listen on {settings.writer_listen}: {error}") from error
+    settle_memory()
     registry.register(server.metrics)
     registry.register(AccessState(server.guard))
     if tls is not None:

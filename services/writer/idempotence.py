@@ -88,7 +88,8 @@ class Window:
 
     def __init__(self, limit: int, tail: TailKeys) -> None:
         self._limit = limit
-        self._entries: OrderedDict[tuple[str, str, bytes, int], Earlier] = OrderedDict()
+        # Plain tuples of what holds nothing: the garbage collector lets go of these, of an Earlier never.
+        self._entries: OrderedDict[tuple[str, str, bytes, int], tuple[int, int]] = OrderedDict()
         self._tail: TailKeys | None = tail if limit else None
         self._added = 0
 
@@ -96,7 +97,7 @@ class Window:
         """Remember that *batch* lies at *physical_offset*."""
         if not batch.unique_key or not self._limit:
             return
-        self._entries[batch.repeat_key] = Earlier(physical_offset, batch.count)
+        self._entries[batch.repeat_key] = (physical_offset, batch.count)
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
         self._added += 1
@@ -113,7 +114,7 @@ class Window:
             return []
         entry = self._entries.get(batch.repeat_key)
         if entry is not None:
-            return [entry]
+            return [Earlier(*entry)]
         if self._tail is None or len(self._tail) == 0:
             return []
         return [Earlier(offset, None) for offset in self._tail.find(batch.unique_key)]

@@ -12,6 +12,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from tidemark.access.guard import Guard
 from tidemark.read.warm_up import warm_up
+from tidemark.settings.settling import settle_memory
 from tidemark.tls.reloading import Reloading
 
 from . import (
@@ -30,7 +31,6 @@ from . import (
 )
 from .config import QuerySettings
 from .facade import Facade
-from .memory import settle_memory
 from .metrics import MetricsMiddleware
 from .request_ids import RequestIdMiddleware
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,17 @@ def test_window_asks_the_tail_until_it_is_too_old() -> None:
     assert window.find(batch(b"short")) == [Earlier(places[2], None)]
     window.add(batch(b"n2"), 6000)
     assert window.find(batch(b"short")) == []
+
+
+def test_what_a_window_holds_is_nothing_for_the_garbage_collector() -> None:
+    """A full collection would stop the writer for longer, the more batches are remembered."""
+    window = Window(10_000, TailKeys(0))
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(10_000):
+        window.add(batch(b"%032d" % number), number)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 100
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])

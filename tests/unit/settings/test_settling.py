@@ -8,8 +8,9 @@ import sys
 _PROGRAM = """
 import re
 from pathlib import Path
-from services.indexer.query.memory import limit_memory, settle_memory
+from services.indexer.query.memory import limit_memory
 from tidemark.read.warm_up import warm_up
+from tidemark.settings.settling import settle_memory
 
 def file_kib():
     return int(re.search(r"RssFile:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])

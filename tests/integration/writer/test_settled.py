@@ -1,0 +1,31 @@
+"""A writer that has started, as a process: what stays for ever is not collected again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+_PROGRAM = """
+import asyncio, gc, os, signal, sys
+from services.writer.__main__ import serve
+from services.writer.config import WriterSettings
+
+async def main():
+    serving = asyncio.create_task(serve(WriterSettings(store_root=sys.argv[1], writer_listen="127.0.0.1:0")))
+    for _ in range(300):
+        await asyncio.sleep(0.1)
+        if gc.get_freeze_count():
+            break
+    left = len(gc.get_objects())
+    assert left < gc.get_freeze_count() / 10, (left, gc.get_freeze_count())
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await serving == 0
+
+asyncio.run(main())
+"""
+
+
+def test_a_full_collection_has_little_to_look_at(tmp_path: Path) -> None:
+    """It stops every thread: sixty milliseconds, when it looks at all that was loaded."""
+    subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "store")], check=True, timeout=120)
