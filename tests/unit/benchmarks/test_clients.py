@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +39,35 @@ def test_a_client_that_fails_ends_the_benchmark_with_its_reason() -> None:
     """Also when the others wait for it."""
     with pytest.raises(ArithmeticError, match="no figure"):
         run_clients([partial(_note_times, 0.0), partial(_fail)])
+
+
+_PROGRAM = """
+import pathlib, signal, sys, time
+from functools import partial
+from benchmarks.clients import run_clients
+
+def measure_long(started, start):
+    start()
+    pathlib.Path(started).touch()
+    time.sleep(300)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    run_clients([partial(measure_long, sys.argv[1])])
+"""
+
+
+def test_whatever_ends_the_wait_for_clients_ends_them(tmp_path: Path) -> None:
+    """Who stops a benchmark does not wait until its clients have measured for minutes."""
+    program, started = tmp_path / "program.py", tmp_path / "started"
+    program.write_text(_PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen([sys.executable, program, started], env=environment) as runner:
+        try:
+            while not started.exists():
+                assert runner.poll() is None
+                time.sleep(0.05)
+            runner.send_signal(signal.SIGTERM)
+            assert runner.wait(20) == 128 + signal.SIGTERM
+        finally:
+            runner.kill()
