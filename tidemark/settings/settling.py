@@ -12,7 +12,7 @@ _COMPILER = "libllvmlite"  # 50 MB of code that loads the compiled loops and the
 
 
 def settle_memory() -> None:
-    """Once, when all code is loaded and before requests come.
+    """Once, when all code is loaded.
 
     A full garbage collection need not look at what stays for ever: in a writer it stopped every thread for 60 ms,
     each time a quarter more objects lived.
