@@ -140,9 +140,11 @@ class KeyIndex:
         """
         self._skip = 0
         for path in reversed(index_files(self._folder)):
-            file = OpenIndexFile(path, self._slots, self._storage, self._storage.open(path))
+            open_one = self._last if self._last is not None and path == self._last.path else None
+            file = open_one or OpenIndexFile(path, self._slots, self._storage, self._storage.open(path))
             known, count = file.entries_from(mark), file.header.index_count - 1
-            file.close()
+            if open_one is None:
+                file.close()
             self._skip += known
             if known < count:
                 break

@@ -53,33 +53,55 @@ class Shard(Protocol):
 
 
 class DurableMarks:
-    """Moves one shard's durable mark. *lock* is held by whoever changes the shard or its visible mark.
+    """Moves one shard's durable mark.
 
-    confirm  raises when the shard is another's by now
+    lock                  held by whoever changes the shard or what is built
+    built                 where the shard is built up to: its visible mark, as long as it is held
+    wait_for_predecessor  returns once what the holder before has built is synced
+    confirm               raises when the shard is another's by now
     """
 
     def __init__(
-        self, marks: Marks, shard_number: int, shard: Shard, *, interval_s: float, confirm: Callable[[], None]
+        self,
+        marks: Marks,
+        shard_number: int,
+        shard: Shard,
+        *,
+        interval_s: float,
+        lock: threading.Lock,
+        built: Callable[[], int],
+        wait_for_predecessor: Callable[[], None],
+        confirm: Callable[[], None],
     ) -> None:
-        self.lock = threading.Lock()
         self._marks = marks
         self._number = shard_number
         self._shard = shard
+        self._built = built
+        self._wait_for_predecessor = wait_for_predecessor
         self._confirm = confirm
         self._interval_s = interval_s
+        self._lock = lock
         self._asked = threading.Event()
         self._ending = False
         self._abandoned = False
         self._caught_up = threading.Event()
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="durable-marks", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread, if it is not there yet."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="durable-marks", daemon=True)
+            self._thread.start()
 
     def _run(self) -> None:
         try:
-            while not self._ending:
+            self._wait_for_predecessor()
+            is_last = False
+            while not is_last:
                 asked = self._asked.wait(self._interval_s)
                 self._asked.clear()
+                is_last = self._ending  # before it looks what there is to sync
                 if not self._abandoned:
                     self._sync()
                 if asked:
@@ -89,15 +111,15 @@ class DurableMarks:
             self._caught_up.set()
 
     def _sync(self) -> None:
-        with self.lock:
-            visible = self._marks.visible(self._number)
+        with self._lock:
+            built = self._built()
             touched = self._shard.take_touched()
         self._shard.flush(touched)
         if self._abandoned:  # a sync of the same file may have failed, and this one told nothing of it
             return
         self._confirm()
-        if visible != self._marks.durable(self._number):
-            self._marks.publish_durable(self._number, visible)
+        if built != self._marks.durable(self._number):
+            self._marks.publish_durable(self._number, built)
 
     def raise_failure(self) -> None:
         """A failed sync ends the task: nothing is tried again on the same descriptors."""
@@ -117,12 +139,18 @@ class DurableMarks:
         """End the thread, and leave the mark where it is: the follower has failed, perhaps at a sync."""
         self._abandoned = self._ending = True
         self._asked.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
-    def stop(self) -> None:
-        """End the thread and sync the rest: afterwards durable equals visible."""
+    def begin_to_stop(self) -> None:
+        """Nothing is built any more: let the thread sync the rest and end."""
         self._ending = True
         self._asked.set()
+        self.start()
+
+    def stop(self) -> None:
+        """End the thread with everything synced: afterwards what is built is durable."""
+        self.begin_to_stop()
+        assert self._thread is not None
         self._thread.join()
         self.raise_failure()
-        self._sync()

@@ -7,6 +7,7 @@ shard.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -47,21 +48,23 @@ def run_share(
     """
     _require_this_machine(plan)
     rows = [Progress(follower, shard) for shard in shards]
-    hand_over = HandOver(plan, shards, follower)
-    try:
-        waited_s = hand_over.acquire()
-        began = time.monotonic()
-        if plan.failed_flag.exists():
-            raise FlushFailedError("a sync has failed before", path=str(plan.failed_flag))
-        if not hand_over.is_stopping():
-            _Epoch(plan, storage or DiskStorage(), hand_over, rows).run()
-        for progress in rows:
-            progress.waited_s, progress.began_s, progress.held_s = waited_s, began, time.monotonic() - began
-    except FlushFailedError:
-        plan.failed_flag.touch()
-        raise
-    finally:
-        hand_over.release()
+    with contextlib.ExitStack() as at_the_end:
+        hand_over = HandOver(plan, shards, follower)
+        at_the_end.callback(hand_over.release)
+        epoch = _Epoch(plan, storage or DiskStorage(), hand_over, rows)  # before it waits: messages wait behind that
+        at_the_end.callback(epoch.close)
+        try:
+            waited_s = hand_over.acquire()
+            began = time.monotonic()
+            if plan.failed_flag.exists():
+                raise FlushFailedError("a sync has failed before", path=str(plan.failed_flag))
+            if not hand_over.is_stopping():
+                epoch.run()
+            for progress in rows:
+                progress.waited_s, progress.began_s, progress.held_s = waited_s, began, time.monotonic() - began
+        except FlushFailedError:
+            plan.failed_flag.touch()
+            raise
     return rows
 
 
@@ -75,7 +78,7 @@ def _require_this_machine(plan: EpochPlan) -> None:
 
 
 class _Epoch:
-    """The state of one epoch, from taking the locks to letting go.
+    """The state of one epoch, from before it waits for the locks to letting go.
 
     Shards that are at the same place of the log share one walk over it.
     """
@@ -98,36 +101,42 @@ class _Epoch:
 
     def run(self) -> None:
         """Follow until the epoch is over; everything built is durable then."""
-        try:
-            for progress in self._rows:
-                builder = ShardBuilder(
-                    self._plan, self._marks, self._committed, self._storage, progress, self._hand_over
-                )
-                self._builders.append(builder)
-                builder.begin()
-            self._follow()
-            self._tell_times()
-            while self._builders:
-                self._builders[0].finish()
-                self._builders.pop(0)
-        finally:
+        for progress in self._rows:
+            builder = ShardBuilder(self._plan, self._marks, self._committed, self._storage, progress, self._hand_over)
+            self._builders.append(builder)
+            builder.begin()
+        self._follow()
+        self._tell_times()
+        if self._hand_over.is_awaited:
             for builder in self._builders:
-                builder.abandon()
-            if self._walk is not None:
-                self._walk.close()
-            self._committed.close()
-            self._marks.close()
+                builder.pass_on()
+            self._hand_over.let_go()
+        for builder in self._builders:
+            builder.begin_to_finish()
+        while self._builders:
+            self._builders[0].finish()
+            self._builders.pop(0)
+
+    def close(self) -> None:
+        """Close everything; what is not finished has failed."""
+        for builder in self._builders:
+            builder.abandon()
+        if self._walk is not None:
+            self._walk.close()
+        self._committed.close()
+        self._marks.close()
 
     def _follow(self) -> None:
         ending = False
         while True:
             self._say_alive()
-            for builder in self._builders:
-                builder.tend()
             committed = self._committed.read()
-            if self._position < committed:
+            is_behind = self._position < committed
+            if is_behind:
                 self._build(committed)
-            elif not self._plan.epoch_ms:
+            for builder in self._builders:  # behind the build: no message waits for it
+                builder.tend()
+            if not is_behind and not self._plan.epoch_ms:
                 return
             if ending and all(builder.has_caught_up() for builder in self._builders):
                 return

@@ -37,10 +37,12 @@ class HandOver:
         self._follower = follower
         self._locks = [plan.lock(plan.lock_path(shard)) for shard in shards]
         self._standby = plan.lock(plan.standby_path(shards[0]))
+        self._last_sync = [] if plan.lease_ms else [FolderLock(plan.last_sync_path(shard)) for shard in shards]
         self._deadline = 0.0
         self._alone_until = math.inf
         self._next_check = 0.0
         self._over = False
+        self._awaited = False
         self._next_look = 0.0
         self._stopping = False
         self._parent = os.getppid()
@@ -102,19 +104,43 @@ class HandOver:
             self._standby.unlock()
             self._over = now >= self._alone_until
         else:
-            self._over = True
+            self._over = self._awaited = True
         return self._over
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the epoch is over because somebody waits, who goes on as soon as the shards are let go."""
+        return self._awaited and not self.is_stopping()
 
     @property
     def seconds_left(self) -> float:
         """Until something about the epoch's end can change, at least a moment."""
         return max(self._deadline - time.monotonic(), _STANDBY_CHECK_S)
 
-    def release(self) -> None:
-        """Let the next one in."""
-        for lock in self._locks:
+    def let_go(self) -> None:
+        """Let the next one build on while this one still syncs what it has built: that may `wait_for_last_sync`.
+
+        Not where a shard is held by a lease: one that hangs in its sync would be waited for without an end.
+        """
+        for last_sync in self._last_sync:
+            last_sync.acquire()
+        if self._last_sync:
+            for lock in self._locks:
+                lock.unlock()
+
+    def wait_for_last_sync(self, shard: int) -> None:
+        """Until who held *shard* before has synced what it has built, or is gone."""
+        if self._last_sync:
+            lock = FolderLock(self._plan.last_sync_path(shard))
+            lock.acquire()
             lock.release()
-        self._standby.release()
+
+    def release(self) -> None:
+        """Let the next one in; nothing is left to sync."""
+        for lock in [*self._locks, self._standby]:
+            lock.release()
+        for last_sync in self._last_sync:
+            last_sync.release()
 
 
 def is_followed(plan: EpochPlan, shard: int) -> bool:

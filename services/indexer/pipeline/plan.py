@@ -105,6 +105,10 @@ class EpochPlan:
         """Whoever holds it builds the shard."""
         return self.paths.indexer / f"shard-{shard}.lock"
 
+    def last_sync_path(self, shard: int) -> Path:
+        """Whoever holds it has let go of the shard, and syncs what it has built."""
+        return self.paths.indexer / f"shard-{shard}.last-sync"
+
     def standby_path(self, shard: int) -> Path:
         """Whoever holds it waits for the shard."""
         return self.paths.indexer / f"shard-{shard}.standby"

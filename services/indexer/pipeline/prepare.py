@@ -9,6 +9,7 @@ from tidemark.errors import StoreContradictionError
 from tidemark.index.broker_trust import give_trust, last_store_timestamp, mark_running, withdraw_trust
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.truncate import truncate_queue
+from tidemark.store.lease import Lease
 from tidemark.store.lock import FolderLock, StoreLock, lock_holder
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
@@ -66,7 +67,9 @@ def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
 def prepare(plan: EpochPlan, storage: Storage) -> None:
     """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
     _require_queue_files(plan)
-    held = [plan.lock(plan.lock_path(shard)) for shard in range(plan.all_shards)]
+    shards = range(plan.all_shards)
+    held: list[FolderLock | Lease] = [plan.lock(plan.lock_path(shard)) for shard in shards]
+    held += [FolderLock(plan.last_sync_path(shard)) for shard in shards]
     for lock in held:
         lock.acquire()
     try:

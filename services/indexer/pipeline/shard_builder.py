@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidemark.errors import FlushFailedError
 from tidemark.index.log_walk import LogPart, LogWalk, nothing_at
 from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
+from tidemark.store.terms import Term
 
 from .committed import CommittedOffset
 from .durable_marks import DurableMarks, Shard
@@ -88,22 +91,52 @@ class ShardBuilder:
         self._is_index = number == plan.shards
         self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, number, storage)
         self._expiry = Expiry(plan, number, self._shard, storage)
+        self._lock = threading.Lock()  # whoever changes the shard, or what is built
         self._durable: DurableMarks | None = None
+        self._began_at = self._visible = 0
+        self._waiting = threading.Lock()
+        self._predecessor_is_done = False
+        self._is_passed_on = False
         self._interval_s = plan.durable_interval_ms / 1000
 
     def begin(self) -> None:
         """Go on where the one before has stopped."""
         intended, visible = self._marks.intended(self._number), self._marks.visible(self._number)
-        if self._marks.durable(self._number) != visible:  # a killed builder's writes: nobody has synced them
-            self._shard.sync_from(self._marks.durable(self._number))
+        self._began_at = self._visible = visible
         if self._hand_over.was_taken:
             self._shard.disown()
         self.position = self._shard.begin(visible, intended=intended)
-        self._adopt_term()
+        if self._is_new_term():
+            self._adopt_term()
+        self._progress.term = self._marks.shard_term(self._number)
         self._progress.start_offset = self.position
         self._durable = DurableMarks(
-            self._marks, self._number, self._shard, interval_s=self._interval_s, confirm=self._hand_over.confirm
+            self._marks,
+            self._number,
+            self._shard,
+            interval_s=self._interval_s,
+            lock=self._lock,
+            built=lambda: self._visible,
+            wait_for_predecessor=self._wait_for_predecessor,
+            confirm=self._hand_over.confirm,
         )
+
+    def _wait_for_predecessor(self) -> None:
+        """Until what the holder before has built is durable: nothing of ours counts as that earlier, or is cut.
+
+        It syncs that itself, beside us. Nobody does where it was killed: then it is for us.
+        """
+        with self._waiting:
+            if self._predecessor_is_done:
+                return
+            self._hand_over.wait_for_last_sync(self._number)
+            if self._plan.failed_flag.exists():
+                raise FlushFailedError("the last sync has failed", path=str(self._plan.failed_flag))
+            durable = self._marks.durable(self._number)
+            if durable != self._began_at:
+                with self._lock:
+                    self._shard.sync_from(durable)
+            self._predecessor_is_done = True
 
     @property
     def _begun(self) -> DurableMarks:
@@ -127,24 +160,29 @@ class ShardBuilder:
 
     def tend(self) -> None:
         """What is to be done beside building. raises what a sync failed with: nothing is tried again then"""
+        self._begun.start()
         self._begun.raise_failure()
-        self._progress.expired_files += self._expiry.look(self._begun.lock)
+        self._progress.expired_files += self._expiry.look(self._lock)
 
     def adopt_term(self) -> bool:
         """On a new term of the writer: drop what it has cut, before anything is built on. Whether there was one."""
-        if self._committed.term().number <= self._marks.shard_term(self._number):
+        if not self._is_new_term():
             return False
-        with self._begun.lock:
-            self._adopt_term()
+        self._adopt_term()
+        self._progress.term = self._marks.shard_term(self._number)
         return True
 
+    def _is_new_term(self) -> bool:
+        return self._committed.term().number > self._marks.shard_term(self._number)
+
     def _adopt_term(self) -> None:
-        self._hand_over.confirm()
-        term = self._committed.term()
-        self._progress.term = term.number
+        self._wait_for_predecessor()
+        with self._lock:
+            self._hand_over.confirm()
+            self._cut_for(self._committed.term())
+
+    def _cut_for(self, term: Term) -> None:
         known = self._marks.shard_term(self._number)
-        if term.number <= known:
-            return
         end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
         cut = end if known else term.recovered_end
         resume = min(end, self._shard.resume_at(cut))
@@ -152,14 +190,15 @@ class ShardBuilder:
         self._shard.truncate(cut)
         self._note_index_file()
         self._marks.adopt_term(self._number, term.number, end_offset=resume)
-        self.position = self._shard.begin(self._marks.visible(self._number), intended=resume)
+        self._visible = self._marks.visible(self._number)
+        self.position = self._shard.begin(self._visible, intended=resume)
 
     def build(self, part: LogPart, *, more: bool = False) -> bool:
         """Build *part*, which begins at the position, and publish that; whether it did, or holds it back.
 
         more  there are further parts to come, and `settle` behind them: then it may be held back
         """
-        with self._begun.lock:
+        with self._lock:
             is_held = more and self._shard.hold_back(part)
             if not is_held:
                 self._publish(part)
@@ -169,7 +208,7 @@ class ShardBuilder:
 
     def settle(self) -> None:
         """Build and publish what is held back."""
-        if self.position > self._marks.visible(self._number):
+        if self.position > self._visible:
             self.build(nothing_at(self.position))
 
     def _publish(self, part: LogPart) -> None:
@@ -181,6 +220,7 @@ class ShardBuilder:
         self._progress.chunks += 1
         self._note_index_file()
         self._hand_over.confirm()
+        self._visible = part.end_offset
         # Else another has taken over since that look, and is farther.
         if part.end_offset > self._marks.visible(self._number):
             self._marks.publish(self._number, part.end_offset)
@@ -199,10 +239,20 @@ class ShardBuilder:
         """Whether that is done."""
         return self._begun.has_caught_up()
 
+    def pass_on(self) -> None:
+        """Somebody waits who builds on, and would have to take back, before its first key, that all keys are synced."""
+        self._is_passed_on = True
+        if self._is_index and not self._progress.chunks:  # as it has caught up, all of it is synced
+            self._marks.say_index_synced(True)
+
+    def begin_to_finish(self) -> None:
+        """Nothing is built any more: begin to make everything durable, beside other shards."""
+        self._begun.begin_to_stop()
+
     def finish(self) -> None:
         """Make everything built durable."""
         self._begun.stop()
-        if self._is_index:
+        if self._is_index and not self._is_passed_on:
             self._marks.say_index_synced(True)
         self._close()
 

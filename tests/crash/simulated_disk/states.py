@@ -25,7 +25,7 @@ from .recorder import Recorder
 from .tree import Tree
 
 EXHAUSTIVE = 1 << 12
-IGNORED = ("shard-0.lock", "shard-1.lock", ".standby", "indexer/lock", "query/lock")  # without content: flock
+IGNORED = ("shard-0.lock", "shard-1.lock", ".standby", ".last-sync", "indexer/lock", "query/lock")  # no content: flock
 _FLUSHED = "tidemark/writer/flushed"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from tidemark.errors import StoreContradictionError
 from tidemark.format.index_file import ENTRY, HEADER_SIZE, decode_header, entry_at
 from tidemark.index.log_walk import LogPart
 from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
 
 
 def open_files(root: Path) -> list[str]:
@@ -173,3 +176,57 @@ def test_a_task_on_another_machine_is_refused_and_touches_nothing(tmp_path: Path
     with pytest.raises(StoreContradictionError, match="another machine"):
         run_epoch(replace(plan, boot_id="of another one"), shard=0, follower=0)
     assert list(tmp_path.iterdir()) == []
+
+
+class MeetingStorage(DiskStorage):
+    """The first sync of one thread of durable marks waits for that of the other."""
+
+    def __init__(self) -> None:
+        self._meeting = threading.Barrier(2)
+        self._seen: set[threading.Thread] = set()
+
+    def fdatasync(self, descriptor: int) -> None:
+        thread = threading.current_thread()
+        if thread.name == "durable-marks" and thread not in self._seen:
+            self._seen.add(thread)
+            self._meeting.wait(timeout=10)
+        super().fdatasync(descriptor)
+
+
+def test_at_the_end_the_shards_of_a_task_are_synced_beside_each_other(tmp_path: Path) -> None:
+    """The next follower waits for it, and messages wait for the next follower."""
+    plan = replace(keyed_log(tmp_path), durable_interval_ms=60_000)
+    plan.paths.indexer.mkdir(parents=True)
+    rows = run_share(plan, [0, 1], follower=0, storage=MeetingStorage())
+    marks = Marks.open_read_only(plan.paths.marks)
+    assert [marks.durable(shard) for shard in (0, 1)] == [row.end_offset for row in rows] == [plan.limit] * 2
+    marks.close()
+
+
+def test_who_hands_over_keys_that_go_on_does_not_say_that_all_are_synced(tmp_path: Path) -> None:
+    """Whoever goes on would take it back, in a sync that its first message waits for. A quiet epoch says it."""
+    plan = replace(keyed_log(tmp_path), epoch_ms=100)
+    plan.paths.indexer.mkdir(parents=True)
+    marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=0)
+    followers = [threading.Thread(target=run_share, args=(plan, [0, 1]), kwargs={"follower": i % 2}) for i in range(3)]
+    followers[0].start()
+    until(lambda: marks.visible(1) == plan.limit)
+    followers[1].start()
+    followers[0].join(timeout=10)
+    assert marks.durable(1) == plan.limit
+    assert not marks.is_index_synced
+    followers[2].start()
+    followers[1].join(timeout=10)
+    assert marks.is_index_synced
+    plan.stop_flag.touch()
+    followers[2].join(timeout=10)
+    assert not any(follower.is_alive() for follower in followers)
+    marks.close()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for it, at most ten seconds."""
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

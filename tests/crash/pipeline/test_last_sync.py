@@ -1,0 +1,204 @@
+"""Who lets go of a shard syncs what it has built while the next one builds on: durable marks wait for both."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from services.indexer.pipeline.committed import CommittedOffset
+from services.indexer.pipeline.epoch import run_share
+from services.indexer.pipeline.hand_over import HandOver
+from services.indexer.pipeline.plan import EpochPlan
+from services.indexer.pipeline.prepare import prepare
+from services.indexer.pipeline.shard_builder import Progress, ShardBuilder
+from tests.builders import properties, write_log
+from tests.crash.pipeline.test_failed_sync import TellingStorage
+from tests.pipeline_runs import plan_of
+from tests.unit.store.recording_storage import KilledHere
+from tidemark.errors import FlushFailedError
+from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
+
+COUNT = 300
+_Follower = Future[list[Progress]]
+SIZES = {"index_slots": 16, "index_entries": 1000, "consume_queue_file_size_bytes": 400, "durable_interval_ms": 10}
+
+
+class LastSyncStorage(TellingStorage):
+    """As a disk, until its follower has let go: then each sync waits until it `may_go_on`, and does *then*."""
+
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.has_let_go = False
+        self.waits, self.may_go_on = threading.Event(), threading.Event()
+        self._then = then
+
+    def fdatasync(self, descriptor: int) -> None:
+        if self.has_let_go and "/indexer/" not in os.readlink(f"/proc/self/fd/{descriptor}"):
+            self.waits.set()
+            assert self.may_go_on.wait(10)
+            self._then()
+        super().fdatasync(descriptor)
+
+
+@dataclass
+class Relay:
+    """Follower 0 has synced up to *places[0]*, built up to *places[1]* and let go; follower 1 goes on up to the end."""
+
+    plan: EpochPlan
+    places: list[int]
+    storage: TellingStorage = field(default_factory=TellingStorage)
+
+    def run(self, first: LastSyncStorage, pool: ThreadPoolExecutor, patch: pytest.MonkeyPatch) -> list[_Follower]:
+        """The two followers; returns once the second has built all."""
+        committed = self.places[:1]
+        patch.setattr(CommittedOffset, "read", lambda _: committed[-1])
+        catch_up, let_go = ShardBuilder.catch_up, HandOver.let_go
+
+        def caught_up(builder: ShardBuilder) -> None:
+            catch_up(builder)
+            until(builder.has_caught_up)
+            committed.append(self.places[1] if builder._is_index else committed[-1])
+
+        def gone(hand_over: HandOver) -> None:
+            first.has_let_go = True
+            committed.append(self.places[2])
+            let_go(hand_over)
+
+        with patch.context() as only:
+            only.setattr(ShardBuilder, "catch_up", caught_up)
+            only.setattr(HandOver, "let_go", gone)
+            followers = [pool.submit(self._follow, 0, first)]
+            until(lambda: self.visible() == self.places[:1] * 2)
+            followers.append(pool.submit(self._follow, 1, self.storage))
+            until(lambda: self.visible() == self.places[2:] * 2)
+        return followers
+
+    def _follow(self, follower: int, storage: DiskStorage) -> list[Progress]:
+        return run_share(self.plan, [0, 1], follower=follower, storage=storage)
+
+    def visible(self) -> list[int]:
+        return self._marks(Marks.visible)
+
+    def durable(self) -> list[int]:
+        return self._marks(Marks.durable)
+
+    def _marks(self, kind: Callable[[Marks, int], int]) -> list[int]:
+        marks = Marks.open_read_only(self.plan.paths.marks)
+        try:
+            return [kind(marks, shard) for shard in (0, 1)]
+        finally:
+            marks.close()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for it, at most ten seconds."""
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def relay(tmp_path: Path) -> Relay:
+    records = ({"topic": b"t", "queue_offset": i, "properties": properties({"KEYS": f"k{i}"})} for i in range(COUNT))
+    placed = write_log(tmp_path / "commitlog", 1 << 20, records)
+    plan = replace(plan_of(tmp_path, **SIZES), epoch_ms=200)
+    plan.paths.indexer.mkdir(parents=True)
+    prepare(plan, DiskStorage())
+    assert plan.limit is not None
+    return Relay(plan, [placed[COUNT // 3].physical_offset, placed[2 * COUNT // 3].physical_offset, plan.limit])
+
+
+@pytest.fixture
+def pool(relay: Relay) -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(2) as threads:
+        yield threads
+        relay.plan.stop_flag.touch()
+
+
+def test_nothing_counts_as_durable_before_the_one_before_has_synced_what_it_built(
+    relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one builds on meanwhile, and its messages wait for no sync."""
+    first = LastSyncStorage()
+    before, after = relay.run(first, pool, monkeypatch)
+    assert first.waits.wait(10)
+    time.sleep(0.1)  # ten intervals of durable marks
+    assert relay.durable() == relay.places[:1] * 2
+    first.may_go_on.set()
+    before.result(10)
+    until(lambda: relay.durable() == relay.places[2:] * 2)
+    relay.plan.stop_flag.touch()
+    after.result(10)
+
+
+def test_what_one_did_not_sync_that_was_killed_after_it_let_go_the_next_one_syncs(
+    relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All of its files, which the next one has not written."""
+
+    def die() -> None:
+        raise KilledHere
+
+    first = LastSyncStorage(then=die)
+    before, after = relay.run(first, pool, monkeypatch)
+    first.may_go_on.set()
+    with pytest.raises(KilledHere):
+        before.result(10)
+    until(lambda: relay.durable() == relay.places[2:] * 2)
+    relay.plan.stop_flag.touch()
+    after.result(10)
+    first_unsynced = COUNT // 3 * 20 // 400 * 400
+    files = sorted(path for path in (tmp_path / "consumequeue/t/0").iterdir() if int(path.name) >= first_unsynced)
+    assert len(files) > 5
+    assert relay.storage.synced >= {str(path) for path in files}
+
+
+def test_a_last_sync_makes_durable_what_that_one_has_built_and_no_more(
+    relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However late it comes: the visible mark is the next one's by then."""
+    relay.storage = LastSyncStorage()
+    relay.storage.has_let_go = True  # none of its syncs ends before it may go on
+    begin_to_finish = ShardBuilder.begin_to_finish
+
+    def begin_late(builder: ShardBuilder) -> None:
+        until(lambda: relay.visible() == relay.places[2:] * 2)
+        begin_to_finish(builder)
+
+    monkeypatch.setattr(ShardBuilder, "begin_to_finish", begin_late)
+    first = LastSyncStorage()
+    first.may_go_on.set()
+    before, after = relay.run(first, pool, monkeypatch)
+    before.result(10)
+    assert relay.durable() == relay.places[1:2] * 2
+    relay.storage.may_go_on.set()
+    until(lambda: relay.durable() == relay.places[2:] * 2)
+    relay.plan.stop_flag.touch()
+    after.result(10)
+
+
+def test_a_last_sync_that_fails_ends_the_next_one_too(
+    relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has built stands on what may be lost."""
+
+    def fail() -> None:
+        raise FlushFailedError("fdatasync failed: input/output error")
+
+    first = LastSyncStorage(then=fail)
+    before, after = relay.run(first, pool, monkeypatch)
+    first.may_go_on.set()
+    for follower in (before, after):
+        with pytest.raises(FlushFailedError):
+            follower.result(10)
+    assert relay.plan.failed_flag.exists()
+    assert relay.durable() == relay.places[:1] * 2
