@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -139,6 +140,7 @@ def _run_followers(
     """Until *stopping*; raises what a query failed with. No task runs afterwards."""
     from . import job
 
+    plan = replace(plan, short_until_s=time.time() + settings.warm_up_ms / 1000)
     queries: list[StreamingQuery] = []
     try:
         for follower in range(job.FOLLOWERS):

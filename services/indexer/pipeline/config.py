@@ -28,6 +28,12 @@ class PipelineSettings(MessageTraceSettings):
     store_root: Path = Field(Path("data"), description="the store's directory")
     once: bool = Field(False, description="index what is committed, publish, and exit")
     epoch_ms: int = Field(30_000, ge=0, le=3_600_000, description="how long a task follows; 0: drain and stop")
+    warm_up_ms: int = Field(
+        15_000,
+        ge=0,
+        le=600_000,
+        description="for so long from the start epochs last half a second: Spark's JVM warms up",
+    )
     shards: int = Field(
         1, ge=1, le=64, description="tasks that share the queues; 1: the key index with them, else it is one more"
     )

@@ -57,10 +57,12 @@ class HandOver:
             lock.acquire()
         self._standby.unlock()
         now = time.monotonic()
-        left = seconds_to_deadline(time.time(), follower=self._follower, epoch_ms=max(self._plan.epoch_ms, 1))
+        now_s = time.time()
+        epoch_ms = self._plan.epoch_ms_at(now_s)
+        left = seconds_to_deadline(now_s, follower=self._follower, epoch_ms=max(epoch_ms, 1))
         self._deadline = now + left
         if self._follower == 0 and len(self._plan.shares) > 1:
-            self._alone_until = self._deadline + self._plan.epoch_ms / 1000
+            self._alone_until = self._deadline + epoch_ms / 1000
         return now - began
 
     def confirm(self) -> None:

@@ -61,6 +61,7 @@ def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),  # the default one forks a shell per file
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # else a second file of its checksum
         "spark.sql.streaming.minBatchesToRetain": "4",
         "spark.sql.streaming.numRecentProgressUpdates": "4",
         "spark.scheduler.mode": "FAIR",

@@ -21,6 +21,7 @@ from tidemark.store.terms import machine_boot_id
 from .config import PipelineSettings
 
 _DEFAULT_SEGMENT_SIZE = 1 << 30
+_SHORT_EPOCH_MS = 500
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class EpochPlan:
     boot_id: str | None = None  # of the driver's machine, where tasks could run on another one
     scanned: ScannedRanges | None = None  # what a drain need not walk
     traced_messages: int = 0  # of an epoch that get a span; 0: traces are off, nothing is looked for
+    short_until_s: float = 0.0  # epochs that begin earlier are short, seconds since the epoch of Unix
 
     @property
     def paths(self) -> StorePaths:
@@ -57,6 +59,14 @@ class EpochPlan:
     def all_shards(self) -> int:
         """Number of shards, the key index among them."""
         return self.shards + 1
+
+    def epoch_ms_at(self, now_s: float) -> int:
+        """How long an epoch is that begins now.
+
+        Just started, the JVM interprets what it does at an epoch's end, and takes twice the processor time of later:
+        short epochs have it compiled soon.
+        """
+        return min(self.epoch_ms, _SHORT_EPOCH_MS) if now_s < self.short_until_s else self.epoch_ms
 
     @property
     def shares(self) -> list[list[int]]:

@@ -158,6 +158,22 @@ def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: Loca
     assert marks.term == 2
 
 
+def test_the_first_epochs_are_short_ones(tmp_path: Path) -> None:
+    """Whatever is set: the JVM has compiled what it does at their ends when that counts."""
+    environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000"}
+    stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
+    stack.start()
+    try:
+        wait_for_watermark(stack.data, send(stack, 50))
+        pipeline = stack.services[PIPELINE]
+        give_up = time.monotonic() + 15
+        while pipeline.log_path.read_text().count('"epoch_finished"') < 5:
+            assert time.monotonic() < give_up, pipeline.last_lines()
+            time.sleep(0.1)
+    finally:
+        stack.stop()
+
+
 def test_classic_micro_batches_index_too(tmp_path: Path) -> None:
     """epoch_ms 0: tasks drain and end, batch after batch; the health check knows."""
     environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "0"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,24 @@ def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
     holder.release()
     waiter.join()
     standby.release()
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_epochs_are_short_until_the_jvm_is_warm(plan: EpochPlan, is_short: bool) -> None:
+    """It compiles what it has done some twenty times; at half a minute an epoch that takes ten minutes."""
+    plan = replace(plan, epoch_ms=3_600_000, short_until_s=time.time() + (60 if is_short else -1))
+    holder, standby = HandOver(plan, [0], 0), HandOver(plan, [0], 1)
+    holder.acquire()
+    waiter = threading.Thread(target=standby.acquire)
+    waiter.start()
+    deadline = time.monotonic() + 1.5  # two short epochs, and some
+    while not holder.is_over() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    is_over = holder.is_over()
+    holder.release()
+    waiter.join()
+    standby.release()
+    assert is_over == is_short
 
 
 def test_a_mixed_state_heals_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
