@@ -28,7 +28,7 @@ from tidemark.tracing.opening import open_tracing
 
 from .config import PipelineSettings
 from .driver_priority import step_back
-from .hand_over import is_followed
+from .hand_over import is_at_work, is_followed
 from .metrics import PipelineMetrics
 from .once import run_once
 from .plan import EpochPlan, make_plan
@@ -188,7 +188,7 @@ def _stop(plan: EpochPlan, queries: list[StreamingQuery]) -> None:
     with contextlib.suppress(OSError):  # a full disk may not take it: then the queries are stopped as they are
         plan.stop_flag.touch()
     deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and any(is_followed(plan, shard) for shard in range(plan.all_shards)):
+    while time.monotonic() < deadline and any(is_at_work(plan, shard) for shard in range(plan.all_shards)):
         time.sleep(0.02)
     for query in queries:
         query.stop()

@@ -132,8 +132,10 @@ class DurableMarks:
         self._asked.set()
 
     def has_caught_up(self) -> bool:
-        """Whether the sync that `ask` began is done."""
-        return self._caught_up.is_set()
+        """Whether the sync that `ask` began is done; raises what it failed with."""
+        is_done = self._caught_up.is_set()
+        self.raise_failure()
+        return is_done
 
     def abandon(self) -> None:
         """End the thread, and leave the mark where it is: the follower has failed, perhaps at a sync."""

@@ -12,6 +12,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from tidemark.store.lease import Lease
 from tidemark.store.lock import FolderLock
@@ -147,7 +148,16 @@ class HandOver:
 
 def is_followed(plan: EpochPlan, shard: int) -> bool:
     """Whether somebody holds the shard."""
-    lock = FolderLock(plan.lock_path(shard))
+    return _is_held(plan.lock_path(shard))
+
+
+def is_at_work(plan: EpochPlan, shard: int) -> bool:
+    """Whether somebody holds the shard, or has let go of it and still syncs."""
+    return is_followed(plan, shard) or _is_held(plan.last_sync_path(shard))
+
+
+def _is_held(path: Path) -> bool:
+    lock = FolderLock(path)
     try:
         return not lock.try_acquire()
     finally:

@@ -11,7 +11,7 @@ import pytest
 
 from services.indexer import healthcheck
 from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.pipeline.hand_over import HandOver, is_followed, seconds_to_deadline
+from services.indexer.pipeline.hand_over import HandOver, is_at_work, is_followed, seconds_to_deadline
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
@@ -116,6 +116,20 @@ def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> No
     assert is_followed(plan, 1)
     holder.release()
     assert not is_followed(plan, 1)
+
+
+def test_who_has_let_go_is_at_work_until_its_last_sync_is_done(plan: EpochPlan) -> None:
+    """A stop waits for that, too."""
+    first, second = HandOver(plan, [0], 0), HandOver(plan, [0], 1)
+    first.acquire()
+    first.let_go()
+    assert not is_followed(plan, 0)
+    assert is_at_work(plan, 0)
+    second.acquire()
+    second.release()
+    assert is_at_work(plan, 0)
+    first.release()
+    assert not is_at_work(plan, 0)
 
 
 def test_a_health_check_amid_a_hand_over_is_green(plan: EpochPlan, monkeypatch: pytest.MonkeyPatch) -> None:

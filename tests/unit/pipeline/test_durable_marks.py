@@ -1,0 +1,48 @@
+"""Durable marks: what their thread tells whoever builds."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.indexer.pipeline.durable_marks import DurableMarks
+from tidemark.errors import FlushFailedError
+from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
+
+
+class UnsyncedShard:
+    """Of a shard only what durable marks ask: that its sync fails."""
+
+    def take_touched(self) -> bool:
+        return True
+
+    def flush(self, touched: bool) -> None:
+        raise FlushFailedError("fdatasync failed: input/output error")
+
+
+def test_a_sync_that_failed_is_not_taken_for_one_that_is_done(tmp_path: Path) -> None:
+    """Else an epoch would hand over, and say that all keys are synced."""
+    marks = Marks.open_to_write(tmp_path / "marks", DiskStorage(), shards=1, term=1)
+    shard: Any = UnsyncedShard()
+    durable = DurableMarks(
+        marks,
+        0,
+        shard,
+        interval_s=60,
+        lock=threading.Lock(),
+        built=lambda: 100,
+        wait_for_predecessor=lambda: None,
+        confirm=lambda: None,
+    )
+    durable.start()
+    durable.ask()
+    with pytest.raises(FlushFailedError):
+        durable.stop()
+    with pytest.raises(FlushFailedError):
+        durable.has_caught_up()
+    assert marks.durable(0) == 0
+    marks.close()
