@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,3 +105,11 @@ def queue_files(root: Path) -> dict[str, bytes]:
 def index_contents(root: Path) -> list[bytes]:
     """The index files, oldest first; their names are times."""
     return [path.read_bytes() for path in sorted((root / "index").iterdir())]
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for it, at most ten seconds."""
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

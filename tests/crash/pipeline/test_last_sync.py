@@ -20,7 +20,7 @@ from services.indexer.pipeline.prepare import prepare
 from services.indexer.pipeline.shard_builder import Progress, ShardBuilder
 from tests.builders import properties, write_log
 from tests.crash.pipeline.test_failed_sync import TellingStorage
-from tests.pipeline_runs import plan_of
+from tests.pipeline_runs import plan_of, until
 from tests.unit.store.recording_storage import KilledHere
 from tidemark.errors import FlushFailedError
 from tidemark.store.marks import Marks
@@ -96,14 +96,6 @@ class Relay:
             return [kind(marks, shard) for shard in (0, 1)]
         finally:
             marks.close()
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for it, at most ten seconds."""
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.fixture

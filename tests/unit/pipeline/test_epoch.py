@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from services.indexer.pipeline.epoch import run_epoch, run_share
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.shard_builder import ShardBuilder
 from tests.builders import properties, write_log
-from tests.pipeline_runs import build, index_contents, plan_of, queue_files
+from tests.pipeline_runs import build, index_contents, plan_of, queue_files, until
 from tidemark.errors import StoreContradictionError
 from tidemark.format.index_file import ENTRY, HEADER_SIZE, decode_header, entry_at
 from tidemark.index.log_walk import LogPart
@@ -222,11 +221,3 @@ def test_who_hands_over_keys_that_go_on_does_not_say_that_all_are_synced(tmp_pat
     followers[2].join(timeout=10)
     assert not any(follower.is_alive() for follower in followers)
     marks.close()
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for it, at most ten seconds."""
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
