@@ -21,6 +21,7 @@ SHARDS = 2
 SETTINGS = {
     "TIDEMARK_SHARDS": str(SHARDS),
     "TIDEMARK_EPOCH_MS": "2000",
+    "TIDEMARK_WARM_UP_MS": "0",  # who holds a shard is to hold it for a while
     "TIDEMARK_DURABLE_INTERVAL_MS": "200",
     "TIDEMARK_LEASE_MS": "2000",
     "TIDEMARK_SPARK_EXECUTOR_TIMEOUT_MS": "6000",

@@ -17,7 +17,7 @@ from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
 from tidemark.client import Producer, Query
 
 FEW, MANY = 16, 1016
-_EPOCH_MS = "600000"  # no hand-over, which closes files, in between
+_NO_HAND_OVER = {"TIDEMARK_EPOCH_MS": "600000", "TIDEMARK_WARM_UP_MS": "0"}  # it closes files
 _TOPIC = "queues"
 _MESSAGES, _BODY_BYTES = 10, 100
 
@@ -56,7 +56,7 @@ def _sample_and_start(folder: Path, queues: int) -> tuple[Sample, Started]:
 
 def sample(data: Path, queues: int) -> Sample:
     """Of a new store at *data* with so many queues."""
-    with running(data, settings={"TIDEMARK_EPOCH_MS": _EPOCH_MS}) as stack:
+    with running(data, settings=_NO_HAND_OVER) as stack:
         with Producer(stack.writer_address, timeout_s=TIMEOUT_S) as producer:
             producer.topics.create(_TOPIC, queues=queues)
             packed = plain_batch(_MESSAGES, _BODY_BYTES)
