@@ -78,10 +78,10 @@ def durable_marks_before_sync(patch: pytest.MonkeyPatch) -> Storage:
     """The durable mark moves before what it covers is synced."""
 
     def sync(marks: Any) -> None:
-        with marks.lock:
-            visible = marks._marks.visible(marks._number)
+        with marks._lock:
+            built = marks._built()
             touched = marks._shard.take_touched()
-        marks._marks.publish_durable(marks._number, visible)
+        marks._marks.publish_durable(marks._number, built)
         marks._shard.flush(touched)
 
     patch.setattr(DurableMarks, "_sync", sync)
