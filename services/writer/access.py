@@ -13,7 +13,7 @@ import grpc
 
 from tidemark.access.guard import Caller, Guard
 from tidemark.access.identity import Presented
-from tidemark.access.right import KNOWN_ACTIONS, Action, Right, on_store, on_topic
+from tidemark.access.right import KNOWN_ACTIONS, Action, Right, on_group, on_store, on_topic
 from tidemark.errors import StoreError
 from tidemark.status import status_of
 from tidemark.v1 import commit_log_pb2, topics_pb2
@@ -41,11 +41,13 @@ def _store(*actions: Action) -> _Needs:
 
 _KNOWN = _Needs(None)
 _EACH_BATCH = _Needs(None)  # Pub on its topic: CommitLogService
+_GROUP = _Needs(lambda request, _: on_group(request.group, Action.SUB))  # Sub on the topic, too: CommitLogService
 _EACH_TOPIC = _Needs(None)  # those that the caller may know of: TopicService
 _NEEDS = {
     "CommitLogService": {
         "AppendBatch": _EACH_BATCH,
         "AppendStream": _EACH_BATCH,
+        "SendBack": _GROUP,
         "ReadLog": _store(Action.SUB),
         "WatchCommitted": _KNOWN,
         "GetLogInfo": _KNOWN,

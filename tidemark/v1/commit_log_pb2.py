@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ctidemark/v1/commit_log.proto\x12\x0btidemark.v1\x1a\x17google/rpc/status.proto\"\xad\x01\n\x07Message\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x0b\n\x03tag\x18\x02 \x01(\t\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12\x38\n\nproperties\x18\x04 \x03(\x0b\x32$.tidemark.v1.Message.PropertiesEntry\x12\x0c\n\x04\x66lag\x18\x05 \x01(\x05\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"5\n\x0bMessageList\x12&\n\x08messages\x18\x01 \x03(\x0b\x32\x14.tidemark.v1.Message\"\xec\x03\n\x12\x41ppendBatchRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\x08queue_id\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x13\n\x0brouting_key\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12!\n\x14\x65xpected_next_offset\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x10\n\x06packed\x18\x06 \x01(\x0cH\x00\x12,\n\x08messages\x18\x07 \x01(\x0b\x32\x18.tidemark.v1.MessageListH\x00\x12\x43\n\nproperties\x18\x08 \x03(\x0b\x32/.tidemark.v1.AppendBatchRequest.PropertiesEntry\x12\x19\n\x11\x62orn_timestamp_ms\x18\t \x01(\x03\x12\x10\n\x08sys_flag\x18\n \x01(\x05\x12\x0c\n\x04\x66lag\x18\x0b \x01(\x05\x12\x17\n\x0freconsume_times\x18\x0c \x01(\x05\x12\x13\n\x0btraceparent\x18\r \x01(\t\x12\x12\n\ntracestate\x18\x0e \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07payloadB\x0b\n\t_queue_idB\x17\n\x15_expected_next_offset\"\xbb\x02\n\x13\x41ppendBatchResponse\x12&\n\x06status\x18\x01 \x01(\x0e\x32\x16.tidemark.v1.PutStatus\x12\x10\n\x08queue_id\x18\x02 \x01(\x05\x12\x14\n\x0cqueue_offset\x18\x03 \x01(\x03\x12\x15\n\rmessage_count\x18\x04 \x01(\x05\x12\x17\n\x0fphysical_offset\x18\x05 \x01(\x03\x12\x1b\n\x13\x65nd_physical_offset\x18\x06 \x01(\x03\x12\x1a\n\x12store_timestamp_ms\x18\x07 \x01(\x03\x12\x12\n\nstore_host\x18\x08 \x01(\x0c\x12\x18\n\x10physical_offsets\x18\t \x01(\x0c\x12\x11\n\tduplicate\x18\n \x01(\x08\x12\x0c\n\x04term\x18\x0b \x01(\x04\x12\x1c\n\x14\x64\x65liver_timestamp_ms\x18\x0c \x01(\x03\"\x9f\x01\n\x13\x41ppendStreamRequest\x12\x37\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32&.tidemark.v1.AppendStreamRequest.Entry\x1aO\n\x05\x45ntry\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12.\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1f.tidemark.v1.AppendBatchRequest\"\xda\x01\n\x14\x41ppendStreamResponse\x12\x39\n\x07results\x18\x01 \x03(\x0b\x32(.tidemark.v1.AppendStreamResponse.Result\x1a\x86\x01\n\x06Result\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x34\n\x08\x61ppended\x18\x02 \x01(\x0b\x32 .tidemark.v1.AppendBatchResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"L\n\x0eReadLogRequest\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x12\x11\n\tmax_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06\x66ollow\x18\x03 \x01(\x08\"`\n\x0fReadLogResponse\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x18\n\x10\x63ommitted_offset\x18\x03 \x01(\x03\x12\x0c\n\x04term\x18\x04 \x01(\x04\"\x17\n\x15WatchCommittedRequest\"@\n\x16WatchCommittedResponse\x12\x18\n\x10\x63ommitted_offset\x18\x01 \x01(\x03\x12\x0c\n\x04term\x18\x02 \x01(\x04\"\x13\n\x11GetLogInfoRequest\"\xde\x03\n\x12GetLogInfoResponse\x12\x12\n\nstore_name\x18\x01 \x01(\t\x12\x1a\n\x12\x61\x64vertised_address\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x04\x12\x1c\n\x14recovered_end_offset\x18\x04 \x01(\x03\x12\x1b\n\x13min_physical_offset\x18\x05 \x01(\x03\x12\x18\n\x10\x63ommitted_offset\x18\x06 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x07 \x01(\x03\x12\x1b\n\x13max_physical_offset\x18\x08 \x01(\x03\x12*\n\nflush_mode\x18\t \x01(\x0e\x32\x16.tidemark.v1.FlushMode\x12\x1a\n\x12segment_size_bytes\x18\n \x01(\x03\x12\x1e\n\x16max_message_size_bytes\x18\x0b \x01(\x03\x12!\n\x19max_properties_size_bytes\x18\x0c \x01(\x05\x12\x1b\n\x13max_in_flight_bytes\x18\r \x01(\x03\x12\"\n\x1aidempotence_window_batches\x18\x0e \x01(\x05\x12\x17\n\x0f\x66ree_disk_bytes\x18\x0f \x01(\x03\x12\x1b\n\x13min_free_disk_bytes\x18\x10 \x01(\x03*R\n\tFlushMode\x12\x1a\n\x16\x46LUSH_MODE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46LUSH_MODE_SYNC\x10\x01\x12\x14\n\x10\x46LUSH_MODE_ASYNC\x10\x02*a\n\tPutStatus\x12\x1a\n\x16PUT_STATUS_UNSPECIFIED\x10\x00\x12\x15\n\x11PUT_STATUS_PUT_OK\x10\x01\x12!\n\x1dPUT_STATUS_FLUSH_DISK_TIMEOUT\x10\x02\x32\xb1\x03\n\x10\x43ommitLogService\x12P\n\x0b\x41ppendBatch\x12\x1f.tidemark.v1.AppendBatchRequest\x1a .tidemark.v1.AppendBatchResponse\x12W\n\x0c\x41ppendStream\x12 .tidemark.v1.AppendStreamRequest\x1a!.tidemark.v1.AppendStreamResponse(\x01\x30\x01\x12\x46\n\x07ReadLog\x12\x1b.tidemark.v1.ReadLogRequest\x1a\x1c.tidemark.v1.ReadLogResponse0\x01\x12[\n\x0eWatchCommitted\x12\".tidemark.v1.WatchCommittedRequest\x1a#.tidemark.v1.WatchCommittedResponse0\x01\x12M\n\nGetLogInfo\x12\x1e.tidemark.v1.GetLogInfoRequest\x1a\x1f.tidemark.v1.GetLogInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ctidemark/v1/commit_log.proto\x12\x0btidemark.v1\x1a\x17google/rpc/status.proto\"\xad\x01\n\x07Message\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x0b\n\x03tag\x18\x02 \x01(\t\x12\x0c\n\x04keys\x18\x03 \x03(\t\x12\x38\n\nproperties\x18\x04 \x03(\x0b\x32$.tidemark.v1.Message.PropertiesEntry\x12\x0c\n\x04\x66lag\x18\x05 \x01(\x05\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"5\n\x0bMessageList\x12&\n\x08messages\x18\x01 \x03(\x0b\x32\x14.tidemark.v1.Message\"\xec\x03\n\x12\x41ppendBatchRequest\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x15\n\x08queue_id\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x13\n\x0brouting_key\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12!\n\x14\x65xpected_next_offset\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x10\n\x06packed\x18\x06 \x01(\x0cH\x00\x12,\n\x08messages\x18\x07 \x01(\x0b\x32\x18.tidemark.v1.MessageListH\x00\x12\x43\n\nproperties\x18\x08 \x03(\x0b\x32/.tidemark.v1.AppendBatchRequest.PropertiesEntry\x12\x19\n\x11\x62orn_timestamp_ms\x18\t \x01(\x03\x12\x10\n\x08sys_flag\x18\n \x01(\x05\x12\x0c\n\x04\x66lag\x18\x0b \x01(\x05\x12\x17\n\x0freconsume_times\x18\x0c \x01(\x05\x12\x13\n\x0btraceparent\x18\r \x01(\t\x12\x12\n\ntracestate\x18\x0e \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07payloadB\x0b\n\t_queue_idB\x17\n\x15_expected_next_offset\"\xd1\x02\n\x13\x41ppendBatchResponse\x12&\n\x06status\x18\x01 \x01(\x0e\x32\x16.tidemark.v1.PutStatus\x12\x10\n\x08queue_id\x18\x02 \x01(\x05\x12\x14\n\x0cqueue_offset\x18\x03 \x01(\x03\x12\x15\n\rmessage_count\x18\x04 \x01(\x05\x12\x17\n\x0fphysical_offset\x18\x05 \x01(\x03\x12\x1b\n\x13\x65nd_physical_offset\x18\x06 \x01(\x03\x12\x1a\n\x12store_timestamp_ms\x18\x07 \x01(\x03\x12\x12\n\nstore_host\x18\x08 \x01(\x0c\x12\x18\n\x10physical_offsets\x18\t \x01(\x0c\x12\x11\n\tduplicate\x18\n \x01(\x08\x12\x0c\n\x04term\x18\x0b \x01(\x04\x12\x1c\n\x14\x64\x65liver_timestamp_ms\x18\x0c \x01(\x03\x12\x14\n\x0cstored_topic\x18\r \x01(\t\"\x9f\x01\n\x13\x41ppendStreamRequest\x12\x37\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32&.tidemark.v1.AppendStreamRequest.Entry\x1aO\n\x05\x45ntry\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12.\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1f.tidemark.v1.AppendBatchRequest\"\xda\x01\n\x14\x41ppendStreamResponse\x12\x39\n\x07results\x18\x01 \x03(\x0b\x32(.tidemark.v1.AppendStreamResponse.Result\x1a\x86\x01\n\x06Result\x12\x16\n\x0e\x63orrelation_id\x18\x01 \x01(\x04\x12\x34\n\x08\x61ppended\x18\x02 \x01(\x0b\x32 .tidemark.v1.AppendBatchResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\xdc\x01\n\x0fSendBackRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x17\n\x0fphysical_offset\x18\x03 \x01(\x03\x12\x18\n\x0binner_index\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x0b\x64\x65lay_level\x18\x05 \x01(\x05\x12 \n\x13max_reconsume_times\x18\x06 \x01(\x05H\x01\x88\x01\x01\x12\x19\n\x11origin_message_id\x18\x07 \x01(\tB\x0e\n\x0c_inner_indexB\x16\n\x14_max_reconsume_times\"j\n\x10SendBackResponse\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65\x61\x64_letter\x18\x02 \x01(\x08\x12\x32\n\x08\x61ppended\x18\x03 \x01(\x0b\x32 .tidemark.v1.AppendBatchResponse\"L\n\x0eReadLogRequest\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x12\x11\n\tmax_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06\x66ollow\x18\x03 \x01(\x08\"`\n\x0fReadLogResponse\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x18\n\x10\x63ommitted_offset\x18\x03 \x01(\x03\x12\x0c\n\x04term\x18\x04 \x01(\x04\"\x17\n\x15WatchCommittedRequest\"@\n\x16WatchCommittedResponse\x12\x18\n\x10\x63ommitted_offset\x18\x01 \x01(\x03\x12\x0c\n\x04term\x18\x02 \x01(\x04\"\x13\n\x11GetLogInfoRequest\"\xde\x03\n\x12GetLogInfoResponse\x12\x12\n\nstore_name\x18\x01 \x01(\t\x12\x1a\n\x12\x61\x64vertised_address\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x04\x12\x1c\n\x14recovered_end_offset\x18\x04 \x01(\x03\x12\x1b\n\x13min_physical_offset\x18\x05 \x01(\x03\x12\x18\n\x10\x63ommitted_offset\x18\x06 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x07 \x01(\x03\x12\x1b\n\x13max_physical_offset\x18\x08 \x01(\x03\x12*\n\nflush_mode\x18\t \x01(\x0e\x32\x16.tidemark.v1.FlushMode\x12\x1a\n\x12segment_size_bytes\x18\n \x01(\x03\x12\x1e\n\x16max_message_size_bytes\x18\x0b \x01(\x03\x12!\n\x19max_properties_size_bytes\x18\x0c \x01(\x05\x12\x1b\n\x13max_in_flight_bytes\x18\r \x01(\x03\x12\"\n\x1aidempotence_window_batches\x18\x0e \x01(\x05\x12\x17\n\x0f\x66ree_disk_bytes\x18\x0f \x01(\x03\x12\x1b\n\x13min_free_disk_bytes\x18\x10 \x01(\x03*R\n\tFlushMode\x12\x1a\n\x16\x46LUSH_MODE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x46LUSH_MODE_SYNC\x10\x01\x12\x14\n\x10\x46LUSH_MODE_ASYNC\x10\x02*a\n\tPutStatus\x12\x1a\n\x16PUT_STATUS_UNSPECIFIED\x10\x00\x12\x15\n\x11PUT_STATUS_PUT_OK\x10\x01\x12!\n\x1dPUT_STATUS_FLUSH_DISK_TIMEOUT\x10\x02\x32\xfa\x03\n\x10\x43ommitLogService\x12P\n\x0b\x41ppendBatch\x12\x1f.tidemark.v1.AppendBatchRequest\x1a .tidemark.v1.AppendBatchResponse\x12W\n\x0c\x41ppendStream\x12 .tidemark.v1.AppendStreamRequest\x1a!.tidemark.v1.AppendStreamResponse(\x01\x30\x01\x12G\n\x08SendBack\x12\x1c.tidemark.v1.SendBackRequest\x1a\x1d.tidemark.v1.SendBackResponse\x12\x46\n\x07ReadLog\x12\x1b.tidemark.v1.ReadLogRequest\x1a\x1c.tidemark.v1.ReadLogResponse0\x01\x12[\n\x0eWatchCommitted\x12\".tidemark.v1.WatchCommittedRequest\x1a#.tidemark.v1.WatchCommittedResponse0\x01\x12M\n\nGetLogInfo\x12\x1e.tidemark.v1.GetLogInfoRequest\x1a\x1f.tidemark.v1.GetLogInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,10 +36,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MESSAGE_PROPERTIESENTRY']._serialized_options = b'8\001'
   _globals['_APPENDBATCHREQUEST_PROPERTIESENTRY']._loaded_options = None
   _globals['_APPENDBATCHREQUEST_PROPERTIESENTRY']._serialized_options = b'8\001'
-  _globals['_FLUSHMODE']._serialized_start=2266
-  _globals['_FLUSHMODE']._serialized_end=2348
-  _globals['_PUTSTATUS']._serialized_start=2350
-  _globals['_PUTSTATUS']._serialized_end=2447
+  _globals['_FLUSHMODE']._serialized_start=2619
+  _globals['_FLUSHMODE']._serialized_end=2701
+  _globals['_PUTSTATUS']._serialized_start=2703
+  _globals['_PUTSTATUS']._serialized_end=2800
   _globals['_MESSAGE']._serialized_start=71
   _globals['_MESSAGE']._serialized_end=244
   _globals['_MESSAGE_PROPERTIESENTRY']._serialized_start=195
@@ -51,27 +51,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APPENDBATCHREQUEST_PROPERTIESENTRY']._serialized_start=195
   _globals['_APPENDBATCHREQUEST_PROPERTIESENTRY']._serialized_end=244
   _globals['_APPENDBATCHRESPONSE']._serialized_start=797
-  _globals['_APPENDBATCHRESPONSE']._serialized_end=1112
-  _globals['_APPENDSTREAMREQUEST']._serialized_start=1115
-  _globals['_APPENDSTREAMREQUEST']._serialized_end=1274
-  _globals['_APPENDSTREAMREQUEST_ENTRY']._serialized_start=1195
-  _globals['_APPENDSTREAMREQUEST_ENTRY']._serialized_end=1274
-  _globals['_APPENDSTREAMRESPONSE']._serialized_start=1277
-  _globals['_APPENDSTREAMRESPONSE']._serialized_end=1495
-  _globals['_APPENDSTREAMRESPONSE_RESULT']._serialized_start=1361
-  _globals['_APPENDSTREAMRESPONSE_RESULT']._serialized_end=1495
-  _globals['_READLOGREQUEST']._serialized_start=1497
-  _globals['_READLOGREQUEST']._serialized_end=1573
-  _globals['_READLOGRESPONSE']._serialized_start=1575
-  _globals['_READLOGRESPONSE']._serialized_end=1671
-  _globals['_WATCHCOMMITTEDREQUEST']._serialized_start=1673
-  _globals['_WATCHCOMMITTEDREQUEST']._serialized_end=1696
-  _globals['_WATCHCOMMITTEDRESPONSE']._serialized_start=1698
-  _globals['_WATCHCOMMITTEDRESPONSE']._serialized_end=1762
-  _globals['_GETLOGINFOREQUEST']._serialized_start=1764
-  _globals['_GETLOGINFOREQUEST']._serialized_end=1783
-  _globals['_GETLOGINFORESPONSE']._serialized_start=1786
-  _globals['_GETLOGINFORESPONSE']._serialized_end=2264
-  _globals['_COMMITLOGSERVICE']._serialized_start=2450
-  _globals['_COMMITLOGSERVICE']._serialized_end=2883
+  _globals['_APPENDBATCHRESPONSE']._serialized_end=1134
+  _globals['_APPENDSTREAMREQUEST']._serialized_start=1137
+  _globals['_APPENDSTREAMREQUEST']._serialized_end=1296
+  _globals['_APPENDSTREAMREQUEST_ENTRY']._serialized_start=1217
+  _globals['_APPENDSTREAMREQUEST_ENTRY']._serialized_end=1296
+  _globals['_APPENDSTREAMRESPONSE']._serialized_start=1299
+  _globals['_APPENDSTREAMRESPONSE']._serialized_end=1517
+  _globals['_APPENDSTREAMRESPONSE_RESULT']._serialized_start=1383
+  _globals['_APPENDSTREAMRESPONSE_RESULT']._serialized_end=1517
+  _globals['_SENDBACKREQUEST']._serialized_start=1520
+  _globals['_SENDBACKREQUEST']._serialized_end=1740
+  _globals['_SENDBACKRESPONSE']._serialized_start=1742
+  _globals['_SENDBACKRESPONSE']._serialized_end=1848
+  _globals['_READLOGREQUEST']._serialized_start=1850
+  _globals['_READLOGREQUEST']._serialized_end=1926
+  _globals['_READLOGRESPONSE']._serialized_start=1928
+  _globals['_READLOGRESPONSE']._serialized_end=2024
+  _globals['_WATCHCOMMITTEDREQUEST']._serialized_start=2026
+  _globals['_WATCHCOMMITTEDREQUEST']._serialized_end=2049
+  _globals['_WATCHCOMMITTEDRESPONSE']._serialized_start=2051
+  _globals['_WATCHCOMMITTEDRESPONSE']._serialized_end=2115
+  _globals['_GETLOGINFOREQUEST']._serialized_start=2117
+  _globals['_GETLOGINFOREQUEST']._serialized_end=2136
+  _globals['_GETLOGINFORESPONSE']._serialized_start=2139
+  _globals['_GETLOGINFORESPONSE']._serialized_end=2617
+  _globals['_COMMITLOGSERVICE']._serialized_start=2803
+  _globals['_COMMITLOGSERVICE']._serialized_end=3309
 # @@protoc_insertion_point(module_scope)

@@ -93,7 +93,7 @@ class AppendBatchRequest(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., queue_id: _Optional[int] = ..., routing_key: _Optional[str] = ..., request_id: _Optional[str] = ..., expected_next_offset: _Optional[int] = ..., packed: _Optional[bytes] = ..., messages: _Optional[_Union[MessageList, _Mapping]] = ..., properties: _Optional[_Mapping[str, str]] = ..., born_timestamp_ms: _Optional[int] = ..., sys_flag: _Optional[int] = ..., flag: _Optional[int] = ..., reconsume_times: _Optional[int] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ...) -> None: ...
 
 class AppendBatchResponse(_message.Message):
-    __slots__ = ("status", "queue_id", "queue_offset", "message_count", "physical_offset", "end_physical_offset", "store_timestamp_ms", "store_host", "physical_offsets", "duplicate", "term", "deliver_timestamp_ms")
+    __slots__ = ("status", "queue_id", "queue_offset", "message_count", "physical_offset", "end_physical_offset", "store_timestamp_ms", "store_host", "physical_offsets", "duplicate", "term", "deliver_timestamp_ms", "stored_topic")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_ID_FIELD_NUMBER: _ClassVar[int]
     QUEUE_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -106,6 +106,7 @@ class AppendBatchResponse(_message.Message):
     DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     DELIVER_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    STORED_TOPIC_FIELD_NUMBER: _ClassVar[int]
     status: PutStatus
     queue_id: int
     queue_offset: int
@@ -118,7 +119,8 @@ class AppendBatchResponse(_message.Message):
     duplicate: bool
     term: int
     deliver_timestamp_ms: int
-    def __init__(self, status: _Optional[_Union[PutStatus, str]] = ..., queue_id: _Optional[int] = ..., queue_offset: _Optional[int] = ..., message_count: _Optional[int] = ..., physical_offset: _Optional[int] = ..., end_physical_offset: _Optional[int] = ..., store_timestamp_ms: _Optional[int] = ..., store_host: _Optional[bytes] = ..., physical_offsets: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., term: _Optional[int] = ..., deliver_timestamp_ms: _Optional[int] = ...) -> None: ...
+    stored_topic: str
+    def __init__(self, status: _Optional[_Union[PutStatus, str]] = ..., queue_id: _Optional[int] = ..., queue_offset: _Optional[int] = ..., message_count: _Optional[int] = ..., physical_offset: _Optional[int] = ..., end_physical_offset: _Optional[int] = ..., store_timestamp_ms: _Optional[int] = ..., store_host: _Optional[bytes] = ..., physical_offsets: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., term: _Optional[int] = ..., deliver_timestamp_ms: _Optional[int] = ..., stored_topic: _Optional[str] = ...) -> None: ...
 
 class AppendStreamRequest(_message.Message):
     __slots__ = ("batches",)
@@ -147,6 +149,34 @@ class AppendStreamResponse(_message.Message):
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[AppendStreamResponse.Result]
     def __init__(self, results: _Optional[_Iterable[_Union[AppendStreamResponse.Result, _Mapping]]] = ...) -> None: ...
+
+class SendBackRequest(_message.Message):
+    __slots__ = ("group", "topic", "physical_offset", "inner_index", "delay_level", "max_reconsume_times", "origin_message_id")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    INNER_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DELAY_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_RECONSUME_TIMES_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    topic: str
+    physical_offset: int
+    inner_index: int
+    delay_level: int
+    max_reconsume_times: int
+    origin_message_id: str
+    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., physical_offset: _Optional[int] = ..., inner_index: _Optional[int] = ..., delay_level: _Optional[int] = ..., max_reconsume_times: _Optional[int] = ..., origin_message_id: _Optional[str] = ...) -> None: ...
+
+class SendBackResponse(_message.Message):
+    __slots__ = ("topic", "dead_letter", "appended")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    DEAD_LETTER_FIELD_NUMBER: _ClassVar[int]
+    APPENDED_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    dead_letter: bool
+    appended: AppendBatchResponse
+    def __init__(self, topic: _Optional[str] = ..., dead_letter: _Optional[bool] = ..., appended: _Optional[_Union[AppendBatchResponse, _Mapping]] = ...) -> None: ...
 
 class ReadLogRequest(_message.Message):
     __slots__ = ("physical_offset", "max_bytes", "follow")

@@ -44,6 +44,11 @@ class CommitLogServiceStub:
                 request_serializer=tidemark_dot_v1_dot_commit__log__pb2.AppendStreamRequest.SerializeToString,
                 response_deserializer=tidemark_dot_v1_dot_commit__log__pb2.AppendStreamResponse.FromString,
                 _registered_method=True)
+        self.SendBack = channel.unary_unary(
+                '/tidemark.v1.CommitLogService/SendBack',
+                request_serializer=tidemark_dot_v1_dot_commit__log__pb2.SendBackRequest.SerializeToString,
+                response_deserializer=tidemark_dot_v1_dot_commit__log__pb2.SendBackResponse.FromString,
+                _registered_method=True)
         self.ReadLog = channel.unary_stream(
                 '/tidemark.v1.CommitLogService/ReadLog',
                 request_serializer=tidemark_dot_v1_dot_commit__log__pb2.ReadLogRequest.SerializeToString,
@@ -76,6 +81,14 @@ class CommitLogServiceServicer:
         """The fast path: many batches in flight on one stream. Batches of one stream are appended in the order they were
         sent; answers carry the correlation id of their batch and may come grouped. A batch that is refused answers with
         its own status and does not end the stream.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SendBack(self, request, context):
+        """Stores a message of this log for another try, as RocketMQ's broker does for a consumer whose handler failed: in
+        %RETRY%group with a delay, or in %DLQ%group once it was tried too often. Needs the right Sub on the group.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -114,6 +127,11 @@ def add_CommitLogServiceServicer_to_server(servicer, server):
                     servicer.AppendStream,
                     request_deserializer=tidemark_dot_v1_dot_commit__log__pb2.AppendStreamRequest.FromString,
                     response_serializer=tidemark_dot_v1_dot_commit__log__pb2.AppendStreamResponse.SerializeToString,
+            ),
+            'SendBack': grpc.unary_unary_rpc_method_handler(
+                    servicer.SendBack,
+                    request_deserializer=tidemark_dot_v1_dot_commit__log__pb2.SendBackRequest.FromString,
+                    response_serializer=tidemark_dot_v1_dot_commit__log__pb2.SendBackResponse.SerializeToString,
             ),
             'ReadLog': grpc.unary_stream_rpc_method_handler(
                     servicer.ReadLog,
@@ -185,6 +203,33 @@ class CommitLogService:
             '/tidemark.v1.CommitLogService/AppendStream',
             tidemark_dot_v1_dot_commit__log__pb2.AppendStreamRequest.SerializeToString,
             tidemark_dot_v1_dot_commit__log__pb2.AppendStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SendBack(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tidemark.v1.CommitLogService/SendBack',
+            tidemark_dot_v1_dot_commit__log__pb2.SendBackRequest.SerializeToString,
+            tidemark_dot_v1_dot_commit__log__pb2.SendBackResponse.FromString,
             options,
             channel_credentials,
             insecure,

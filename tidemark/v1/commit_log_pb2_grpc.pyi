@@ -50,6 +50,10 @@ class CommitLogServiceStub:
     sent; answers carry the correlation id of their batch and may come grouped. A batch that is refused answers with
     its own status and does not end the stream.
     """
+    SendBack: _grpc.UnaryUnaryMultiCallable[_commit_log_pb2.SendBackRequest, _commit_log_pb2.SendBackResponse]
+    """Stores a message of this log for another try, as RocketMQ's broker does for a consumer whose handler failed: in
+    %RETRY%group with a delay, or in %DLQ%group once it was tried too often. Needs the right Sub on the group.
+    """
     ReadLog: _grpc.UnaryStreamMultiCallable[_commit_log_pb2.ReadLogRequest, _commit_log_pb2.ReadLogResponse]
     """Committed bytes of the log as they lie on disk, from any physical offset at or above the minimum."""
     WatchCommitted: _grpc.UnaryStreamMultiCallable[_commit_log_pb2.WatchCommittedRequest, _commit_log_pb2.WatchCommittedResponse]
@@ -68,6 +72,10 @@ class CommitLogServiceAsyncStub(CommitLogServiceStub):
     """The fast path: many batches in flight on one stream. Batches of one stream are appended in the order they were
     sent; answers carry the correlation id of their batch and may come grouped. A batch that is refused answers with
     its own status and does not end the stream.
+    """
+    SendBack: _aio.UnaryUnaryMultiCallable[_commit_log_pb2.SendBackRequest, _commit_log_pb2.SendBackResponse]  # type: ignore[assignment]
+    """Stores a message of this log for another try, as RocketMQ's broker does for a consumer whose handler failed: in
+    %RETRY%group with a delay, or in %DLQ%group once it was tried too often. Needs the right Sub on the group.
     """
     ReadLog: _aio.UnaryStreamMultiCallable[_commit_log_pb2.ReadLogRequest, _commit_log_pb2.ReadLogResponse]  # type: ignore[assignment]
     """Committed bytes of the log as they lie on disk, from any physical offset at or above the minimum."""
@@ -96,6 +104,16 @@ class CommitLogServiceServicer(metaclass=_abc_1.ABCMeta):
         """The fast path: many batches in flight on one stream. Batches of one stream are appended in the order they were
         sent; answers carry the correlation id of their batch and may come grouped. A batch that is refused answers with
         its own status and does not end the stream.
+        """
+
+    @_abc_1.abstractmethod
+    def SendBack(
+        self,
+        request: _commit_log_pb2.SendBackRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_commit_log_pb2.SendBackResponse, _abc.Awaitable[_commit_log_pb2.SendBackResponse]]:
+        """Stores a message of this log for another try, as RocketMQ's broker does for a consumer whose handler failed: in
+        %RETRY%group with a delay, or in %DLQ%group once it was tried too often. Needs the right Sub on the group.
         """
 
     @_abc_1.abstractmethod

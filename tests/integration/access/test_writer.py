@@ -27,7 +27,7 @@ from .conftest import Deeds
 pytestmark = pytest.mark.integration
 
 _STREAMS = {"AppendStream", "ReadLog", "WatchCommitted"}
-_CALLS = (*_STREAMS, "AppendBatch", "GetLogInfo")
+_CALLS = (*_STREAMS, "AppendBatch", "SendBack", "GetLogInfo")
 _CALLS += ("CreateTopic", "DescribeTopic", "ListTopics", "AlterTopic", "DeleteTopic", "GetRoute")
 Shown = list[tuple[str, str]]
 _ANYBODY_MAY = {"AppendStream", "WatchCommitted", "GetLogInfo", "ListTopics"}  # who is known at all

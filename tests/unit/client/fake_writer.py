@@ -142,7 +142,7 @@ class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.T
     def _unimplemented(self, request: Any, context: Any) -> Any:
         raise NotImplementedError
 
-    AppendBatch = ReadLog = WatchCommitted = _unimplemented
+    AppendBatch = ReadLog = SendBack = WatchCommitted = _unimplemented
     CreateTopic = AlterTopic = DescribeTopic = ListTopics = DeleteTopic = _unimplemented
 
     def GetLogInfo(  # noqa: N802
