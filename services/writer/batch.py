@@ -78,10 +78,14 @@ class Batch:
     deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT
 
     @property
+    def readers_topic(self) -> str:
+        """The topic in which readers find the messages: for a delayed message, the topic of its delivery."""
+        return self.key.topic if self.delay is None else self.delay.topic
+
+    @property
     def repeat_key(self) -> tuple[str, str, bytes, int]:
-        """What a repeat has in common with its original. A message that comes back for another try is no repeat."""
-        meant_for = self.key.topic if self.delay is None else self.delay.topic
-        return self.key.topic, meant_for, self.unique_key, self.wrapper.reconsume_times
+        """The values that a repeat shares with its original. A later try of the same message is no repeat."""
+        return self.key.topic, self.readers_topic, self.unique_key, self.wrapper.reconsume_times
 
     @property
     def size(self) -> int:

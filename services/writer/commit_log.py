@@ -59,6 +59,7 @@ class CommitLog:
         journal: BatchJournal,
         pages: PagesAhead,
         counts: AppendCounts,
+        dead_end: Callable[[str], int],
         make_keeper: Callable[[Callable[[], int], Callable[[StoreError], None]], Keeper],
         on_failure: Callable[[], None],
     ) -> None:
@@ -69,6 +70,7 @@ class CommitLog:
         self._flushed_words = flushed
         self._pages = pages
         self._counts = counts
+        self._dead_end = dead_end
         self._is_sync = settings.flush_mode is FlushMode.SYNC
         self._loop = asyncio.get_running_loop()
         self.committed = Committed(tail.position)
@@ -250,7 +252,7 @@ class CommitLog:
         candidates = self._window.find(batch)
         if candidates:
             self._tail.write_out()  # the original may still be in the buffer
-            batch.appended = find_original(self._segments.log, batch, self._window.find(batch))
+            batch.appended = find_original(self._segments.log, batch, self._window.find(batch), self._dead_end)
         if batch.appended is None:
             self._tail.append(batch)
 

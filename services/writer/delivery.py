@@ -103,6 +103,8 @@ class Delivery:
         topic = self._topics.get(destination.topic)
         if topic is None:
             return _SteppedOver(message, "TOPIC_NOT_FOUND", destination.topic)
+        if message.physical_offset < self._topics.dead_end(destination.topic):  # the topic was deleted meanwhile
+            return _SteppedOver(message, "TOPIC_DELETED", destination.topic)
         batch = delivered(record, destination, topic.field, answer)
         if not self._fits(batch, topic):
             return _SteppedOver(message, "MESSAGE_SIZE_EXCEEDED", destination.topic)

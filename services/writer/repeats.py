@@ -6,7 +6,7 @@ The same content gets the original's offsets, other content is a conflict.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -24,12 +24,23 @@ from .idempotence import Earlier
 _SIZE_FIELD = 4
 
 
-def find_original(log: MappedFileQueue, batch: Batch, candidates: Iterable[Earlier]) -> Appended | None:
-    """Where the original of *batch* lies; None when no candidate is of its key.
+def find_original(
+    log: MappedFileQueue, batch: Batch, candidates: Iterable[Earlier], dead_end: Callable[[str], int]
+) -> Appended | None:
+    """Return the place of *batch*'s original, or None when no candidate is a readable record of its key.
 
-    raises RequestConflictError (fact: physical_offset) when the key was used for another content
+    A record of a deleted topic is no original: readers never see it, also when the topic was created again.
+
+    Args:
+        dead_end: returns the physical offset below which a topic's records are dead.
+
+    Raises:
+        RequestConflictError: the key was used for another content. Fact: physical_offset.
     """
+    dead_below = dead_end(batch.readers_topic)
     for physical_offset, messages in candidates:
+        if physical_offset < dead_below:
+            continue
         record = _read_record(log, physical_offset)
         if record is None or not _has_key(record, batch):
             continue

@@ -131,10 +131,10 @@ class WriterServer:
         advertised = settings.advertised_host(self.port)
         store_host = encode_host(advertised)
         counts = AppendCounts(settings.metrics_max_topics)
-        self._commit_log = self._make_commit_log(store_host, counts)
         topics = TopicTable(
             store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
         )
+        self._commit_log = self._make_commit_log(store_host, counts, topics)
         self._reader = LogReader(self._open_log)
         self._retention = self._make_retention()
         self._scheduler = self._make_scheduler(topics, store_host)
@@ -156,7 +156,7 @@ class WriterServer:
         )
         self._add_services()
 
-    def _make_commit_log(self, store_host: bytes, counts: AppendCounts) -> CommitLog:
+    def _make_commit_log(self, store_host: bytes, counts: AppendCounts, topics: TopicTable) -> CommitLog:
         settings, store = self._settings, self._store
         window = Window(settings.idempotence_window_batches, store.recovered.tail_keys)
         pages = PagesAhead(store.segments.log)
@@ -182,6 +182,7 @@ class WriterServer:
             journal=store.journal,
             pages=pages,
             counts=counts,
+            dead_end=topics.dead_end,
             make_keeper=self._make_keeper,
             on_failure=self._stopping.set,
         )

@@ -79,7 +79,15 @@ class TopicTable:
         self._topics = {name: _topic(config) for name, config in load_topics(paths.topics).items()}
         version = (load_config(paths.topics) or {}).get("dataVersion") or {}
         self._counter = int(version.get("counter", 0))
+        self._dead_ends = {stone.topic: stone.physical_offset for stone in load_tombstones(paths.tombstones)}
         self._changing = asyncio.Lock()
+
+    def dead_end(self, name: str) -> int:
+        """Return the physical offset below which the topic's records are dead; 0 if it was never deleted.
+
+        Safe from any thread: it reads one entry of a dict.
+        """
+        return self._dead_ends.get(name, 0)
 
     def get(self, name: str) -> Topic | None:
         """The topic; None when there is none."""
@@ -188,6 +196,7 @@ class TopicTable:
                 kept = [stone for stone in load_tombstones(self._tombstones_path) if stone.topic != name]
                 stones = [*kept, Tombstone(name, physical_offset, next_offsets)]
                 await asyncio.to_thread(save_tombstones, self._tombstones_path, stones, self._storage)
+                self._dead_ends[name] = physical_offset
                 await self._save(self._configs())
             except BaseException:
                 self._topics[name] = topic

@@ -176,6 +176,38 @@ def test_message_of_a_deleted_topic_is_stepped_over_and_told(writer: RunningWrit
     assert in_topic(writer.root, "gone") == []
 
 
+def test_message_of_a_recreated_topic_is_stepped_over_and_told(writer: RunningWriter) -> None:
+    """A delayed message waits for the topic that it was sent to; a new topic of that name never gets it."""
+    delay(writer, b"old", "gone")
+    writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
+    delay(writer, b"new", "gone")
+    with capture_logs() as events:
+        index(writer.root)
+        wait_until(lambda: bool(in_topic(writer.root, "gone")) and bool(not_delivered(events)))
+    (told,) = not_delivered(events)
+    assert (told["messages"], told["told"][0]["topic"], told["told"][0]["reason"]) == (1, "gone", "TOPIC_DELETED")
+    assert [record.body for record in in_topic(writer.root, "gone")] == [b"new"]
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
+def test_delayed_message_of_a_deleted_topic_is_no_original(tmp_path: Path, restart: bool) -> None:
+    """The same delayed message, sent again to the new topic, is stored again and delivered."""
+    with RunningWriter(tmp_path) as writer:
+        delay(writer, b"x", "gone", request_id="r")
+        writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
+        if not restart:
+            check_delayed_anew(writer)
+    if restart:
+        with RunningWriter(tmp_path) as writer:
+            check_delayed_anew(writer)
+
+
+def check_delayed_anew(writer: RunningWriter) -> None:
+    assert [delay(writer, b"x", "gone", request_id="r").duplicate for _ in range(2)] == [False, True]
+    index(writer.root)
+    wait_until(lambda: [record.body for record in in_topic(writer.root, "gone")] == [b"x"])
+
+
 def test_damaged_message_is_stepped_over_and_told(writer: RunningWriter) -> None:
     """Its bytes changed after it was indexed."""
     answers = [delay(writer, b"body %d" % number) for number in range(3)]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.plan import make_plan
 from tests.builders import properties, wire_batch
+from tests.pipeline_runs import build
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2
 
@@ -30,6 +34,10 @@ def without_flag(answer: pb.AppendBatchResponse) -> pb.AppendBatchResponse:
 @pytest.fixture(params=["simple", "batch"])
 def topic(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+def index_all(root: Path) -> None:
+    build(make_plan(PipelineSettings(store_root=root, once=True, index_slots=10)))
 
 
 def create(writer: RunningWriter, topic: str) -> None:
@@ -129,3 +137,71 @@ def test_window_forgets_the_oldest_batch(tmp_path: Path) -> None:
             writer.append("t", PLAIN, request_id=f"r{number}")
         assert writer.append("t", PLAIN, request_id="r2").duplicate
         assert not writer.append("t", PLAIN, request_id="r0").duplicate
+
+
+def recreate(writer: RunningWriter, topic: str) -> None:
+    writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name=topic))
+    create(writer, topic)
+
+
+@pytest.mark.parametrize(("wire", "request_id"), [(PLAIN, "r1"), (KEYED, "")], ids=["request_id", "UNIQ_KEY"])
+@pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
+def test_batch_of_a_deleted_topic_is_no_original(
+    tmp_path: Path, topic: str, wire: bytes, request_id: str, restart: bool
+) -> None:
+    """After the topic was deleted and created again the batch is stored anew, and is then an original itself."""
+    with RunningWriter(tmp_path) as writer:
+        create(writer, topic)
+        first = writer.append(topic, wire, request_id=request_id)
+        recreate(writer, topic)
+        if not restart:
+            check_stored_anew(writer, topic, wire, request_id, first)
+    if restart:
+        with RunningWriter(tmp_path) as writer:
+            check_stored_anew(writer, topic, wire, request_id, first)
+
+
+def check_stored_anew(
+    writer: RunningWriter, topic: str, wire: bytes, request_id: str, first: pb.AppendBatchResponse
+) -> None:
+    again = writer.append(topic, wire, request_id=request_id)
+    assert (again.duplicate, again.queue_offset) == (False, first.queue_offset + first.message_count)
+    repeat = writer.append(topic, wire, request_id=request_id)
+    assert repeat.duplicate
+    assert without_flag(repeat) == without_flag(again)
+
+
+def test_other_content_under_a_deleted_topics_id_is_no_conflict(writer: RunningWriter, topic: str) -> None:
+    """The id belongs to the topic that readers see now."""
+    create(writer, topic)
+    writer.append(topic, PLAIN, request_id="r1")
+    recreate(writer, topic)
+    assert not writer.append(topic, OTHER, request_id="r1").duplicate
+    assert refusal_of(lambda: writer.append(topic, PLAIN, request_id="r1")).reason == "REQUEST_ID_CONFLICT"
+
+
+def test_compare_and_append_of_a_deleted_topic_compares_again(writer: RunningWriter, topic: str) -> None:
+    """Numbering goes on in the new topic, so the old expectation is a mismatch and the new one is met."""
+    create(writer, topic)
+    writer.append(topic, PLAIN, request_id="r1", expected_next_offset=0)
+    recreate(writer, topic)
+    refusal = refusal_of(lambda: writer.append(topic, PLAIN, request_id="r1", expected_next_offset=0))
+    assert (refusal.reason, refusal.facts["actual"]) == ("NEXT_OFFSET_MISMATCH", "2")
+    assert not writer.append(topic, PLAIN, request_id="r1", expected_next_offset=2).duplicate
+
+
+def test_batch_of_an_expired_file_is_no_original(tmp_path: Path) -> None:
+    """A repeat is only recognised while its original can be read."""
+    with RunningWriter(tmp_path, retention_interval_ms=20, retention_hours=1e-6) as writer:
+        writer.append("t", PLAIN, request_id="r1")
+        index_all(tmp_path)
+        filler = wire_batch((b"x" * 400_000, b"", 0))
+        for _ in range(8):
+            writer.append("other", filler)
+        index_all(tmp_path)
+        deadline = time.monotonic() + 30
+        while writer.info().min_physical_offset == 0:
+            assert time.monotonic() < deadline, "nothing expired"
+            time.sleep(0.02)
+        assert not writer.append("t", PLAIN, request_id="r1").duplicate
+        assert not writer.append("t", PLAIN, request_id="r2").duplicate
