@@ -6,6 +6,7 @@ topic. Everything else is a batch. Owns no state but the turns of the round robi
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,6 +20,8 @@ from tidemark.errors import (
     PropertiesIllegalError,
     PropertiesSizeExceededError,
 )
+from tidemark.format.dispatch_request import U8Array
+from tidemark.format.elements import decode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.primitives import MAX_INNER_BATCH_COUNT, MAX_PROPERTIES_SIZE_BYTES, queue_of_key
 from tidemark.format.properties import (
@@ -36,8 +39,9 @@ from tidemark.store.topics import TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 from .batch import Batch, QueueKey, Wrapper
-from .delay import delay_level, delayed
+from .delay import delay_level, delayed, require_no_timer
 from .encode import Encoder, u8
+from .request_check import is_retry, transaction_error
 from .topic_table import Topic
 
 _SINGLE_SLACK = 65_536  # a record may be that much larger than the greatest body (spec 2.8)
@@ -79,6 +83,8 @@ class Admission:
             raise self._too_large(wire.size)
         facts = scan(wire)
         self._check_facts(facts, wire.size, config)
+        if not is_retry(request):
+            _require_supported(facts, wire)
         level = self._delay_level(request, facts, config)
         unique_key = facts.unique_key or request.request_id.encode()
         inner_properties = None
@@ -119,7 +125,11 @@ class Admission:
         if (facts.parts_size - len(facts.first_properties) if single else wire_size) > limit:
             raise self._too_large(wire_size)
         if facts.delay_at is not None and not single:
-            raise BatchDelayError("a message of the batch asks for a delayed delivery", at=facts.delay_at)
+            raise BatchDelayError(
+                f"message {facts.delay_at} of the batch asks for a delayed delivery, and only single messages are "
+                "delayed: send it by itself",
+                at=facts.delay_at,
+            )
         if facts.inner_at is not None:
             raise InnerBatchIllegalError("a message of the batch says that it is a batch", at=facts.inner_at)
         if facts.crc_at is not None:  # where it is wrong, the record would count as damaged
@@ -165,6 +175,16 @@ class Admission:
         turn = self._turns.get(config.name, 0)
         self._turns[config.name] = turn + 1
         return turn % config.write_queues
+
+
+def _require_supported(facts: BatchFacts, wire: U8Array) -> None:
+    """Raise BatchTransactionError or BatchDelayError for the first message of a transaction, or with a timer."""
+    if facts.transaction_at is not None:
+        raise transaction_error(facts.transaction_at)
+    if facts.delay_at is not None:  # a level, which is checked by itself, or a timer
+        elements = decode_elements(wire.tobytes())
+        element = next(itertools.islice(elements, facts.delay_at, None))
+        require_no_timer(decode_properties(element.properties), at=facts.delay_at)
 
 
 def _wrapper(request: AppendBatchRequest, born_host: bytes) -> Wrapper:

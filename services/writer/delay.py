@@ -19,10 +19,10 @@ from tidemark.format.properties import (
     PROPERTY_CRC,
     REAL_QUEUE_ID,
     REAL_TOPIC,
-    TIMER_NAMES,
     UNIQ_KEY,
     decode_properties,
     encode_properties,
+    timer_name,
 )
 from tidemark.format.record import Record
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC, delivery_time
@@ -45,16 +45,26 @@ class Destination(NamedTuple):
 def delay_level(properties: Mapping[str, str]) -> int:
     """The level that *properties* ask for, 1 to 18; 0 for none.
 
-    raises PropertiesIllegalError when DELAY is no number of 32 bits, BatchDelayError for a time of delivery
+    raises PropertiesIllegalError when DELAY is no number of 32 bits
     """
     if not properties:
         return 0
-    if any(name in properties for name in TIMER_NAMES):
-        raise BatchDelayError("messages are delayed by levels, not to a time")
     text = properties.get(DELAY, "0")
     if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > _GREATEST_LEVEL:
         raise PropertiesIllegalError("DELAY is no level", name=DELAY, value=text[:64])
     return min(int(text), MAX_DELAY_LEVEL)
+
+
+def require_no_timer(properties: Mapping[str, str], *, at: int | None = None) -> None:
+    """Raise BatchDelayError if *properties*, of message *at* of the batch, ask for a delivery at a time."""
+    name = timer_name(properties)
+    if name is not None:
+        raise BatchDelayError(
+            f"the property {name[:64]} asks for a delivery at a time, and this store delays by levels only: "
+            f"give {DELAY}, 1 to {MAX_DELAY_LEVEL}, instead",
+            at=at,
+            name=name[:64],
+        )
 
 
 def delayed(batch: Batch, level: int, make_unique_key: Callable[[], str]) -> Batch:

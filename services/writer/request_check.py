@@ -17,14 +17,17 @@ from tidemark.format.properties import (
     INNER_MULTI_DISPATCH,
     INNER_NUM,
     PROPERTY_CRC,
-    TIMER_NAMES,
+    TRAN_MSG,
     UNIQ_KEY,
+    is_transactional,
     require_writable,
 )
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, TRANSACTION_MASK, SysFlag
-from tidemark.format.topic_name import RETRY_PREFIX
+from tidemark.format.topic_name import RETRY_PREFIX, group_of
 from tidemark.store.topics import PERMISSION_WRITE, TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
+
+from .delay import require_no_timer
 
 _MAX_REQUEST_ID_LENGTH = 255
 
@@ -63,11 +66,40 @@ def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
     if len(request.request_id) > _MAX_REQUEST_ID_LENGTH:
         raise PropertiesIllegalError("request_id is too long", limit=_MAX_REQUEST_ID_LENGTH)
     if request.sys_flag & TRANSACTION_MASK:
-        raise BatchTransactionError("a batch carries transaction bits", sys_flag=request.sys_flag)
-    is_delayed = properties.get(DELAY, "0") != "0" and not is_single(request, config)
-    if is_delayed or any(name in properties for name in TIMER_NAMES):
-        raise BatchDelayError("the batch asks for a delayed delivery")
+        raise BatchTransactionError(
+            f"sys_flag {request.sys_flag} has bits of a transaction ({TRANSACTION_MASK}), and this store takes no "
+            "transactional messages: clear them",
+            sys_flag=request.sys_flag,
+        )
+    if not is_retry(request):
+        if is_transactional(properties):
+            raise transaction_error()
+        require_no_timer(properties)
+    if properties.get(DELAY, "0") != "0" and not is_single(request, config):
+        raise BatchDelayError(
+            f"the batch has DELAY={properties[DELAY][:64]}, and only single messages are delayed: "
+            "send its messages one by one",
+            name=DELAY,
+        )
     _check_inner(request, config)
+
+
+def is_retry(request: AppendBatchRequest) -> bool:
+    """Return True for a message that a group has read and sends on for another try, or to its dead letters.
+
+    It keeps the properties with which it was stored; a broker, too, ignores those of transactions and timers then.
+    """
+    return request.reconsume_times > 0 and group_of(request.topic) is not None
+
+
+def transaction_error(at: int | None = None) -> BatchTransactionError:
+    """Return the refusal of message *at* of the batch; None: of the request's own properties."""
+    whose = "the request" if at is None else f"message {at} of the batch"
+    return BatchTransactionError(
+        f"{whose} has {TRAN_MSG}=true, and this store takes no transactional messages: send it without {TRAN_MSG}",
+        at=at,
+        name=TRAN_MSG,
+    )
 
 
 def is_single(request: AppendBatchRequest, config: TopicConfig) -> bool:

@@ -27,6 +27,7 @@ TOPICS = st.sampled_from(
     [b"TopicTest", b"SCHEDULE_TOPIC_XXXX", b"", b"BT", "主题".encode(), b"\xff\xfe", b"%RETRY%" + 100 * b"g"]
 )
 
+START_TIMES = ("__STARTDELIVERTIME", "__STARTDELIVERTIMES", "__STARTDELIVERTIMf", "__STaRTDELIVERTIME")
 MULTI = ("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
 PROPERTY_ENTRIES = st.one_of(
     st.tuples(
@@ -37,8 +38,12 @@ PROPERTY_ENTRIES = st.one_of(
     ),
     st.tuples(st.sampled_from(["INNER_NUM", "INNER_BASE", "DELAY"]), NUMBERS),
     st.tuples(
-        st.sampled_from(["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_DELTA", "TIMER_DELAY_SECX"]),
+        st.sampled_from(["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_", "TIMER", "TIMERS", "TIMES_X", *START_TIMES]),
         NUMBERS,
+    ),
+    st.tuples(
+        st.sampled_from(["TRAN_MSG", "TRAN_MSX", "TRAN_MSGS", "WAIT", "WAITS"]),
+        st.sampled_from(["true", "TRUE", "tRuE", "truE ", "false", "1", "yes", "TR\x15E", "t"]),
     ),
 )
 

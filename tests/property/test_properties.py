@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import plain_check
-from tests.property.strategies import NUMBERS, property_bytes
+from tests.property.strategies import NUMBERS, START_TIMES, property_bytes
 from tidemark.format.kernels import properties as kernel
 from tidemark.format.kernels.integers import parse_decimal
-from tidemark.format.properties import TIMER_NAMES, decode_properties, encode_properties
+from tidemark.format.properties import decode_properties, encode_properties, timer_name
 
 CLEAN = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1, max_size=6)
 SINGLE_NAMES = {
@@ -21,6 +21,8 @@ SINGLE_NAMES = {
     "INNER_BASE": kernel.INNER_BASE,
     "DELAY": kernel.DELAY,
     "INNER_MULTI_DISPATCH": kernel.MULTI_DISPATCH,
+    "TRAN_MSG": kernel.TRANSACTION,
+    "WAIT": kernel.WAIT,
 }
 
 
@@ -46,7 +48,7 @@ def test_decode_equals_the_parser_over_bytes(data: bytes) -> None:
         property_bytes(),
         st.binary(max_size=60),
         st.lists(
-            st.sampled_from([*SINGLE_NAMES, *TIMER_NAMES, "\x01", "\x02", "x", "é", "TIMER_DEL_UNIQKEY"]), max_size=12
+            st.sampled_from([*SINGLE_NAMES, *START_TIMES, "TIMER_", "\x01", "\x02", "x", "é", "TIMER"]), max_size=12
         ).map(lambda pieces: "".join(pieces).encode()),
     ),
     before=st.binary(max_size=5),
@@ -60,7 +62,7 @@ def test_scan_finds_what_the_parser_reads(data: bytes, before: bytes, behind: by
     plain = plain_check.find_properties(buffer, len(before), len(data))
     for name, row in SINGLE_NAMES.items():
         assert tuple(found[row]) == plain.get(name.encode(), (0, 0)), name
-    timers = [plain[name.encode()] for name in TIMER_NAMES if name.encode() in plain]
+    timers = [place for name, place in plain.items() if timer_name({name.decode("utf-8", "replace"): "x"})]
     assert tuple(found[kernel.TIMER]) in (timers or [(0, 0)])
 
 

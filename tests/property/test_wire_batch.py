@@ -15,7 +15,7 @@ from tests.property.strategies import damaged_wire_batches, property_bytes, wire
 from tidemark.errors import BatchMalformedError
 from tidemark.format import wire_batch
 from tidemark.format.elements import Element, decode_elements, encode_elements
-from tidemark.format.properties import TIMER_NAMES, decode_properties
+from tidemark.format.properties import decode_properties, is_java_true, is_transactional, timer_name
 from tidemark.format.record import HEAD, Record, encode_record
 from tidemark.format.wire_batch import scan
 
@@ -38,7 +38,7 @@ def decoded(wire: bytes) -> tuple[list[Element], int | None]:
 
 
 def is_delayed(properties: dict[str, str]) -> bool:
-    return properties.get("DELAY", "0") != "0" or any(name in properties for name in TIMER_NAMES)
+    return properties.get("DELAY", "0") != "0" or timer_name(properties) is not None
 
 
 @given(elements=wire_batches())
@@ -68,6 +68,9 @@ def test_scan_accepts_what_the_plain_decoder_accepts(wire: bytes) -> None:
     assert facts.crc_at == first(["__CRC32#" in one for one in properties])
     assert facts.inner_at == first(["INNER_NUM" in one or "INNER_MULTI_DISPATCH" in one for one in properties])
     assert facts.delay_at == first([is_delayed(one) for one in properties])
+    assert facts.transaction_at == first([is_transactional(one) for one in properties])
+    waits = [is_java_true(one["WAIT"]) for one in properties if "WAIT" in one]
+    assert (facts.waiting, facts.not_waiting) == (waits.count(True), waits.count(False))
     assert facts.first_properties == (elements[0].properties if elements else b"")
 
 

@@ -98,7 +98,7 @@ def show(name: _Name, query: QueryUrl = None, output: OutputOption = Output.TABL
     print_table(("queue", "first offset", "end", "messages"), rows)
 
 
-@app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=FIFO")
+@app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=NORMAL")
 def alter(
     name: _Name,
     queues: Annotated[int | None, typer.Option(min=1, help="How many take messages, and are read.")] = None,

@@ -79,7 +79,7 @@ class Topics:
 
         read_queues, write_queues  1 to 1024; messages of queues beyond read_queues stay, and are not read
         permission                 bits: 4 read, 2 write, 1 inherit
-        attributes                 {"+message.type": "FIFO"} sets, {"-message.type": ""} takes away
+        attributes                 {"+message.type": "NORMAL"} sets, {"-message.type": ""} takes away
         """
         request = topics_pb2.AlterTopicRequest(
             name=name,

@@ -21,9 +21,9 @@ from tidemark.format.properties import (
     INNER_MULTI_DISPATCH,
     INNER_NUM,
     PROPERTY_CRC,
-    TIMER_NAMES,
     WAIT,
     require_writable,
+    timer_name,
 )
 from tidemark.format.topic_name import RETRY_PREFIX
 
@@ -59,10 +59,7 @@ def require_sendable_properties(properties: Mapping[str, str]) -> None:
 def is_delayed(message: Message) -> bool:
     """Whether it asks for a later delivery."""
     properties = message.properties
-    return bool(
-        message.delay_level
-        or (properties and (properties.get(DELAY, "0") != "0" or any(name in properties for name in TIMER_NAMES)))
-    )
+    return bool(message.delay_level or (properties and (properties.get(DELAY, "0") != "0" or timer_name(properties))))
 
 
 def require_batch(messages: Sequence[Message]) -> None:

@@ -28,7 +28,9 @@ TRACESTATE = "tracestate"
 PROPERTY_CRC = "__CRC32#"  # a whole record's CRC in decimal, its last digit first; the properties end with it
 PROPERTY_CRC_DIGITS = 10
 PROPERTY_CRC_SIZE = len(PROPERTY_CRC) + 1 + PROPERTY_CRC_DIGITS + 1
-TIMER_NAMES = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+TRAN_MSG = "TRAN_MSG"
+TIMER_PREFIX = "TIMER_"  # of the names by which RocketMQ's clients and brokers time a delivery
+START_DELIVER_TIME = "__STARTDELIVERTIME"  # the same, in the words of the cloud service's clients
 
 KEY_SEPARATOR = " "
 
@@ -54,6 +56,21 @@ def decode_properties(data: bytes | memoryview) -> dict[str, str]:
     """Entries of a properties string; empty names and values are dropped, a later duplicate wins."""
     segments = [segment.partition("\x01") for segment in str(data, "utf-8", "replace").split("\x02")]
     return {name: value for name, _, value in segments if name and value}
+
+
+def timer_name(properties: Mapping[str, str]) -> str | None:
+    """Return the first name that asks for a delivery at a time, or None."""
+    return next((name for name in properties if name.startswith(TIMER_PREFIX) or name == START_DELIVER_TIME), None)
+
+
+def is_transactional(properties: Mapping[str, str]) -> bool:
+    """Return True if the message is the first half of a transaction."""
+    return is_java_true(properties.get(TRAN_MSG, ""))
+
+
+def is_java_true(text: str) -> bool:
+    """Return True if Java's Boolean.parseBoolean does: for the word true in any case."""
+    return text.lower() == "true"
 
 
 def split_keys(value: str) -> list[str]:

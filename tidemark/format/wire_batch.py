@@ -31,6 +31,9 @@ class Fact(enum.IntEnum):
     EMPTY_BODY_AT = kernel.EMPTY_BODY_AT
     DELAY_AT = kernel.DELAY_AT
     INNER_AT = kernel.INNER_AT
+    TRANSACTION_AT = kernel.TRANSACTION_AT
+    WAITING = kernel.WAITING
+    NOT_WAITING = kernel.NOT_WAITING
     UNIQUE_KEY_AT = kernel.UNIQUE_KEY_AT
     UNIQUE_KEY_LENGTH = kernel.UNIQUE_KEY_LENGTH
     KEYS_AT = kernel.KEYS_AT
@@ -48,6 +51,9 @@ class BatchFacts(NamedTuple):
     empty_body_at: int | None
     delay_at: int | None
     inner_at: int | None
+    transaction_at: int | None
+    waiting: int  # number of elements with WAIT=true
+    not_waiting: int  # number of elements with another WAIT
     crc_at: int | None
     unique_key: bytes  # of the first element; b"" when it has none
     keys: bytes
@@ -83,6 +89,9 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
         empty_body_at=number(Fact.EMPTY_BODY_AT),
         delay_at=number(Fact.DELAY_AT),
         inner_at=number(Fact.INNER_AT),
+        transaction_at=number(Fact.TRANSACTION_AT),
+        waiting=int(facts[Fact.WAITING]),
+        not_waiting=int(facts[Fact.NOT_WAITING]),
         crc_at=number(Fact.CRC_AT),
         unique_key=text(Fact.UNIQUE_KEY_AT, Fact.UNIQUE_KEY_LENGTH),
         keys=text(Fact.KEYS_AT, Fact.KEYS_LENGTH),

@@ -24,6 +24,12 @@ _ENUMS: dict[str, tuple[str, ...]] = {
     "message.type": ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"),
 }
 _RESERVE_TIME = "reserve.time"
+_HONOURED: dict[str, tuple[str, ...]] = {  # RocketMQ knows more values; a topic that has one of those stays as it is
+    QUEUE_TYPE: (SIMPLE_QUEUE, BATCH_QUEUE),
+    "cleanup.policy": ("DELETE",),
+    "message.type": ("NORMAL", "UNSPECIFIED"),
+    _RESERVE_TIME: ("-1",),  # as long as the store keeps its log
+}
 _UNCHANGEABLE = (QUEUE_TYPE, "cleanup.policy")
 
 
@@ -199,11 +205,19 @@ def _require_known(name: str) -> None:
 
 
 def _require_value(name: str, value: str) -> None:
+    """Raise TopicAttributeError for a value that RocketMQ does not know, or that nothing in this store honours."""
     if name in _ENUMS:
         if value not in _ENUMS[name]:
             raise TopicAttributeError(f"value is not in set: [{', '.join(_ENUMS[name])}]")
     elif not re.fullmatch(r"-1|[0-9]{1,19}", value) or int(value) >= 1 << 63:
         raise TopicAttributeError("value is not in range(-1, 9223372036854775807)")
+    if value not in _HONOURED[name]:
+        raise TopicAttributeError(
+            f"{name}={value} is not supported, because this store would not act on it: give {name}="
+            f"{' or '.join(_HONOURED[name])}, or leave the attribute out",
+            name=name,
+            value=value,
+        )
 
 
 class TopicsFile:

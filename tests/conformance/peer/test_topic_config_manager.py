@@ -52,12 +52,12 @@ def test_tc1_a_refused_attribute_makes_no_topic(tmp_path: Path) -> None:
 def test_tc2_attributes_are_stored_without_their_sign(tmp_path: Path) -> None:
     """And stay over a restart."""
     with MessageStore(tmp_path) as store:
-        create(store.writer, "t", **{"+queue.type": "BatchCQ", "+message.type": "FIFO"})
+        create(store.writer, "t", **{"+queue.type": "BatchCQ", "+message.type": "NORMAL"})
     table = json.loads((tmp_path / "config" / "topics.json").read_text())["topicConfigTable"]
-    assert table["t"]["attributes"] == {"queue.type": "BatchCQ", "message.type": "FIFO"}
+    assert table["t"]["attributes"] == {"queue.type": "BatchCQ", "message.type": "NORMAL"}
     with MessageStore(tmp_path) as store:
         (topic,) = store.writer.topics.ListTopics(topics_pb2.ListTopicsRequest()).topics
-        assert dict(topic.attributes) == {"queue.type": "BatchCQ", "message.type": "FIFO"}
+        assert dict(topic.attributes) == {"queue.type": "BatchCQ", "message.type": "NORMAL"}
 
 
 def test_tc3_a_topic_without_queue_type_is_simple(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ def test_a_topic_is_altered(tidemark: Tidemark) -> None:
     """Queues, permission, attributes; what is not named stays."""
     tidemark.json("topic", "create", "altered", "--queues", 2)
     alter = ("topic", "alter", "altered")
-    changed = tidemark.json(*alter, "--queues", 4, "--attribute", "+message.type=FIFO")
+    changed = tidemark.json(*alter, "--queues", 4, "--attribute", "+message.type=NORMAL")
     assert (changed["read_queues"], changed["write_queues"], changed["permission"]) == (4, 4, 6)
-    assert changed["attributes"]["message.type"] == "FIFO"
+    assert changed["attributes"]["message.type"] == "NORMAL"
     fewer = tidemark.json(*alter, "--queues", 1, "--read-queues", 4, "--permission", "read")
     assert (fewer["read_queues"], fewer["write_queues"], fewer["permission"]) == (4, 1, 4)
     assert "message.type" not in tidemark.json(*alter, "--attribute", "-message.type")["attributes"]

@@ -11,6 +11,9 @@ import pytest
 from services.writer.topic_table import TopicTable
 from tests.builders import wire_batch
 from tidemark.format.sys_flag import SysFlag
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+from tidemark.store.topics import TopicConfig, save_topics
 from tidemark.v1 import topics_pb2 as pb
 
 from .harness import RunningWriter, refusal_of
@@ -145,7 +148,7 @@ def test_topic_that_others_make_meanwhile_decides_what_it_takes(
 def test_topics_survive_a_restart(tmp_path: Path) -> None:
     """With everything that was given."""
     with RunningWriter(tmp_path) as writer:
-        before = create(writer, "orders", 3, queue_type="BatchCQ", message_type="FIFO").topic
+        before = create(writer, "orders", 3, queue_type="BatchCQ", message_type="NORMAL").topic
     with RunningWriter(tmp_path) as writer:
         assert list(writer.topics.ListTopics(pb.ListTopicsRequest()).topics) == [before]
 
@@ -159,10 +162,10 @@ def alter(writer: RunningWriter, name: str, **fields: Any) -> pb.Topic:
 def test_altered_topic_is_in_the_file_before_the_answer(writer: RunningWriter, queue_type: str) -> None:
     """Queue counts, permission and attributes change; what is not named stays."""
     create(writer, "orders", 4, queue_type=queue_type)
-    altered = alter(writer, "orders", write_queue_count=2, permission=4, attributes={"+message.type": "FIFO"})
+    altered = alter(writer, "orders", write_queue_count=2, permission=4, attributes={"+message.type": "NORMAL"})
     entry = orjson.loads((writer.root / "config" / "topics.json").read_bytes())["topicConfigTable"]["orders"]
     assert (entry["readQueueNums"], entry["writeQueueNums"], entry["perm"]) == (4, 2, 4)
-    assert entry["attributes"] == dict(altered.attributes) == {"queue.type": queue_type, "message.type": "FIFO"}
+    assert entry["attributes"] == dict(altered.attributes) == {"queue.type": queue_type, "message.type": "NORMAL"}
     assert (altered.read_queue_count, altered.write_queue_count, altered.permission) == (4, 2, 4)
 
 
@@ -204,6 +207,16 @@ def test_alterations_survive_a_restart(tmp_path: Path) -> None:
     """With everything else of the topic."""
     with RunningWriter(tmp_path) as writer:
         create(writer, "orders", 3)
-        before = alter(writer, "orders", read_queue_count=9, attributes={"+reserve.time": "5"})
+        before = alter(writer, "orders", read_queue_count=9, attributes={"+reserve.time": "-1"})
     with RunningWriter(tmp_path) as writer:
         assert list(writer.topics.ListTopics(pb.ListTopicsRequest()).topics) == [before]
+
+
+def test_topic_with_attributes_of_a_broker_is_served(tmp_path: Path) -> None:
+    """Values that are refused in a request stay on a topic that a broker has made, and it takes messages."""
+    attributes = {"cleanup.policy": "COMPACTION", "message.type": "FIFO", "reserve.time": "5", "lite.bind.topic": "x"}
+    paths = StorePaths(tmp_path)
+    save_topics(paths.topics, {"t": TopicConfig("t", 1, 1, attributes=attributes)}, DiskStorage(), counter=1)
+    with RunningWriter(tmp_path) as writer:
+        assert writer.append("t", ONE).queue_offset == 0
+        assert alter(writer, "t", write_queue_count=2).attributes == attributes

@@ -129,8 +129,8 @@ def test_reader_sees_a_change_and_a_brokers_way_of_writing(path: Path) -> None:
             {"queue.type": "SimpleCQ", "+cleanup.policy": "DELETE"},
             {"queue.type": "SimpleCQ", "cleanup.policy": "DELETE"},
         ),
-        ({"+message.type": "FIFO", "+reserve.time": "-1"}, {"message.type": "FIFO", "reserve.time": "-1"}),
-        ({"+reserve.time": "9223372036854775807"}, {"reserve.time": "9223372036854775807"}),
+        ({"+message.type": "NORMAL", "+reserve.time": "-1"}, {"message.type": "NORMAL", "reserve.time": "-1"}),
+        ({"message.type": "UNSPECIFIED"}, {"message.type": "UNSPECIFIED"}),
     ],
 )
 def test_attributes_are_stored_without_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
@@ -167,8 +167,8 @@ STORED = {"queue.type": "BatchCQ", "message.type": "NORMAL"}
     ("asked", "stored"),
     [
         ({}, STORED),
-        ({"+message.type": "FIFO"}, STORED | {"message.type": "FIFO"}),
-        ({"+reserve.time": "7", "-message.type": ""}, {"queue.type": "BatchCQ", "reserve.time": "7"}),
+        ({"+message.type": "UNSPECIFIED"}, STORED | {"message.type": "UNSPECIFIED"}),
+        ({"+reserve.time": "-1", "-message.type": ""}, {"queue.type": "BatchCQ", "reserve.time": "-1"}),
     ],
 )
 def test_altered_attributes_are_set_and_taken_away_by_their_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
@@ -197,6 +197,46 @@ def test_wrong_alterations_are_refused_in_the_peers_words(asked: dict[str, str],
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_alter(STORED, asked)
     assert refused.value.message == text
+
+
+NOT_HONOURED = [
+    ("message.type", "FIFO"),
+    ("message.type", "DELAY"),
+    ("message.type", "TRANSACTION"),
+    ("message.type", "MIXED"),
+    ("reserve.time", "0"),
+    ("reserve.time", "86400000"),
+    ("reserve.time", "9223372036854775807"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), [*NOT_HONOURED, ("cleanup.policy", "COMPACTION")])
+def test_attribute_that_nothing_honours_is_refused_at_create(name: str, value: str) -> None:
+    """RocketMQ would compact, order or expire by it; the error names the supported values."""
+    for signed in (name, f"+{name}"):
+        with pytest.raises(TopicAttributeError, match="is not supported") as refused:
+            attributes_to_create({signed: value})
+        assert (refused.value.name, refused.value.value) == (name, value)
+
+
+@pytest.mark.parametrize(("name", "value"), NOT_HONOURED)
+def test_attribute_that_nothing_honours_is_refused_at_alter(name: str, value: str) -> None:
+    """An attribute of that kind that a broker has set can still be removed, and does not hinder other changes."""
+    with pytest.raises(TopicAttributeError, match="is not supported"):
+        attributes_to_alter(STORED, {f"+{name}": value})
+    stored_by_a_broker = {**STORED, name: value}
+    assert name not in attributes_to_alter(stored_by_a_broker, {f"-{name}": ""})
+    if name != "message.type":
+        assert attributes_to_alter(stored_by_a_broker, {"+message.type": "NORMAL"}) == stored_by_a_broker
+
+
+@pytest.mark.parametrize("name", ["lite.bind.topic", "priority", "priority.factor", "queue.typo", "MESSAGE.TYPE"])
+def test_unknown_attribute_is_refused(name: str) -> None:
+    """At create and at alter."""
+    with pytest.raises(TopicAttributeError, match=f"unsupported key: {name}"):
+        attributes_to_create({f"+{name}": "1"})
+    with pytest.raises(TopicAttributeError, match=f"unsupported key: {name}"):
+        attributes_to_alter(STORED, {f"+{name}": "1"})
 
 
 @pytest.mark.parametrize("value", ["-2", "9223372036854775808", "x", "", "٣", "1.5"])

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from services.writer.batch import Batch, QueueKey, Wrapper
-from services.writer.delay import Destination, delay_level, delayed, delivered, destination_of, due_ms
+from services.writer.delay import (
+    Destination,
+    delay_level,
+    delayed,
+    delivered,
+    destination_of,
+    due_ms,
+    require_no_timer,
+)
 from services.writer.encode import Encoder, Place, u8
 from tests.builders import BORN_HOST, BORN_MS, STORE_HOST, STORE_MS, properties, record_bytes, wire_batch
 from tests.integration.writer.harness import stored_records
@@ -64,8 +72,8 @@ def test_what_is_no_level_is_refused(value: str) -> None:
 
 def test_a_time_of_delivery_is_refused() -> None:
     """Also beside a level."""
-    with pytest.raises(BatchDelayError):
-        delay_level({"DELAY": "3", "TIMER_DELIVER_MS": "1"})
+    with pytest.raises(BatchDelayError, match="TIMER_DELIVER_MS"):
+        require_no_timer({"DELAY": "3", "TIMER_DELIVER_MS": "1"})
 
 
 def test_delayed_message_is_stored_as_the_spec_says() -> None:

@@ -10,7 +10,7 @@ from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, put_i2, put_i4, put_i8
-from tidemark.format.kernels.properties import scan_properties
+from tidemark.format.kernels.properties import is_java_true, scan_properties
 
 ELEMENT_OVERHEAD = 22
 (  # what `scan_batch` tells, as positions in its result
@@ -22,14 +22,17 @@ ELEMENT_OVERHEAD = 22
     EMPTY_BODY_AT,
     DELAY_AT,
     INNER_AT,
+    TRANSACTION_AT,
+    WAITING,
+    NOT_WAITING,
     UNIQUE_KEY_AT,
     UNIQUE_KEY_LENGTH,
     KEYS_AT,
     KEYS_LENGTH,
     FIRST_PROPERTIES_LENGTH,
     CRC_AT,
-) = range(14)
-N_FACTS = 14
+) = range(17)
+N_FACTS = 17
 
 
 @compiled
@@ -38,7 +41,8 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
 
     COUNT elements; FAULT_AT byte of the first malformed element; PARTS_SIZE: sum of body and properties bytes;
     MAX_ELEMENT_PARTS: the greatest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
-    body, with a delay or timer property, with INNER_NUM, CRC_AT: with __CRC32# (-1: none); UNIQUE_KEY, KEYS,
+    body, with a delay or timer property, with INNER_NUM, CRC_AT: with __CRC32#, TRANSACTION_AT: with TRAN_MSG=true
+    (-1: none); WAITING, NOT_WAITING: number of elements whose WAIT is true, or another value; UNIQUE_KEY, KEYS,
     FIRST_PROPERTIES: of element 0.
     """
     facts[:] = 0
@@ -46,6 +50,7 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
     facts[DELAY_AT] = -1
     facts[INNER_AT] = -1
     facts[CRC_AT] = -1
+    facts[TRANSACTION_AT] = -1
     at = 0
     end = wire.size
     count = 0
@@ -81,6 +86,12 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
             facts[INNER_AT] = count
         if found[names.PROPERTY_CRC, 1] > 0 and facts[CRC_AT] < 0:
             facts[CRC_AT] = count
+        transaction_at, transaction_length = found[names.TRANSACTION, 0], found[names.TRANSACTION, 1]
+        if is_java_true(wire, transaction_at, transaction_length) and facts[TRANSACTION_AT] < 0:
+            facts[TRANSACTION_AT] = count
+        wait_length = found[names.WAIT, 1]
+        if wait_length > 0:
+            facts[WAITING if is_java_true(wire, found[names.WAIT, 0], wait_length) else NOT_WAITING] += 1
         facts[PARTS_SIZE] += body_length + properties_length
         facts[MAX_ELEMENT_PARTS] = max(facts[MAX_ELEMENT_PARTS], body_length + properties_length)
         count += 1

@@ -11,9 +11,10 @@ from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_u4
 from tidemark.format.kernels.search import find_byte
 
-# Rows of the table that `scan_properties` fills: where each value stands.
+# Rows of the table that `scan_properties` fills with the position and length of each value.
 TAGS, KEYS, UNIQ_KEY, INNER_NUM, INNER_BASE, DELAY, TIMER, MULTI_DISPATCH, MULTI_OFFSETS, PROPERTY_CRC = range(10)
-N_NAMES = 10
+TRANSACTION, WAIT = 10, 11
+N_NAMES = 12
 
 NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR = 1, 2
 
@@ -24,23 +25,32 @@ def _word(text: str) -> np.uint32:
 
 _TAGS, _KEYS, _UNIQ, _KEY = _word("TAGS"), _word("KEYS"), _word("UNIQ"), _word("_KEY")
 _INNE, _R_NU, _R_BA = _word("INNE"), _word("R_NU"), _word("R_BA")
-_DELA, _TIME, _R_DE, _LAY_, _LIVE = _word("DELA"), _word("TIME"), _word("R_DE"), _word("LAY_"), _word("LIVE")
+_DELA, _TIME, _WAIT = _word("DELA"), _word("TIME"), _word("WAIT")
+_TRAN, __MSG = _word("TRAN"), _word("_MSG")
+___ST, _ARTD, _ELIV, _ERTI = _word("__ST"), _word("ARTD"), _word("ELIV"), _word("ERTI")
 _R_MU, _LTI_, _DISP, _ATCH = _word("R_MU"), _word("LTI_"), _word("DISP"), _word("ATCH")
 _QUEU, _E_OF, _FSET = _word("QUEU"), _word("E_OF"), _word("FSET")
 ___CR, _C32 = _word("__CR"), _word("C32#")
+_TRUE = _word("true")
 
 
 @compiled
-def _is_time_unit(buffer, at, length):  # type: ignore[no-untyped-def]
-    """Whether SEC or MS stands at buffer[at:at+length]."""
-    if length == 3:
-        return buffer[at] == 83 and buffer[at + 1] == 69 and buffer[at + 2] == 67
-    return length == 2 and buffer[at] == 77 and buffer[at + 1] == 83
+def is_java_true(buffer, at, length):  # type: ignore[no-untyped-def]
+    """Return True if Java's Boolean.parseBoolean reads buffer[at:at+length] as true: the word in any case."""
+    return length == 4 and get_u4(buffer, at) | np.uint32(0x20202020) == _TRUE
+
+
+@compiled
+def _is_start_deliver_time(buffer, at, length):  # type: ignore[no-untyped-def]
+    """Return True if the name is __STARTDELIVERTIME; its first four bytes are known to be __ST."""
+    if length != 18 or get_u4(buffer, at + 4) != _ARTD or get_u4(buffer, at + 8) != _ELIV:
+        return False
+    return get_u4(buffer, at + 12) == _ERTI and buffer[at + 16] == 77 and buffer[at + 17] == 69
 
 
 @compiled
 def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
-    """Which of the names above stands at buffer[at:at+length]; -1 for any other."""
+    """Return the row of the name at buffer[at:at+length]; -1 for any other name."""
     if length < 4:
         return -1
     word = get_u4(buffer, at)
@@ -49,12 +59,18 @@ def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
             return TAGS
         if word == _KEYS:
             return KEYS
-        return -1
+        return WAIT if word == _WAIT else -1
     if length == 5:
         return DELAY if word == _DELA and buffer[at + 4] == 89 else -1
+    if word == _TIME:  # every name that begins with TIMER_
+        return TIMER if length > 5 and buffer[at + 4] == 82 and buffer[at + 5] == 95 else -1
     if length < 8:
         return -1
     second = get_u4(buffer, at + 4)
+    if word == _TRAN:
+        return TRANSACTION if length == 8 and second == __MSG else -1
+    if word == ___ST:
+        return TIMER if _is_start_deliver_time(buffer, at, length) else -1
     if word == ___CR:
         return PROPERTY_CRC if length == 8 and second == _C32 else -1
     if word == _UNIQ:
@@ -71,12 +87,6 @@ def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
             if get_u4(buffer, at + 16) == _E_OF and get_u4(buffer, at + 20) == _FSET:
                 return MULTI_OFFSETS
         return -1
-    if word == _TIME and second == _R_DE and length >= 14:
-        third = get_u4(buffer, at + 8)
-        if third == _LAY_ and _is_time_unit(buffer, at + 12, length - 12):
-            return TIMER  # TIMER_DELAY_SEC, TIMER_DELAY_MS
-        if third == _LIVE and length == 16 and buffer[at + 12] == 82 and buffer[at + 13] == 95:
-            return TIMER if buffer[at + 14] == 77 and buffer[at + 15] == 83 else -1  # TIMER_DELIVER_MS
     return -1
 
 
