@@ -38,6 +38,7 @@ def response_of(batch: Batch, *, store_host: bytes, term: int) -> AppendBatchRes
         physical_offsets=appended.physical_offsets,
         duplicate=appended.duplicate,
         term=term,
+        stored_topic=batch.key.topic if batch.is_redirected else "",
         deliver_timestamp_ms=0 if delay is None else due_ms(delay, appended.store_timestamp),
     )
 

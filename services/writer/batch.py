@@ -67,6 +67,7 @@ class Batch:
     inner_properties: bytes | None = None  # BatchCQ topics: the record's properties but INNER_BASE; None: simple topic
     expected_next_offset: int | None = None
     delay: Delay | None = None  # None: it is stored where it belongs
+    is_redirected: bool = False  # stored in the dead letters, although the request names a retry topic
     is_delivery: bool = False  # of a delayed message that is due: another one may have its key
     answer: Callable[[Batch], None] = lambda _: None  # called once, on the event loop
 

@@ -95,6 +95,12 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         le=7 * 86_400_000,
         description="a clock set ahead by more than a minute makes nothing older until it has stayed so for so long",
     )
+    max_reconsume_times: int = Field(
+        16,
+        ge=0,
+        le=1_000_000,
+        description="tries after which a message sent to a %RETRY% topic is stored in the group's %DLQ% topic",
+    )
     delay_offset_interval_ms: int = Field(
         10_000,
         ge=10,

@@ -46,6 +46,7 @@ from .pages_ahead import PagesAhead
 from .request_ids import RequestIdInterceptor
 from .retention import Retention
 from .scheduler import Scheduler
+from .send_back import SendBack
 from .service import CommitLogService, Identity
 from .store import OpenStore, close_store, release_store
 from .topic_table import TopicTable
@@ -147,6 +148,7 @@ class WriterServer:
             Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
             self._reader,
             counts,
+            SendBack(self._commit_log, topics, self._reader, store_host, settings.max_reconsume_times),
             on_delayed=self._scheduler.appended,
             free_disk_bytes=lambda: store.free_bytes(store.paths.root),
             spans=self._make_spans(),

@@ -34,12 +34,14 @@ from .batch import Batch
 from .commit_log import CommitLog
 from .config import FlushMode, WriterSettings
 from .counts import AppendCounts
+from .dead_letters import redirect
 from .log_reader import LogReader
 from .payload import wire_of
 from .peer import born_host_of
 from .received import Received
 from .request_check import check_request
-from .topic_table import TopicTable
+from .send_back import SendBack
+from .topic_table import Topic, TopicTable
 
 if TYPE_CHECKING:
     from .append_spans import AppendSpans, Metadata
@@ -65,6 +67,16 @@ class _Sender(NamedTuple):
     metadata: Metadata | None = None
 
 
+def _setting(done: asyncio.Future[Batch]) -> Callable[[Batch], None]:
+    """Return an answer that sets *done*, unless its caller has gone."""
+
+    def answer(batch: Batch) -> None:
+        if not done.cancelled():
+            done.set_result(batch)
+
+    return answer
+
+
 class CommitLogService(CommitLogServiceServicer):
     """Knows the wire and nothing of files. Errors are raised: the interceptor answers them."""
 
@@ -77,6 +89,7 @@ class CommitLogService(CommitLogServiceServicer):
         admission: Admission,
         reader: LogReader,
         counts: AppendCounts,
+        send_back: SendBack,
         *,
         on_delayed: Callable[[Batch], None],
         free_disk_bytes: Callable[[], int],
@@ -89,6 +102,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._admission = admission
         self._reader = reader
         self._counts = counts
+        self._send_back = send_back
         self._on_delayed = on_delayed
         self._free_disk_bytes = free_disk_bytes
         self._spans = spans
@@ -106,14 +120,9 @@ class CommitLogService(CommitLogServiceServicer):
         self, request: pb.AppendBatchRequest, context: _Context
     ) -> pb.AppendBatchResponse:
         done: asyncio.Future[Batch] = asyncio.get_running_loop().create_future()
-
-        def answer(batch: Batch) -> None:
-            if not done.cancelled():
-                done.set_result(batch)
-
         metadata = None if self._spans is None else context.invocation_metadata() or ()
         sender = _Sender(CALLER.get(), born_host_of(context.peer()), metadata)
-        await self._submit(sender, Received.of(request), answer)
+        await self._submit(sender, Received.of(request), _setting(done))
         batch = await done
         if batch.error is not None:
             raise batch.error
@@ -152,24 +161,69 @@ class CommitLogService(CommitLogServiceServicer):
             raise
 
     async def _admit(self, received: Received, answer: Callable[[Batch], None], born_host: bytes) -> None:
+        received, sent = self._redirect(received), received
+        is_redirected = received is not sent
         request = received.request
-        checked = self._topics.expect(request.topic)
+        checked = self._topics.expect(request.topic, create=is_redirected)
         check_request(request, checked.config)
         payload = received.packed if received.packed is not None else await self._spelled_out(request)
-        while True:
-            topic = self._topics.expect(request.topic)
+
+        def make(topic: Topic) -> Batch:
             if topic is not checked:  # it does not exist yet, or has changed meanwhile
                 check_request(request, topic.config)
             batch = self._admission.admit(request, topic, payload, born_host=born_host, answer=answer)
+            batch.is_redirected = is_redirected
+            return batch
+
+        await self._place(request.topic, make, create=is_redirected)
+
+    def _redirect(self, received: Received) -> Received:
+        """Return *received*, or the append to the dead letters that replaces it."""
+        settings = self._settings
+        return redirect(
+            received,
+            max_body_size=settings.max_message_size_bytes,
+            max_reconsume_times=settings.max_reconsume_times,
+        )
+
+    async def _place(self, name: str, make: Callable[[Topic], Batch], *, create: bool) -> None:
+        """Submit the batch that *make* returns for topic *name*, once that topic exists.
+
+        create: also where topics are not created by their first message.
+        """
+        while True:
+            topic = self._topics.expect(name, create=create)
+            batch = make(topic)
             has_room = batch.delay is None or self._topics.get(SCHEDULE_TOPIC) is not None
-            if self._topics.get(request.topic) is topic and has_room:
+            if self._topics.get(name) is topic and has_room:
                 break
-            await self._topics.ensure(request.topic)  # then again: somebody may have made it in another shape
+            await self._topics.ensure(name)  # then again: another caller may have created it in another shape
             if not has_room:
                 await self._topics.ensure_schedule()
         if batch.delay is not None:
-            batch.answer = self._telling(answer)
+            batch.answer = self._telling(batch.answer)
         self._commit_log.submit(batch)
+
+    async def SendBack(  # noqa: N802
+        self, request: pb.SendBackRequest, context: _Context
+    ) -> pb.SendBackResponse:
+        """The interceptor has asked for the right Sub on the group; a group must not copy what it may not read."""
+        caller = CALLER.get()
+        caller.require(on_topic(request.topic, Action.SUB))
+        done: asyncio.Future[Batch] = asyncio.get_running_loop().create_future()
+        try:
+            copy = await self._send_back.copy_of(request)
+            caller.take_append(len(copy.element.body))
+            await self._place(
+                copy.topic, lambda topic: self._send_back.batch_of(copy, topic, _setting(done)), create=True
+            )
+        except StoreError as error:
+            self._counts.refuse(error)
+            raise
+        batch = await done
+        if batch.error is not None:
+            raise batch.error
+        return pb.SendBackResponse(topic=copy.topic, dead_letter=copy.is_dead_letter, appended=self._respond(batch))
 
     def _telling(self, answer: Callable[[Batch], None]) -> Callable[[Batch], None]:
         """*answer*, for a delayed message: whoever delivers it hears of it."""

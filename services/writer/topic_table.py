@@ -104,15 +104,16 @@ class TopicTable:
             raise TopicNotFoundError(f"there is no topic {name!r}", topic=name)
         return topic.config
 
-    def expect(self, name: str) -> Topic:
-        """The topic, or as it will be when a first message creates it.
+    def expect(self, name: str, *, create: bool = False) -> Topic:
+        """Return the topic, or the one that a first message will create.
 
-        raises TopicIllegalError, TopicForbiddenError, TopicNotFoundError where none is created
+        *create*: also where topics are not created by their first message.
+        Raises TopicIllegalError, TopicForbiddenError, or TopicNotFoundError where none is created.
         """
         topic = self._topics.get(name)
         if topic is None:
             require_topic_name(name)
-            if not self._auto_create:
+            if not (self._auto_create or create):
                 raise TopicNotFoundError(f"there is no topic {name!r}", topic=name)
             count = usual_queues(name, self._default_queues)
             topic = _topic(TopicConfig(name, count, count))

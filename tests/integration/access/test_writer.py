@@ -304,3 +304,26 @@ def test_a_writer_does_not_start_with_a_typing_error(tmp_path: Path, files: Acce
     assert ended.returncode == 1
     assert ended.stderr == f"writer: ACCESS_FILE_ILLEGAL: {files.path}: rule.0: there is no principal x\n"
     assert not (tmp_path / "store").exists()
+
+
+def test_a_group_sends_back_what_it_may_read(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
+) -> None:
+    """Sub on the group, and Sub on the topic: else a group could copy messages that it may not read."""
+    both, group_alone, topic_alone = (files.principal(name) for name in ("both", "group-alone", "topic-alone"))
+    sender = files.principal("sender")
+    files.rule("sender", ["Pub"], "Topic:t")
+    for name in ("both", "group-alone"):
+        files.rule(name, ["Sub"], "Group:g")
+    for name in ("both", "topic-alone"):
+        files.rule(name, ["Sub"], "Topic:t")
+    with RunningWriter(tmp_path / "store", **settings) as writer, calling(writer) as (log, _):
+        with Producer(writer.address, credentials=Credentials(token=sender)) as producer:
+            place = producer.send("t", b"1").physical_offset
+        request = commit_log_pb2.SendBackRequest(group="g", topic="t", physical_offset=place, delay_level=-1)
+        for token in (group_alone, topic_alone, sender):
+            with pytest.raises(grpc.RpcError) as refused:
+                log.SendBack(request, metadata=[("authorization", f"Bearer {token}")], timeout=10)
+            assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        answer = log.SendBack(request, metadata=[("authorization", f"Bearer {both}")], timeout=10)
+    assert answer.topic == "%DLQ%g"
