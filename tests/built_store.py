@@ -6,6 +6,7 @@ Only marks and terms, which are Tidemark's own, are written by Tidemark's code.
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,6 +62,7 @@ class BuiltStore:
         self.next: dict[tuple[str, int], int] = {}
         self.batch_units: dict[tuple[str, int], int] = {}
         self.topics: dict[str, dict[str, Any]] = {}
+        self.tombstones: dict[str, dict[str, Any]] = {}
         self.index_name = 20260101000000000
         self.index_count = entries  # full: the first key begins a file
         (root / "commitlog").mkdir(parents=True)
@@ -78,11 +80,25 @@ class BuiltStore:
             "perm": 6,
             "attributes": {"queue.type": "BatchCQ"} if batch else {},
         }
-        path = self.root / "config" / "topics.json"
-        path.parent.mkdir(exist_ok=True)
-        replacement = path.with_suffix(".new")
-        replacement.write_text(json.dumps({"topicConfigTable": self.topics}))
-        replacement.rename(path)
+        self._save_topics()
+
+    def _save_topics(self) -> None:
+        _replace(self.root / "config" / "topics.json", {"topicConfigTable": self.topics})
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic as the writer does: a tombstone, then topics.json. Files of queues and keys stay."""
+        ends = {queue_id: offset for (topic, queue_id), offset in self.next.items() if topic == name}
+        self.tombstones[name] = {"topic": name, "physicalOffset": self.end, "nextOffsets": ends}
+        _replace(self.root / "tidemark" / "writer" / "tombstones.json", {"tombstones": [*self.tombstones.values()]})
+        del self.topics[name]
+        self._save_topics()
+
+    def drop_queues(self, name: str) -> None:
+        """Remove the files of a deleted topic's queues, as the pipeline does when it notices the tombstone."""
+        for root in ("consumequeue", "batchconsumequeue"):
+            shutil.rmtree(self.root / root / name, ignore_errors=True)
+        for key in [key for key in self.batch_units if key[0] == name]:
+            del self.batch_units[key]
 
     def is_batch(self, topic: str) -> bool:
         return bool(self.topics[topic]["attributes"])
@@ -176,6 +192,9 @@ class BuiltStore:
         else:
             number = queue_offset
             data = struct.pack(">qiq", physical_offset, size, code)
+            if not (self.root / "consumequeue" / topic / str(queue_id)).exists():  # a queue that begins in a file
+                head = number % self.units_a_file
+                self.write_units(topic, queue_id, number - head, PRE_BLANK * head)
         self.write_units(topic, queue_id, number, data)
 
     def write_units(self, topic: str, queue_id: int, number: int, data: bytes) -> None:
@@ -230,6 +249,13 @@ class BuiltStore:
     def publish(self, physical_offset: int | None = None) -> None:
         """Everything, or what lies below *physical_offset*, is indexed."""
         self.marks.publish(0, self.end if physical_offset is None else physical_offset)
+
+
+def _replace(path: Path, content: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replacement = path.with_suffix(".new")
+    replacement.write_text(json.dumps(content))
+    replacement.rename(path)
 
 
 def _write(path: Path, size: int, at: int, data: bytes) -> None:

@@ -61,7 +61,7 @@ def find_by_key(store: StoreReader, index: IndexReader, watermark: Watermark, qu
     A page holds whole records, so an inner batch may carry it beyond the limit.
     """
     answer = KeyAnswer([], [], None)
-    after = max(query.after, store.log_min - 1)
+    after = max(query.after, _least_offset(store, query) - 1)
     looked_at = found = 0
     left_bytes = query.max_bytes
     while True:
@@ -88,6 +88,11 @@ def find_by_key(store: StoreReader, index: IndexReader, watermark: Watermark, qu
         if not more or found >= query.limit or looked_at >= query.max_candidates or left_bytes <= 0:
             answer.after = after if more else None
             return answer
+
+
+def _least_offset(store: StoreReader, query: KeyQuery) -> int:
+    """Return the least physical offset of an answer: the index keeps keys of expired records and deleted topics."""
+    return max(store.log_min, store.dead_end(query.topic))
 
 
 def _candidates(
@@ -176,7 +181,7 @@ def find_by_key_as_broker(store: StoreReader, index: IndexReader, watermark: Wat
     end_ms = query.to_ms
     for _ in range(_BROKER_ROUNDS):
         hits = np.array(sorted(set(_newest(index, query, end_ms))), np.int64)
-        live = hits[(hits >= store.log_min) & (hits < watermark.physical_offset)]
+        live = hits[(hits >= _least_offset(store, query)) & (hits < watermark.physical_offset)]
         if len(live):
             part = _load(store, watermark, query, live, answer)
             answer.parts = [part] if len(part.messages) else []

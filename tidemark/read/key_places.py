@@ -48,7 +48,7 @@ def places_of_key(
     if store.topic(topic).is_batch or not can_be_indexed(topic, key) or store.paths.is_attached:
         return None
     try:
-        hits = _hits(store, watermark, key_hash(topic, key), most)
+        hits = _hits(store, watermark, topic, key, most)
         found = [_place(store, watermark, topic, physical_offset) for physical_offset in hits]
     except (_UnknownError, StoreContradictionError):
         return None
@@ -61,16 +61,17 @@ def can_be_indexed(topic: str, key: str) -> bool:
     return has_length and _UNREADABLE not in key and not topic.startswith(_LIGHT_QUEUE)
 
 
-def _hits(store: StoreReader, watermark: Watermark, hashed: int, most: int) -> list[int]:
-    """Physical offsets of all records with this hash, ascending."""
+def _hits(store: StoreReader, watermark: Watermark, topic: str, key: str, most: int) -> list[int]:
+    """Return the physical offsets of all living records with the key's hash, ascending."""
     hits: set[int] = set()
+    hashed, least = key_hash(topic, key), max(store.log_min, store.dead_end(topic))
     for table in _tables(store):
         found, more = oldest_entries(
             table.slots,
             table.entries,
             table.header,
             key_hash=hashed,
-            after=store.log_min - 1,
+            after=least - 1,
             below=watermark.physical_offset,
             limit=most + 1,
         )

@@ -18,6 +18,7 @@ from tidemark.read.file_run import FileRun
 from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, read_records
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
+from tidemark.store.tombstones import Tombstone
 
 _LIGHT_QUEUE = "%LMQ%"  # its units point at records of other topics (spec 3.7)
 
@@ -77,18 +78,33 @@ class QueueReader:
         """The queue offsets that records must say; None where that is not asked for, or they count in another queue."""
         return queue_offsets if self._attached_log is not None and self.record_topic else None
 
-    def bounds(self, watermark: Watermark, *, log_min: int) -> QueueBounds:
-        """The queue below *watermark*. Empty: 0 and 0. UnitsGoneError when a file expires at this moment."""
+    def bounds(self, watermark: Watermark, *, log_min: int, tombstone: Tombstone | None = None) -> QueueBounds:
+        """Return the readable part of the queue below *watermark*; 0 and 0 for a queue that never had a message.
+
+        Args:
+            log_min: physical offset of the log's first record.
+            tombstone: of the topic, if it was deleted. Its records below the tombstone are hidden, and a queue without
+                later records is empty at the next offset that the tombstone keeps.
+
+        Raises:
+            UnitsGoneError: a file expires at this moment.
+        """
+        if tombstone is not None:
+            log_min = max(log_min, tombstone.physical_offset)
         units = self.run.visible(watermark, log_min=log_min)
+        if units.first == units.end:
+            end = max(self._end_offset(units), 0 if tombstone is None else tombstone.next_offset(self.queue_id))
+            return QueueBounds(end, end, units)
         if not self.is_batch:
             return QueueBounds(units.first, units.end, units)
-        if units.end == 0:
-            return QueueBounds(0, 0, units)
+        return QueueBounds(int(self.run.unit(units.first)["base_offset"]), self._end_offset(units), units)
+
+    def _end_offset(self, units: VisibleUnits) -> int:
+        """Queue offset behind the last message of *units*; 0 without units."""
+        if not self.is_batch or units.end == 0:
+            return units.end
         last = self.run.unit(units.end - 1)
-        max_offset = int(last["base_offset"]) + int(last["batch_size"])
-        if units.first == units.end:
-            return QueueBounds(max_offset, max_offset, units)
-        return QueueBounds(int(self.run.unit(units.first)["base_offset"]), max_offset, units)
+        return int(last["base_offset"]) + int(last["batch_size"])
 
     def locate(self, queue_offset: int, units: VisibleUnits) -> int:
         """Number of the unit that holds *queue_offset*, or of the first one behind it where there is a gap."""

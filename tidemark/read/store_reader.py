@@ -14,6 +14,7 @@ from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.watermark import AttachedWatermarkReader, Watermark, WatermarkReader
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
+from tidemark.store.tombstones import Tombstone, TombstonesFile
 from tidemark.store.topics import TopicConfig, TopicsFile
 
 
@@ -38,6 +39,7 @@ class StoreReader:
             AttachedWatermarkReader(self.paths, self.log) if self.paths.is_attached else WatermarkReader(self.paths)
         )
         self._topics = TopicsFile(self.paths.topics)
+        self._tombstones = TombstonesFile(self.paths.tombstones)
         self._queues: dict[tuple[str, int, bool], QueueReader] = {}
         self._refresh_s = refresh_s
         self._refreshed = time.monotonic()
@@ -67,23 +69,37 @@ class StoreReader:
             queue.run.let_go_of_deleted()
 
     # -- topics ---------------------------------------------------------------------------------------------------
+    #
+    # A deletion and a creation count as soon as the writer has answered them: both files are compared at each call.
+    # topics.json is read first. The writer saves a tombstone before it removes the topic, so that the tombstones are
+    # never older than the topics beside which they are used.
 
     def topics(self) -> dict[str, TopicConfig]:
-        """All topics by name: those of topics.json, and those that only have queue folders."""
+        """Return all topics by name: those of topics.json, and those that only have queue folders."""
         topics = {name: topic for name, topic in self._topics.topics().items() if is_topic_name(name)}
+        deleted = self._tombstones.current()
         for name in _folders(self.paths.consume_queue):
-            if name not in topics and is_topic_name(name) and self._has_queue_folder(name):
+            if name not in topics and name not in deleted and is_topic_name(name) and self._has_queue_folder(name):
                 topics[name] = self._topic_of_folders(name)
         return topics
 
     def topic(self, name: str) -> TopicConfig:
-        """TopicNotFoundError when the store has none of this name."""
+        """Return a topic; TopicNotFoundError when the store has none of this name."""
         found = self._topics.topics().get(name)
         if found is not None and is_topic_name(name):
             return found
-        if is_topic_name(name) and self._has_queue_folder(name):
+        if is_topic_name(name) and name not in self._tombstones.current() and self._has_queue_folder(name):
             return self._topic_of_folders(name)
         raise TopicNotFoundError(f"there is no topic {name}", topic=name)
+
+    def dead_end(self, topic_name: str) -> int:
+        """Physical offset below which records of the topic are dead, because it was deleted; 0 otherwise."""
+        stone = self.tombstone(topic_name)
+        return 0 if stone is None else stone.physical_offset
+
+    def tombstone(self, topic_name: str) -> Tombstone | None:
+        """Return the tombstone of a topic that was deleted, even if it was created again; None otherwise."""
+        return self._tombstones.current().get(topic_name)
 
     def _has_queue_folder(self, name: str) -> bool:
         return any(folder.isdecimal() for folder in _folders(self.paths.consume_queue / name))
@@ -93,47 +109,57 @@ class StoreReader:
         return TopicConfig(name, read_queues=0, write_queues=0)
 
     def queue_ids(self, topic: TopicConfig) -> list[int]:
-        """Its queues: those it is configured to have, and those that have a folder."""
+        """Return the ids of its queues: the configured ones, and others that have a folder with living records."""
         root = self.paths.batch_consume_queue if topic.is_batch else self.paths.consume_queue
         folders = {int(name) for name in _folders(root / topic.name) if name.isdecimal() and str(int(name)) == name}
-        return sorted(folders | set(range(topic.queues)))
+        others = {queue_id for queue_id in folders if queue_id >= topic.queues and self._is_alive(topic, queue_id)}
+        return sorted(others | set(range(topic.queues)))
+
+    def _is_alive(self, topic: TopicConfig, queue_id: int) -> bool:
+        """Return True if a queue beyond the configured ones exists: not one that a deleted topic has left."""
+        if not self.paths.queue(topic.name, queue_id, batch=topic.is_batch).is_dir():
+            return False
+        dead_end = self.dead_end(topic.name)
+        last = self._reader(topic, queue_id).run.last_solid() if dead_end else None
+        return dead_end == 0 or (last is not None and int(last[1]["physical_offset"][0]) >= dead_end)
 
     # -- queues ---------------------------------------------------------------------------------------------------
 
     def queue(self, topic_name: str, queue_id: int) -> QueueReader:
-        """TopicNotFoundError, or QueueIllegalError when the topic has no such queue."""
+        """Return a queue; TopicNotFoundError, or QueueIllegalError when the topic has no such queue."""
         topic = self.topic(topic_name)
-        key = (topic_name, queue_id, topic.is_batch)
+        if queue_id >= topic.queues and not self._is_alive(topic, queue_id):
+            raise QueueIllegalError(f"topic {topic_name} has no queue {queue_id}", topic=topic_name, queue_id=queue_id)
+        return self._reader(topic, queue_id)
+
+    def _reader(self, topic: TopicConfig, queue_id: int) -> QueueReader:
+        key = (topic.name, queue_id, topic.is_batch)
         found = self._queues.get(key)
         if found is None:
-            folder = self.paths.queue(topic_name, queue_id, batch=topic.is_batch)
-            if queue_id >= topic.queues and not folder.is_dir():
-                raise QueueIllegalError(
-                    f"topic {topic_name} has no queue {queue_id}", topic=topic_name, queue_id=queue_id
-                )
-            found = QueueReader(
-                folder,
-                topic=topic_name,
+            found = self._queues[key] = QueueReader(
+                self.paths.queue(topic.name, queue_id, batch=topic.is_batch),
+                topic=topic.name,
                 queue_id=queue_id,
                 batch=topic.is_batch,
-                ext=None if topic.is_batch else self.paths.queue_ext(topic_name, queue_id),
+                ext=None if topic.is_batch else self.paths.queue_ext(topic.name, queue_id),
                 attached_log=self.log if self.paths.is_attached else None,
             )
-            self._queues[key] = found
         return found
 
     def known_queue(self, topic_name: str, queue_id: int) -> QueueReader | None:
-        """As `queue`, of one that somebody has asked for before; None else, or when its topic has gone."""
+        """As `queue`, for one that was asked for before; None otherwise, and after its topic was deleted."""
         topic = self._topics.topics().get(topic_name)
-        return None if topic is None else self._queues.get((topic_name, queue_id, topic.is_batch))
+        if topic is None or queue_id >= topic.queues:
+            return None
+        return self._queues.get((topic_name, queue_id, topic.is_batch))
 
     def queues(self, topic_name: str) -> list[QueueReader]:
         """All queues of a topic, by id."""
         return [self.queue(topic_name, queue_id) for queue_id in self.queue_ids(self.topic(topic_name))]
 
     def bounds(self, queue: QueueReader, watermark: Watermark) -> QueueBounds:
-        """What of *queue* may be read."""
-        return queue.bounds(watermark, log_min=self.log_min)
+        """Return the readable part of *queue*."""
+        return queue.bounds(watermark, log_min=self.log_min, tombstone=self.tombstone(queue.topic))
 
 
 def _folders(path: Path) -> Iterable[str]:

@@ -96,9 +96,17 @@ class UnitRun:
         """One unit that is known to be there; UnitsGoneError when it has gone."""
         units = self.read(number, 1)
         if not len(units):
-            raise UnitsGoneError("the queue's file has expired", unit=number)
+            raise self._gone(number)
         unit: np.void = units[0]
         return unit
+
+    def _gone(self, number: int) -> UnitsGoneError:
+        """Return the error for a missing unit; the next look at the bounds searches the files anew.
+
+        A deleted topic's files are removed while the watermark, for which the bounds are cached, stays where it is.
+        """
+        self._seen = (-1, -1)
+        return UnitsGoneError("the queue's file was deleted", unit=number)
 
     def next_there(self, number: int) -> int:
         """The first unit at or after *number* that lies in a file: behind a gap in the row of files.
@@ -109,7 +117,7 @@ class UnitRun:
         starts = self.file_starts()
         holding = [start for start in starts if start + self.units_a_file > number]
         if not holding or number < starts[0]:
-            raise UnitsGoneError("the queue's file has expired", unit=number)
+            raise self._gone(number)
         return max(number, holding[0])
 
     def _next_file(self, number: int) -> int | None:

@@ -7,6 +7,7 @@ queue numbers go on where they ended. The writer owns the file; the pipeline rea
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,10 @@ class Tombstone(NamedTuple):
     topic: str
     physical_offset: int
     next_offsets: dict[int, int]  # by queue id
+
+    def next_offset(self, queue_id: int) -> int:
+        """Return the offset with which the numbering of a queue continues; 0 for a queue without messages."""
+        return self.next_offsets.get(queue_id, 0)
 
 
 def load_tombstones(path: Path) -> list[Tombstone]:
@@ -63,32 +68,44 @@ def _content(tombstones: list[Tombstone]) -> dict[str, Any]:
     return {"tombstones": entries}
 
 
+_Signature = tuple[int, int, int]
+
+
 class TombstonesFile:
-    """The tombstones for a reader that asks often: read again only when the file has changed."""
+    """The tombstones by topic for a frequent reader, which loads the file again only after a change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._signature: tuple[int, int] | None = None
-        self._dead_ends: dict[str, int] = {}
+        self._known: tuple[_Signature | None, Mapping[str, Tombstone]] = (None, {})
 
     @property
     def topics(self) -> list[str]:
-        """Every topic that was deleted, also those that are there again."""
-        return list(self._dead_ends)
+        """Every topic that was deleted, including those that were created again, as of the last look."""
+        return list(self._known[1])
 
     def dead_end(self, topic: str) -> int:
-        """Physical offset below which the topic's records are dead; 0 when it was never deleted."""
-        return self._dead_ends.get(topic, 0)
+        """Physical offset below which the topic's records are dead, as of the last look; 0 without a tombstone."""
+        stone = self._known[1].get(topic)
+        return 0 if stone is None else stone.physical_offset
 
     def refresh(self) -> bool:
-        """Look at the file again; whether it has changed."""
+        """Look at the file again; return True if it has changed."""
+        known = self._known
+        self.current()
+        return self._known is not known
+
+    def current(self) -> Mapping[str, Tombstone]:
+        """Return the tombstones of this moment by topic. The mapping is shared: do not change it.
+
+        Safe for several threads: each call returns the content that it has compared with the file itself.
+        """
         try:
             status = os.stat(self._path)
         except FileNotFoundError:
-            return False
-        signature = (status.st_ino, status.st_mtime_ns)
-        if signature == self._signature:
-            return False
-        self._dead_ends = {stone.topic: stone.physical_offset for stone in load_tombstones(self._path)}
-        self._signature = signature
-        return True
+            return self._known[1]
+        signature = (status.st_ino, status.st_mtime_ns, status.st_size)
+        seen, stones = self._known
+        if signature != seen:
+            stones = {stone.topic: stone for stone in load_tombstones(self._path)}
+            self._known = signature, stones
+        return stones

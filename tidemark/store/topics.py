@@ -221,21 +221,24 @@ def _require_value(name: str, value: str) -> None:
 
 
 class TopicsFile:
-    """topics.json for a reader that asks often: read again only when the file has changed."""
+    """topics.json for a frequent reader, which loads the file again only after a change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._signature: tuple[int, int] | None = None
-        self._topics: dict[str, TopicConfig] = {}
+        self._known: tuple[tuple[int, int, int] | None, dict[str, TopicConfig]] = (None, {})
 
     def topics(self) -> dict[str, TopicConfig]:
-        """Topics by name. Not a copy: do not change it."""
+        """Return the topics of this moment by name. The mapping is shared: do not change it.
+
+        Safe for several threads: each call returns the content that it has compared with the file itself.
+        """
         try:
             status = os.stat(self._path)
-            signature = (status.st_ino, status.st_mtime_ns)
-        except FileNotFoundError:  # a broker that writes it has the previous content in `.bak` meanwhile
-            signature = (0, 0)
-        if signature != self._signature:
-            self._topics = load_topics(self._path)
-            self._signature = signature
-        return self._topics
+            signature = (status.st_ino, status.st_mtime_ns, status.st_size)
+        except FileNotFoundError:  # while a broker writes the file, the previous content is in `.bak`
+            signature = (0, 0, 0)
+        seen, topics = self._known
+        if signature != seen:
+            topics = load_topics(self._path)
+            self._known = signature, topics
+        return topics

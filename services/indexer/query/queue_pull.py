@@ -17,6 +17,7 @@ from tidemark.read.records import REMOVED
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
+from tidemark.store.tombstones import Tombstone
 
 from .arguments import PullLimits
 from .config import QuerySettings
@@ -103,7 +104,7 @@ class QueuePull:
         self.cursor = 0
         self._requested: int | None = None
         self._seen: Now | None = None  # a moment ago, and not used yet
-        self._known: tuple[Watermark, QueueBounds] | None = None  # of the last look at it
+        self._known: tuple[tuple[QueueReader, Watermark, Tombstone | None], QueueBounds] | None = None  # last look
 
     def look(self, now: Now | None = None) -> Pulled:
         """What stands at the cursor. What the store raises for an unknown topic or queue.
@@ -170,14 +171,21 @@ class QueuePull:
         return self._offset == "latest" or int(self._offset) >= max_offset
 
     def has_grown(self, now: Now) -> bool:
-        """Whether there is something behind the cursor. After a look."""
+        """Return True if there are messages behind the cursor. Call it after a look.
+
+        Raises:
+            TopicNotFoundError, QueueIllegalError: the topic was deleted, or created again without this queue.
+        """
         self._seen = now
+        self._queue = self._store.queue(self.topic, self.queue_id)
         return self._bounds(self._queue, *now).max_offset > self.cursor
 
     def _bounds(self, queue: QueueReader, watermark: Watermark, log_min: int) -> QueueBounds:
-        """What of the queue may be read: of each watermark asked once."""
-        if self._known is None or self._known[0] is not watermark:
-            self._known = watermark, queue.bounds(watermark, log_min=log_min)
+        """Return the readable bounds, cached until the watermark or the topic's tombstone changes."""
+        tombstone = self._store.tombstone(self.topic)
+        seen = queue, watermark, tombstone
+        if self._known is None or any(old is not new for old, new in zip(self._known[0], seen, strict=True)):
+            self._known = seen, queue.bounds(watermark, log_min=log_min, tombstone=tombstone)
         return self._known[1]
 
     def _resolve_offset(self, bounds: QueueBounds) -> int:
