@@ -21,7 +21,13 @@ def _get() -> None:
 
 @app.command(epilog="Example: tidemark get message 7F00000100001F910000000000002000")
 def message(
-    message_id: Annotated[str, typer.Argument(metavar="ID", help="An offset message id: 32 or 56 hex digits.")],
+    message_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="An offset message id: 32 or 56 hex digits, and -N after them for message N of an inner batch.",
+        ),
+    ],
     wait_ms: _WaitMs = 0,
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,

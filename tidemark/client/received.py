@@ -23,7 +23,8 @@ class TopicQueue(NamedTuple):
 class ReceivedMessage(NamedTuple):
     """One message, decompressed and out of its inner batch.
 
-    message_id     UNIQ_KEY, else the offset message id; offset_msg_id: None for a message of an inner batch
+    message_id     its UNIQ_KEY, else its offset message id, with -N after it for message N of an inner batch
+    offset_msg_id  of its record: all messages of an inner batch share it
     properties     without TAGS, KEYS and UNIQ_KEY, which are tag, keys and message_id
     *_ms           epoch milliseconds
     """

@@ -30,7 +30,7 @@ MESSAGE = np.dtype(
         ("prepared_transaction_offset", np.int64),
         ("record", np.int32),  #           number of the record among those that were checked
         ("record_size", np.int32),  #      0 for an element
-        ("inner", np.int32),  #            1 for an element of an inner batch
+        ("inner", np.int32),  #            number of an element in its inner batch, from 1; 0 for a record's message
         ("flag", np.int32),
         ("sys_flag", np.int32),  #         of the record
         ("reconsume_times", np.int32),
@@ -54,6 +54,7 @@ MESSAGE = np.dtype(
 )
 MessageArray = NDArray[np.void]
 
+_ELEMENT_SUFFIX_SIZE = len("-2147483647")
 OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # beside Fault's: a whole record, but of another topic or queue
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
 
@@ -172,12 +173,18 @@ def copy_records(
     kernel.copy_records(buffer, base, physical_offsets, sizes, out, to)
 
 
-def offset_message_ids(buffer: U8Array, messages: MessageArray) -> tuple[NDArray[np.int32], U8Array]:
-    """(ends, hex digits) of the offset message id of each message's record."""
+def offset_message_ids(
+    buffer: U8Array, messages: MessageArray, *, with_element: bool = False
+) -> tuple[NDArray[np.int32], U8Array]:
+    """Return (ends, text) of the offset message id of each message's record.
+
+    with_element: an element of an inner batch has an id of its own, ``{offset message id}-{number from 0}``.
+    """
     ends = np.empty(len(messages) + 1, np.int32)
-    out = np.empty(int((messages["store_host_size"].astype(np.int64) * 2 + 16).sum()), np.uint8)
-    kernel.hex_ids(buffer, messages, ends, out)
-    return ends, out
+    room = int((messages["store_host_size"].astype(np.int64) * 2 + 16).sum())
+    out = np.empty(room + len(messages) * _ELEMENT_SUFFIX_SIZE * with_element, np.uint8)
+    kernel.put_ids(buffer, messages, with_element, ends, out)
+    return ends, out[: ends[-1]]
 
 
 class PropertyPlaces(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+import re
 import secrets
 import struct
 import threading
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from tidemark.format.host import Host, decode_host
 
 _OFFSET = struct.Struct(">q")
+_ELEMENT_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _UNIQUE_TAIL = struct.Struct(">HiIH")  # pid, process tag, milliseconds of the month, counter
 
 
@@ -33,6 +35,21 @@ def decode_offset_message_id(text: str) -> OffsetMessageId:
     """ValueError when *text* is no offset message id."""
     raw = _unhex(text)
     return OffsetMessageId(decode_host(raw[:-8]), _OFFSET.unpack(raw[-8:])[0])
+
+
+def decode_message_id(text: str) -> tuple[OffsetMessageId, int | None]:
+    """Decode an offset message id that may name an element of an inner batch: ``{offset message id}-{number from 0}``.
+
+    Returns:
+        the id of the record, and the element's number; None without one.
+
+    Raises:
+        ValueError: *text* has another form.
+    """
+    record, hyphen, number = text.partition("-")
+    if hyphen and not _ELEMENT_NUMBER.fullmatch(number):
+        raise ValueError(f"an element's number has digits only, not {number!r}")
+    return decode_offset_message_id(record), int(number) if hyphen else None
 
 
 def _unhex(text: str) -> bytes:

@@ -75,8 +75,13 @@ def _not_found(store: StoreReader, physical_offset: int, facts: dict[str, int]) 
 _NO_OFFSET = np.array([-1], np.int64)
 
 
-def message_of_id(store: StoreReader, watermark: Watermark, message_id: OffsetMessageId) -> PulledPart:
-    """As `message_at`; the store host in the id must be the record's."""
+def message_of_id(
+    store: StoreReader, watermark: Watermark, message_id: OffsetMessageId, element: int | None = None
+) -> PulledPart:
+    """Return the messages of an id as `message_at` does; the store host in the id must be the record's.
+
+    element: number from 0 of the only wanted message of an inner batch; None for all messages of the record.
+    """
     part = message_at(store, watermark, message_id.physical_offset)
     message = part.messages[0]
     at = int(message["store_host_at"])
@@ -86,7 +91,16 @@ def message_of_id(store: StoreReader, watermark: Watermark, message_id: OffsetMe
             f"the message at {message_id.physical_offset} was stored by {host_text(stored)}",
             physical_offset=message_id.physical_offset,
         )
-    return part
+    if element is None:
+        return part
+    chosen = part.messages[part.messages["inner"] == element + 1]
+    if not len(chosen):
+        raise MessageNotFoundError(
+            f"the record at {message_id.physical_offset} has no element {element}",
+            physical_offset=message_id.physical_offset,
+            element=element,
+        )
+    return PulledPart(part.records, chosen, part.chosen)
 
 
 def _capacity_end(store: StoreReader) -> int:

@@ -108,8 +108,15 @@ class _Columns:
         if not unique_keys.null_count:
             return unique_keys
         if unique_keys.null_count == len(self._messages):
+            return self._own_offset_ids
+        return pc.coalesce(unique_keys, self._own_offset_ids)
+
+    @property
+    def _own_offset_ids(self) -> pa.Array:
+        """Ids for messages without a UNIQ_KEY: those of inner batches carry their number in the batch."""
+        if not self._messages["inner"].any():
             return self.offset_msg_id
-        return pc.coalesce(unique_keys, self.offset_msg_id)
+        return _strings(*message.offset_message_ids(self._buffer, self._messages, with_element=True), None)
 
     @functools.cached_property
     def offset_msg_id(self) -> pa.Array:

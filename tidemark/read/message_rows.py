@@ -1,7 +1,8 @@
 """Messages as dicts for JSON: the names of the query service's contract (design: a pull's JSON).
 
-By default properties hold what no other field tells: TAGS, KEYS and UNIQ_KEY stand as tag, keys and message_id. As a
-broker's client sees them, all properties are there and elements of inner batches have no offset message id.
+By default TAGS, KEYS and UNIQ_KEY are fields of their own (tag, keys, message_id) and left out of properties. A message
+without a UNIQ_KEY has its offset message id as message_id, with the number in the batch for one of an inner batch.
+With the peer's semantics, all properties are there and elements of inner batches have no offset message id.
 """
 
 from __future__ import annotations
@@ -90,12 +91,13 @@ def message_rows(
         value, encoding_name = encode_body(body, encoding)
         offset_msg_id: str | None = f"{store_host.hex().upper()}{physical_offset:016X}"
         keys = properties.get(KEYS)
-        message_id = properties.get(UNIQ_KEY, offset_msg_id)
+        message_id = properties.get(UNIQ_KEY)
+        if message_id is None and not (as_broker and inner):
+            message_id = f"{offset_msg_id}-{inner - 1}" if inner else offset_msg_id
         tag = properties.get(TAGS)
         if as_broker:
             if inner:
                 offset_msg_id, crc = None, 0
-                message_id = properties.get(UNIQ_KEY)
                 properties[WAIT] = _wait_of(part.records, record)
         else:
             properties.pop(TAGS, None)

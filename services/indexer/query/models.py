@@ -20,7 +20,9 @@ class MessageAnswer(BaseModel):
 
     queue_offset: int
     physical_offset: int
-    message_id: str | None = Field(description="UNIQ_KEY, else the offset message id")
+    message_id: str | None = Field(
+        description="UNIQ_KEY of the message, else its offset message id, with -N for message N of an inner batch"
+    )
     offset_msg_id: str | None
     store_timestamp_ms: int
     born_timestamp_ms: int

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from tidemark.access.right import READING, on_topic
 from tidemark.errors import ArgumentIllegalError, MessageNotYetVisibleError
-from tidemark.format.message_id import OffsetMessageId, decode_offset_message_id
+from tidemark.format.message_id import OffsetMessageId, decode_message_id
 from tidemark.read.body import AnswerFullError, BodyRoom
 from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
 from tidemark.read.lookup import message_at, message_of_id
@@ -32,18 +32,27 @@ from .plain_route import PlainRoute
 router = APIRouter(tags=["messages"], route_class=PlainRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _FAILURES: dict[int | str, dict[str, Any]] = dict.fromkeys((404, 410, 422, 500), _PROBLEM)
-_HINT = "an offset message id has 32 or 56 hex digits; a UNIQ_KEY is found by /v1/topics/{topic}/messages?unique_key="
+_HINT = (
+    "an offset message id has 32 or 56 hex digits, and -N after them for message N of an inner batch; "
+    "a UNIQ_KEY is found by /v1/topics/{topic}/messages?unique_key="
+)
 
 
-async def _look_up(request: Request, physical_offset: int, message_id: OffsetMessageId | None, wait_ms: int) -> Any:
-    """(part, watermark) of the record, waited for if asked to."""
+async def _look_up(
+    request: Request,
+    physical_offset: int,
+    wait_ms: int,
+    message_id: OffsetMessageId | None = None,
+    element: int | None = None,
+) -> Any:
+    """Return (part, watermark) of the record; wait for it if the request asks for that."""
     facade = facade_of(request)
     deadline = time.monotonic() + min(wait_ms, facade.settings.query_max_wait_ms) / 1000
 
     def look() -> tuple[PulledPart, Watermark]:
         watermark = facade.store.watermark()
         if message_id is not None:
-            return message_of_id(facade.store, watermark, message_id), watermark
+            return message_of_id(facade.store, watermark, message_id, element), watermark
         return message_at(facade.store, watermark, physical_offset), watermark
 
     while True:
@@ -88,7 +97,7 @@ async def message_by_place(request: Request, physical_offset: Annotated[int, Pat
     404 is `NOT_YET_VISIBLE` (with `wait_ms` it waits) or `NOT_FOUND`; 410 is below the log's minimum: deleted.
     """
     arguments = read_arguments(request, MessageArguments)
-    part, watermark = await _look_up(request, physical_offset, None, arguments.wait_ms)
+    part, watermark = await _look_up(request, physical_offset, arguments.wait_ms)
     return _messages_response(request, part, watermark, arguments)
 
 
@@ -100,15 +109,18 @@ async def message_by_place(request: Request, physical_offset: Annotated[int, Pat
     openapi_extra=described(MessageArguments),
 )
 async def message_by_id(request: Request, offset_msg_id: str) -> Response:
-    """As by place; the store host in the id must be the record's."""
+    """As by place; the store host in the id must be the record's.
+
+    The id of a message inside an inner batch ends with a hyphen and its number: then the answer has this message only.
+    """
     arguments = read_arguments(request, MessageArguments)
     try:
-        message_id = decode_offset_message_id(offset_msg_id)
+        message_id, element = decode_message_id(offset_msg_id)
         if message_id.physical_offset < 0:
             raise ValueError("negative")
     except ValueError:
         raise ArgumentIllegalError(_HINT, argument="offset_msg_id") from None
-    part, watermark = await _look_up(request, message_id.physical_offset, message_id, arguments.wait_ms)
+    part, watermark = await _look_up(request, message_id.physical_offset, arguments.wait_ms, message_id, element)
     return _messages_response(request, part, watermark, arguments)
 
 

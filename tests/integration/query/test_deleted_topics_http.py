@@ -144,10 +144,11 @@ def test_topic_created_again_begins_at_its_next_offset(
         assert consumer.poll(0.5) == []
 
     producer.send(topic, b"new", key="k", queue_id=0)
+    keys = [OLD] if queue_type == "SimpleCQ" else []  # the index does not know the keys inside an inner batch
     for client in readers:
         visible(client, topic, OLD + 1)
         found = facts(client)
-        assert found == empty | {"bounds": (OLD, OLD + 1), "page": (200, [OLD]), "keys": [OLD], "lag": 1}
+        assert found == empty | {"bounds": (OLD, OLD + 1), "page": (200, [OLD]), "keys": keys, "lag": 1}
     for consumer in consumers:
         with consumer:
             assert [(message.queue_offset, message.body) for message in consumer.poll(30)] == [(OLD, b"new")]

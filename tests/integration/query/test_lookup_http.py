@@ -8,11 +8,13 @@ import time
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from tests.builders import STORE_HOST
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
+from tidemark.client import Consumer, TopicQueue
 
 pytestmark = pytest.mark.integration
 
@@ -35,6 +37,31 @@ def test_a_message_by_place_and_by_id(built: BuiltStore, client: httpx.Client) -
     batch = get(client, "/v1/topics/batches/queues/0/messages")["messages"]
     elements = get(client, f"/v1/messages/{batch[2]['offset_msg_id']}")["messages"]
     assert [message["queue_offset"] for message in elements] == [0, 1, 2]
+
+
+def test_each_message_of_a_batch_has_its_own_id_in_every_form(built: BuiltStore, client: httpx.Client) -> None:
+    """Own UNIQ_KEYs, or the number in the batch; never the wrapper's key. The same in JSON, NDJSON, Arrow and files."""
+    built.append_batch("batches", [(b"c0", {"UNIQ_KEY": "own"}, 0), (b"c1", {}, 0)], {"UNIQ_KEY": "wrapper"})
+    built.publish()
+    path = "/v1/topics/batches/queues/0/messages"
+    messages = get(client, path)["messages"]
+    ids = [message["message_id"] for message in messages]
+    first, second = messages[0]["offset_msg_id"], messages[3]["offset_msg_id"]
+    assert ids == [f"{first}-0", f"{first}-1", f"{first}-2", "own", f"{second}-1"]
+    lines = client.get(path, headers={"Accept": "application/x-ndjson"}).text.splitlines()
+    assert [json.loads(line)["message_id"] for line in lines] == ids
+    arrow = client.get(path, headers={"Accept": "application/vnd.apache.arrow.stream"}).content
+    assert pa.ipc.open_stream(arrow).read_all()["message_id"].to_pylist() == ids
+    with Consumer(queues=[TopicQueue("batches", 0)], store=built.root) as consumer:
+        assert [message.message_id for message in consumer.poll(10)] == ids
+    found = get(client, "/v1/topics/batches/messages", unique_key="wrapper")["messages"]
+    assert [message["message_id"] for message in found] == ids[3:]
+    for number in (0, 1, 2, 4):
+        assert get(client, f"/v1/messages/{ids[number]}")["messages"] == [messages[number]]
+    assert client.get(f"/v1/messages/{first}-3").json()["reason"] == "NOT_FOUND"
+    assert client.get(f"/v1/messages/{first}-x").status_code == 422
+    theirs = get(client, path, semantics="rocketmq")["messages"]
+    assert [message["message_id"] for message in theirs] == [None, None, None, "own", None]
 
 
 def test_a_lookup_waits_for_what_is_to_come(built: BuiltStore, client: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tidemark.format.message_id import UniqueKeys, decode_offset_message_id, decode_unique_key
+from tidemark.format.message_id import UniqueKeys, decode_message_id, decode_offset_message_id, decode_unique_key
 
 SetClock = Callable[[datetime.datetime], int]
 MONDAY = datetime.datetime(2025, 11, 17, 12, 0, 0)  # noqa: DTZ001 - the peer counts in local time
@@ -114,3 +114,17 @@ def test_text_that_is_no_id_is_refused(text: str) -> None:
         decode_offset_message_id(text)
     with pytest.raises(ValueError, match=r".+"):
         decode_unique_key(text)
+
+
+RECORD_ID = "7F00000100001F910000000000002000"
+
+
+@pytest.mark.parametrize(("suffix", "number"), [("", None), ("-0", 0), ("-41", 41), ("-999999999", 999_999_999)])
+def test_message_id_of_an_element_is_decoded(suffix: str, number: int | None) -> None:
+    assert decode_message_id(RECORD_ID + suffix) == (decode_offset_message_id(RECORD_ID), number)
+
+
+@pytest.mark.parametrize("suffix", ["-", "-01", "--1", "-1-2", "-x", "- 1", "-1000000000", "-\u0661", "+1"])
+def test_message_id_with_another_suffix_is_refused(suffix: str) -> None:
+    with pytest.raises(ValueError, match="digits|hexadecimal"):
+        decode_message_id(RECORD_ID + suffix)

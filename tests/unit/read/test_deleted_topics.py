@@ -88,7 +88,7 @@ def test_deleted_topic_is_unknown_at_once(built: BuiltStore, topic: str) -> None
 def test_topic_created_again_is_empty_at_its_next_offset(
     built: BuiltStore, topic: str, per_record: int, are_dropped: bool
 ) -> None:
-    """Numbering goes on; the old messages are in no answer, whether their files are still there or not."""
+    """The numbering continues, and the old messages are in no answer, whether their files are still there or not."""
     old, end = put(built, topic, OLD), OLD * per_record
     store = StoreReader(built.root)
     assert bounds(store, topic) == (0, end)
@@ -135,7 +135,7 @@ def test_bounds_of_created_topic_while_the_pipeline_lags(built: BuiltStore) -> N
 
 @pytest.mark.parametrize(("first", "second"), [(False, True), (True, False)], ids=["simple-batch", "batch-simple"])
 def test_topic_created_again_with_other_queue_type(built: BuiltStore, first: bool, second: bool) -> None:
-    """The old files lie in the other folder until the pipeline drops them."""
+    """The old files are in the other folder until the pipeline drops them."""
     built.topic("events", batch=first)
     put(built, "events", 4)
     end = built.next["events", 0]

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import STORE_HOST, record_bytes
 from tests.built_store import BuiltStore
 from tidemark.errors import CorruptMessageError, MessageNotFoundError, MessageNotYetVisibleError, OffsetTooSmallError
-from tidemark.format.message_id import decode_offset_message_id
+from tidemark.format.message_id import decode_message_id, decode_offset_message_id
 from tidemark.read.body import BodyEncoding
 from tidemark.read.lookup import message_at, message_of_id
 from tidemark.read.message_rows import message_rows
@@ -92,3 +92,21 @@ def test_an_id_names_its_store(built: BuiltStore) -> None:
     other = decode_offset_message_id("7f000001" + text[8:])
     with pytest.raises(MessageNotFoundError):
         message_of_id(reader, reader.watermark(), other)
+
+
+def test_id_of_a_batch_element_finds_this_message_only(built: BuiltStore) -> None:
+    """A single message has no element, and a batch none behind its last."""
+    single = built.append("orders", b"single")
+    batch = built.append_batch("batches", [(b"a", {}, 0), (b"b", {"UNIQ_KEY": "u"}, 0), (b"c", {}, 0)])
+    built.publish()
+    reader = StoreReader(built.root)
+    whole = message_rows(message_at(reader, reader.watermark(), batch.physical_offset), BodyEncoding.AUTO)
+    for number in (0, 2):
+        record, element = decode_message_id(whole[number]["message_id"])
+        part = message_of_id(reader, reader.watermark(), record, element)
+        assert message_rows(part, BodyEncoding.AUTO) == [whole[number]]
+    assert whole[1]["message_id"] == "u"
+    host = STORE_HOST.hex().upper()
+    for missing in (f"{host}{batch.physical_offset:016X}-3", f"{host}{single.physical_offset:016X}-0"):
+        with pytest.raises(MessageNotFoundError):
+            message_of_id(reader, reader.watermark(), *decode_message_id(missing))

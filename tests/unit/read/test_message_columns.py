@@ -100,7 +100,9 @@ def test_elements_of_inner_batches(built: BuiltStore) -> None:
         (1, "two", 6, 0),
     ]
     assert [row["body_crc"] for row in rows] == [zlib.crc32(text) & 0x7FFFFFFF for text in (b"one", b"two")]
-    assert rows[0]["offset_msg_id"] == rows[1]["offset_msg_id"] == rows[0]["message_id"]
+    offset_id = rows[0]["offset_msg_id"]
+    assert rows[1]["offset_msg_id"] == offset_id
+    assert [row["message_id"] for row in rows] == [f"{offset_id}-0", "u2"]
     assert [as_row(columns) for columns in message_batch(part).to_pylist()] == message_rows(part, BodyEncoding.BASE64)
     theirs = message_rows(part, BodyEncoding.UTF8, as_broker=True)
     assert [(row["sys_flag"], row["body_crc"], row["offset_msg_id"], row["message_id"]) for row in theirs] == [

@@ -44,7 +44,7 @@ def fill_columns(buffer, messages, columns, facts):  # type: ignore[no-untyped-d
         store_timestamps[i] = message.store_timestamp
         born_timestamps[i] = message.born_timestamp
         flags[i] = message.flag
-        sys_flags[i] = message.sys_flag & ~_INNER if message.inner == 1 else message.sys_flag
+        sys_flags[i] = message.sys_flag & ~_INNER if message.inner > 0 else message.sys_flag
         reconsume[i] = message.reconsume_times
         crcs[i] = message.body_crc
         if message.sys_flag & _COMPRESSED:

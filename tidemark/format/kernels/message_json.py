@@ -9,7 +9,7 @@ from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.json_text import NOT_UTF8, is_utf8, put_base64, put_number, put_string
-from tidemark.format.kernels.messages import find_entries, hex_ids
+from tidemark.format.kernels.messages import find_entries, put_ids
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 _COMPRESSED, _INNER_FLAGS = int(SysFlag.COMPRESSED), int(INNER_BATCH_FLAGS)
@@ -103,14 +103,9 @@ def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  #
         to = _put(_MESSAGE_ID, out, to)
         if message.unique_key_length > 0:
             to = put_string(buffer, message.unique_key_at, message.unique_key_length, out, to)
-            to = _put_id(buffer, messages[n : n + 1], id_ends, out, _put(_OFFSET_ID, out, to))
         else:
-            id_at = to
-            to = _put_id(buffer, messages[n : n + 1], id_ends, out, to)
-            id_size = to - id_at
-            to = _put(_OFFSET_ID, out, to)
-            copy_bytes(out, id_at, id_size, out, to)
-            to += id_size
+            to = _put_id(buffer, messages[n : n + 1], True, id_ends, out, to)
+        to = _put_id(buffer, messages[n : n + 1], False, id_ends, out, _put(_OFFSET_ID, out, to))
         to = put_number(message.store_timestamp, out, _put(_STORED, out, to))
         to = put_number(message.born_timestamp, out, _put(_BORN, out, to))
         if message.tags_length > 0:
@@ -146,10 +141,10 @@ def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  #
 
 
 @compiled
-def _put_id(buffer, one, ends, out, to):  # type: ignore[no-untyped-def]
-    """The offset message id of one message, with quotes."""
+def _put_id(buffer, one, with_element, ends, out, to):  # type: ignore[no-untyped-def]
+    """Write the offset message id of one message, with quotes; *with_element* as in `put_ids`."""
     out[to] = 0x22
-    hex_ids(buffer, one, ends, out[to + 1 :])
+    put_ids(buffer, one, with_element, ends, out[to + 1 :])
     to += 1 + ends[1]
     out[to] = 0x22
     return to + 1

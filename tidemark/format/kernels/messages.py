@@ -5,6 +5,8 @@ Twin: `tidemark.format.message`.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidemark.format.dispatch_request import Fault
 from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
@@ -12,6 +14,7 @@ from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes, is_same
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
+from tidemark.format.kernels.json_text import put_number
 from tidemark.format.kernels.properties import _name_of as name_of
 from tidemark.format.kernels.properties import scan_properties
 from tidemark.format.kernels.search import find_byte
@@ -24,6 +27,7 @@ _LENGTH, _NUMBER = int(Fault.LENGTH), int(Fault.NUMBER)
 OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
 _INNER_BATCH = 0xC0
 _BORN_V6, _STORE_V6 = 0x10, 0x20
+_HYPHEN = ord("-")
 _HEX = b"".join(b"%02X" % byte for byte in range(256))
 
 
@@ -163,7 +167,7 @@ def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-unt
                 message.keys_at, message.keys_length = row.keys_at, row.keys_length
                 message.unique_key_at, message.unique_key_length = row.unique_key_at, row.unique_key_length
                 continue
-            message.inner = 1
+            message.inner = k + 1
             message.record_size = 0
             message.flag = get_i4(buffer, at + 12)
             message.reconsume_times = 0
@@ -215,8 +219,11 @@ def find_places(buffer, places):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def hex_ids(buffer, messages, ends, out):  # type: ignore[no-untyped-def]
-    """Offset message ids (spec 2.5) of *messages* as upper-case hex, back to back; ends as in `gather`."""
+def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyped-def]
+    """Write offset message ids (spec 2.5) of *messages* as upper-case hex, back to back; ends as in `gather`.
+
+    with_element  append a hyphen and its number in the batch to the id of each element of an inner batch
+    """
     to = 0
     ends[0] = 0
     for i in range(messages.size):
@@ -229,6 +236,9 @@ def hex_ids(buffer, messages, ends, out):  # type: ignore[no-untyped-def]
             byte = (physical_offset >> shift) & 0xFF
             out[to], out[to + 1] = _HEX[2 * byte], _HEX[2 * byte + 1]
             to += 2
+        if with_element and messages[i].inner > 0:
+            out[to] = _HYPHEN
+            to = put_number(np.int64(messages[i].inner - 1), out, to + 1)
         ends[i + 1] = to
 
 
