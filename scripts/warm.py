@@ -7,6 +7,7 @@ import numpy as np
 from services.writer.encode import warm_up as writing
 from tidemark.format import index_file
 from tidemark.format.host import IPV4_HOST_SIZE
+from tidemark.format.message_id import UniqueKeys
 from tidemark.format.pack import Column, MessageColumns, pack_batches
 from tidemark.index.warm_up import warm_up as indexing
 from tidemark.read.warm_up import warm_up as reading
@@ -22,7 +23,7 @@ def checking() -> None:
 def packing() -> None:
     """One row of one byte, as a client packs a table."""
     body = Column(np.frombuffer(b"x", np.uint8), np.array([0, 1], np.int64))
-    list(pack_batches(MessageColumns(body), queues=1, max_count=1, max_bytes=1 << 20))
+    list(pack_batches(MessageColumns(body), queues=1, max_count=1, max_bytes=1 << 20, unique_keys=UniqueKeys()))
 
 
 if __name__ == "__main__":

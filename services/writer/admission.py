@@ -34,7 +34,7 @@ from tidemark.format.properties import (
     split_keys,
 )
 from tidemark.format.record import BLANK_SIZE
-from tidemark.format.wire_batch import BatchFacts, scan
+from tidemark.format.wire_batch import BatchFacts, add_unique_keys, scan, unique_key_after
 from tidemark.store.topics import TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
@@ -85,6 +85,8 @@ class Admission:
         self._check_facts(facts, wire.size, config)
         if not is_retry(request):
             _require_supported(facts, wire)
+        if _needs_unique_keys(facts, config):
+            wire, facts = self._with_unique_keys(request, wire, facts, config)
         level = self._delay_level(request, facts, config)
         unique_key = facts.unique_key or request.request_id.encode()
         inner_properties = None
@@ -111,6 +113,26 @@ class Admission:
                 "the records do not fit into one file", size=size, limit=self._limits.segment_size - BLANK_SIZE
             )
         return batch
+
+    def _with_unique_keys(
+        self, request: AppendBatchRequest, wire: U8Array, facts: BatchFacts, config: TopicConfig
+    ) -> tuple[U8Array, BatchFacts]:
+        """Return *wire* with a UNIQ_KEY for every message, and its facts; both unchanged when the request has no id.
+
+        RocketMQ's own producer gives one to each message of a batch; other programs may not.
+        """
+        if not request.request_id:
+            return wire, facts
+        keyed = add_unique_keys(wire, facts.count, facts.unique_key or request.request_id.encode())
+        if config.is_batch and keyed.size > self._limits.max_message_size + _SINGLE_SLACK:
+            limit = self._limits.max_message_size + _SINGLE_SLACK
+            raise MessageSizeExceededError(
+                f"the batch is {keyed.size:,} bytes with the UNIQ_KEY that each message gets, and an inner batch has "
+                f"at most {limit:,}: send fewer messages in a batch",
+                size=keyed.size,
+                limit=limit,
+            )
+        return keyed, scan(keyed)
 
     def _too_large(self, size: int) -> MessageSizeExceededError:
         return MessageSizeExceededError("the batch is too large", size=size, limit=self._limits.max_message_size)
@@ -187,6 +209,12 @@ def _require_supported(facts: BatchFacts, wire: U8Array) -> None:
         require_no_timer(decode_properties(element.properties), at=facts.delay_at)
 
 
+def _needs_unique_keys(facts: BatchFacts, config: TopicConfig) -> bool:
+    """Return True if keys must be written into the wire batch; `first_extra` is enough for the first message alone."""
+    first = 0 if facts.unique_key or config.is_batch else 1
+    return facts.without_unique_key > first
+
+
 def _wrapper(request: AppendBatchRequest, born_host: bytes) -> Wrapper:
     return Wrapper(
         born_host=born_host,
@@ -198,15 +226,15 @@ def _wrapper(request: AppendBatchRequest, born_host: bytes) -> Wrapper:
 
 
 def _first_extra(request: AppendBatchRequest, facts: BatchFacts) -> bytes:
-    """What goes behind the first message's properties: UNIQ_KEY from request_id, when it has none of its own."""
+    """Return the bytes to append to the first message's properties: UNIQ_KEY from request_id, when it has none."""
     if facts.unique_key or not request.request_id:
         return b""
     first = facts.first_properties
-    separator = b"\x02" if first and not first.endswith(b"\x02") else b""
-    extra = separator + encode_properties({UNIQ_KEY: request.request_id})
+    extra = unique_key_after(first, request.request_id.encode())
     if len(first) + len(extra) > MAX_PROPERTIES_SIZE_BYTES:
         raise PropertiesSizeExceededError(
-            "the first message's properties are too long with the request id",
+            f"the first message's properties are {len(first):,} bytes, and {len(first) + len(extra):,} with the "
+            f"UNIQ_KEY from the request id; at most {MAX_PROPERTIES_SIZE_BYTES:,} fit",
             at=0,
             size=len(first) + len(extra),
             limit=MAX_PROPERTIES_SIZE_BYTES,

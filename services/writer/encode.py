@@ -139,7 +139,7 @@ def _inner_base(queue_offset: int, *, after: bytes = b"") -> bytes:
 
 def warm_up(store_host: bytes) -> None:
     """Load the compiled loops, so that no client waits for them."""
-    wire = u8(encode_elements([Element(b"warm")]))
+    wire = wire_batch.add_unique_keys(u8(encode_elements([Element(b"warm")])), 1, b"key")
     facts = wire_batch.scan(wire)
     wrapper = Wrapper(bytes(IPV4_HOST_SIZE), 0, sys_flag=int(SysFlag(0)))
     from .batch import QueueKey

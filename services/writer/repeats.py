@@ -14,11 +14,12 @@ from tidemark.errors import CorruptMessageError, RequestConflictError
 from tidemark.format.properties import REAL_TOPIC, UNIQ_KEY, decode_properties
 from tidemark.format.record import Record, decode_record
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS
+from tidemark.format.wire_batch import remove_unique_keys, scan, unique_key_after
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 from .batch import Appended, Batch, QueueKey, Wrapper
 from .delay import destination_of, with_destination
-from .encode import Encoder, Place
+from .encode import Encoder, Place, u8
 from .idempotence import Earlier
 
 _SIZE_FIELD = 4
@@ -44,7 +45,7 @@ def find_original(
         record = _read_record(log, physical_offset)
         if record is None or not _has_key(record, batch):
             continue
-        appended = _compare(log, batch, record) if messages in (None, batch.count) else None
+        appended = _compare_both_forms(log, batch, record) if messages in (None, batch.count) else None
         if appended is None and not log.covers(physical_offset):  # expired while it was compared
             continue
         if appended is None and batch.is_delivery:  # a message that was sent under the same key: both are delivered
@@ -72,6 +73,32 @@ def _has_key(record: Record, batch: Batch) -> bool:
     if batch.delay is not None and properties.get(REAL_TOPIC) != batch.delay.topic:
         return False
     return properties.get(UNIQ_KEY, "").encode() == batch.unique_key
+
+
+def _compare_both_forms(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | None:
+    """Compare *batch* as it is, and as an earlier version of the writer or client sent it.
+
+    Earlier versions gave a UNIQ_KEY to the first message of a batch alone, so a batch that they stored differs from its
+    repeat by the keys of the others.
+    """
+    appended = _compare(log, batch, first)
+    if appended is not None or batch.delay is not None:
+        return appended
+    wire = batch.wire.tobytes()
+    earlier = remove_unique_keys(wire, batch.unique_key)
+    if earlier == wire:
+        return None
+    facts = scan(earlier)
+    extra = (
+        b""
+        if batch.inner_properties is not None or facts.unique_key
+        else unique_key_after(facts.first_properties, batch.unique_key)
+    )
+    return _compare(
+        log,
+        dataclasses.replace(batch, wire=u8(earlier), parts_size=facts.parts_size, first_extra=u8(extra)),
+        first,
+    )
 
 
 def _compare(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | None:

@@ -103,14 +103,21 @@ class UniqueKeys:
         return self.make_many(1)[0]
 
     def make_many(self, count: int) -> list[str]:
-        """*count* new keys."""
+        """Make *count* new keys."""
+        head, first = self.reserve(count)
+        return [f"{head}{number:012X}" for number in range(first, first + count)]
+
+    def reserve(self, count: int) -> tuple[str, int]:
+        """Reserve *count* new keys. Return their common beginning, and the number that the first one ends with.
+
+        Each key is the beginning and its number in 12 hex digits; the numbers are consecutive.
+        """
         with self._lock:
             milliseconds = self._milliseconds()
             first = max(self._next, milliseconds << 16)
             self._next = first + count
         pid = os.getpid() & 0xFFFF
-        head = self._head.hex().upper() + struct.pack(">Hi", pid, self._tag).hex().upper()
-        return [f"{head}{number:012X}" for number in range(first, first + count)]
+        return self._head.hex().upper() + struct.pack(">Hi", pid, self._tag).hex().upper(), first
 
 
 def decode_unique_key(text: str, *, now_ms: int | None = None) -> UniqueKey:

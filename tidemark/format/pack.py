@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,11 @@ from numpy.typing import NDArray
 from tidemark.errors import BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError, StoreError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.kernels import pack as kernel
+from tidemark.format.message_id import UniqueKeys
 
 I64Array = NDArray[np.int64]
+_MADE_HEAD_LENGTH = 20  # of a UNIQ_KEY with an IPv4 address: 32 digits less those of its number
+MADE_KEY_LENGTH = _MADE_HEAD_LENGTH + kernel.MADE_DIGITS
 
 
 class Column(NamedTuple):
@@ -70,12 +74,15 @@ def pack_batches(
     max_bytes: int,
     first_row: int = 0,
     several_keys: bool = False,
+    unique_keys: UniqueKeys | None = None,
 ) -> Iterator[PackedBatch]:
     """Wire batches of at most *max_count* rows and *max_bytes*, in the order of their first rows.
 
     The queue of a row is |hashCode(key)| mod *queues*, as the writer chooses; rows without a key go round, by
     *first_row* plus their number. Rows of one queue keep their order. A single larger row is a batch of its own.
     several_keys: a space stands between a row's keys, and the first one chooses.
+    unique_keys: gives a UNIQ_KEY to each row that has none. Where the first row of a batch has one, the made keys of
+    that batch are derived from it, so that the same rows are the same batch again.
     raises BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError (fact: row, counted from *first_row*)
     before the first batch
     """
@@ -83,7 +90,17 @@ def pack_batches(
     size_of = np.empty(columns.n_rows, np.int64)
     body, tag, key, unique_key, others = (_read_only(column) for column in columns)
     fault, row = kernel.plan_rows(
-        body.offsets, *tag, *key, *unique_key, others.offsets, several_keys, queues, first_row, queue_of, size_of
+        body.offsets,
+        *tag,
+        *key,
+        *unique_key,
+        others.offsets,
+        several_keys,
+        MADE_KEY_LENGTH if unique_keys is not None else 0,
+        queues,
+        first_row,
+        queue_of,
+        size_of,
     )
     if fault != kernel.NO_FAULT:
         leaf, text = _FAULTS[fault]
@@ -92,8 +109,22 @@ def pack_batches(
     for start, end in _cut(order, queue_of, size_of, max_count=max_count, max_bytes=max_bytes):
         rows = order[start:end]
         out = np.empty(int(size_of[rows].sum()), np.uint8)
-        kernel.pack_elements(rows, *body, *tag, *key, *unique_key, *others, out)
+        head, first = (b"", 0) if unique_keys is None else _made_keys(unique_keys, unique_key, rows)
+        kernel.pack_elements(
+            rows, *body, *tag, *key, *unique_key, *others, np.frombuffer(head, np.uint8), np.int64(first), out
+        )
         yield PackedBatch(int(queue_of[rows[0]]), rows, out.tobytes())
+
+
+def _made_keys(unique_keys: UniqueKeys, unique_key: Column, rows: I64Array) -> tuple[bytes, int]:
+    """Return the beginning and the first number of the keys for those *rows* of a batch that have none."""
+    if unique_key.offsets.size:
+        first_row = rows[0]
+        given = unique_key.data[unique_key.offsets[first_row] : unique_key.offsets[first_row + 1]]
+        if given.size:
+            return sha256(given.tobytes()).hexdigest()[:_MADE_HEAD_LENGTH].upper().encode(), 0
+    head, first = unique_keys.reserve(len(rows))
+    return head.encode(), first
 
 
 def _read_only(column: Column) -> Column:

@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidemark.errors import BatchMalformedError
+from tidemark.errors import BatchMalformedError, PropertiesSizeExceededError
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.elements import ELEMENT_OVERHEAD
+from tidemark.format.elements import ELEMENT_OVERHEAD, decode_elements, encode_elements
 from tidemark.format.kernels import batch as kernel
 from tidemark.format.kernels.properties import N_NAMES
+from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 
 assert ELEMENT_OVERHEAD == kernel.ELEMENT_OVERHEAD
+_KEY_OVERHEAD = 31  # separator before, UNIQ_KEY, U+0001, number sign, 19 digits, U+0002
 
 
 class Fact(enum.IntEnum):
@@ -40,6 +42,7 @@ class Fact(enum.IntEnum):
     KEYS_LENGTH = kernel.KEYS_LENGTH
     FIRST_PROPERTIES_LENGTH = kernel.FIRST_PROPERTIES_LENGTH
     CRC_AT = kernel.CRC_AT
+    WITHOUT_UNIQUE_KEY = kernel.WITHOUT_UNIQUE_KEY
 
 
 class BatchFacts(NamedTuple):
@@ -58,6 +61,7 @@ class BatchFacts(NamedTuple):
     unique_key: bytes  # of the first element; b"" when it has none
     keys: bytes
     first_properties: bytes
+    without_unique_key: int  # number of elements that have no UNIQ_KEY
 
 
 def scan(wire: bytes | U8Array) -> BatchFacts:
@@ -96,7 +100,44 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
         unique_key=text(Fact.UNIQUE_KEY_AT, Fact.UNIQUE_KEY_LENGTH),
         keys=text(Fact.KEYS_AT, Fact.KEYS_LENGTH),
         first_properties=first_properties,
+        without_unique_key=int(facts[Fact.WITHOUT_UNIQUE_KEY]),
     )
+
+
+def add_unique_keys(wire: U8Array, count: int, first_key: bytes) -> U8Array:
+    """Return a copy of a checked *wire* of *count* elements in which each element has a UNIQ_KEY.
+
+    Element 0 gets *first_key* and element i gets ``first_key#i``, unless it brought a key of its own. The result
+    depends on the arguments alone, so that the writer recognises a repeated batch.
+    Raises PropertiesSizeExceededError (fact: at, an element number) for an element whose properties have no room left.
+    """
+    out = np.empty(wire.size + count * (len(first_key) + _KEY_OVERHEAD), np.uint8)
+    size, overlong_at = kernel.add_unique_keys(
+        wire, np.frombuffer(first_key, np.uint8), np.empty((N_NAMES, 2), np.int64), out
+    )
+    if overlong_at >= 0:
+        raise PropertiesSizeExceededError(
+            f"the properties of message {overlong_at} of the batch are longer than {MAX_PROPERTIES_SIZE_BYTES:,} bytes "
+            f"with the UNIQ_KEY that each message gets: shorten them by {len(first_key) + _KEY_OVERHEAD} bytes",
+            at=int(overlong_at),
+            limit=MAX_PROPERTIES_SIZE_BYTES,
+        )
+    return out[:size]
+
+
+def unique_key_after(properties: bytes, unique_key: bytes) -> bytes:
+    """Return the bytes that give a message of these *properties* its UNIQ_KEY when they are appended."""
+    separator = b"\x02" if properties and not properties.endswith(b"\x02") else b""
+    return separator + b"UNIQ_KEY\x01" + unique_key + b"\x02"
+
+
+def remove_unique_keys(wire: bytes, first_key: bytes) -> bytes:
+    """Return *wire* as it was before `add_unique_keys`: without the keys that are derived from *first_key*."""
+    elements = []
+    for number, element in enumerate(decode_elements(wire)):
+        key = first_key + (b"#%d" % number if number else b"")
+        elements.append(element._replace(properties=element.properties.removesuffix(b"UNIQ_KEY\x01" + key + b"\x02")))
+    return encode_elements(elements)
 
 
 def encode_records(

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.builders import BODY_OF_CRC_0, STORE_HOST, properties, record_bytes, wire_batch
+from tidemark.format.elements import decode_elements
 from tidemark.format.primitives import java_hash
 from tidemark.format.properties import decode_properties
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2
 
-from .harness import RunningWriter, log_bytes, stored_places, stored_records
+from .harness import RunningWriter, log_bytes, refusal_of, stored_places, stored_records
 
 pytestmark = pytest.mark.integration
 
@@ -120,20 +121,63 @@ def test_wrapper_properties_are_not_stored_on_a_simple_topic(writer: RunningWrit
 
 
 @pytest.mark.parametrize(
-    ("given", "stored"),
+    ("given", "stored", "second_stored"),
     [
-        (b"", b"UNIQ_KEY\x01r1\x02"),
-        (b"a\x011\x02", b"a\x011\x02UNIQ_KEY\x01r1\x02"),
-        (b"a\x011", b"a\x011\x02UNIQ_KEY\x01r1\x02"),
-        (b"UNIQ_KEY\x01own\x02", b"UNIQ_KEY\x01own\x02"),
+        (b"", b"UNIQ_KEY\x01r1\x02", b"UNIQ_KEY\x01r1#1\x02"),
+        (b"a\x011\x02", b"a\x011\x02UNIQ_KEY\x01r1\x02", b"UNIQ_KEY\x01r1#1\x02"),
+        (b"a\x011", b"a\x011\x02UNIQ_KEY\x01r1\x02", b"UNIQ_KEY\x01r1#1\x02"),
+        (b"UNIQ_KEY\x01own\x02", b"UNIQ_KEY\x01own\x02", b"UNIQ_KEY\x01own#1\x02"),
     ],
     ids=["none", "closed", "open end", "own key"],
 )
-def test_request_id_becomes_the_first_messages_unique_key(writer: RunningWriter, given: bytes, stored: bytes) -> None:
-    """It is appended, behind a separator where the text lacks one, unless the message has a key of its own."""
+def test_request_id_becomes_the_unique_key_of_each_message(
+    writer: RunningWriter, given: bytes, stored: bytes, second_stored: bytes
+) -> None:
+    """It is appended, after a separator where the text lacks one, unless the message has a key of its own."""
     writer.append("t", wire_batch((b"x", given, 0), (b"y", b"", 0)), request_id="r1")
     first, second = stored_records(writer.root)
-    assert (first.properties, second.properties) == (stored, b"")
+    assert (first.properties, second.properties) == (stored, second_stored)
+
+
+@pytest.mark.parametrize("form", ["packed", "messages"])
+def test_each_message_of_an_inner_batch_has_a_unique_key(writer: RunningWriter, form: str) -> None:
+    """The wrapper keeps the request id; the elements of its body have keys that are derived from it."""
+    writer.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="t", attributes={"queue.type": "BatchCQ"}))
+    if form == "packed":
+        writer.append("t", wire_batch(*[(b"%d" % n, b"", 0) for n in range(12)]), request_id="r1")
+    else:
+        messages = pb.MessageList(messages=[pb.Message(body=b"%d" % n) for n in range(12)])
+        writer.append("t", messages=messages, request_id="r1")
+    (record,) = stored_records(writer.root)
+    assert decode_properties(record.properties)["UNIQ_KEY"] == "r1"
+    elements = list(decode_elements(record.body))
+    assert [element.body for element in elements] == [b"%d" % n for n in range(12)]
+    keys = [decode_properties(element.properties)["UNIQ_KEY"] for element in elements]
+    assert keys == ["r1", *(f"r1#{n}" for n in range(1, 12))]
+
+
+def test_a_batch_without_request_id_gets_no_keys(writer: RunningWriter) -> None:
+    """Its bytes are stored as they came."""
+    writer.append("t", wire_batch((b"x", b"UNIQ_KEY\x01own\x02", 0), (b"y", b"", 0)))
+    assert [record.properties for record in stored_records(writer.root)] == [b"UNIQ_KEY\x01own\x02", b""]
+
+
+def test_a_batch_of_4_mib_without_keys_is_stored_with_them(tmp_path: Path) -> None:
+    """The keys do not count towards the limit of the wire batch."""
+    each = (4 << 20) // 64
+    with RunningWriter(tmp_path, commit_log_segment_size_bytes=16 << 20) as writer:
+        answer = writer.append("t", wire_batch(*[(bytes(each - 22), b"", 0)] * 64), request_id="r1")
+        assert answer.message_count == 64
+        stored = [decode_properties(record.properties)["UNIQ_KEY"] for record in stored_records(tmp_path)]
+    assert stored == ["r1", *(f"r1#{n}" for n in range(1, 64))]
+
+
+def test_a_message_without_room_for_its_key_is_refused_with_its_number(writer: RunningWriter) -> None:
+    """Nothing of the batch is stored."""
+    overlong = properties({"p": "v" * (32_767 - 3)})
+    refusal = refusal_of(lambda: writer.append("t", wire_batch((b"x", b"", 0), (b"y", overlong, 0)), request_id="r1"))
+    assert (refusal.reason, refusal.facts["at"]) == ("PROPERTIES_SIZE_EXCEEDED", "1")
+    assert stored_records(writer.root) == []
 
 
 def test_ipv6_hosts_take_twenty_bytes_and_set_their_flags(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import make_plan
+from services.writer import admission
 from tests.builders import properties, wire_batch
 from tests.pipeline_runs import build
+from tidemark.format.wire_batch import add_unique_keys
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2
 
@@ -21,6 +24,7 @@ pytestmark = pytest.mark.integration
 
 PLAIN = wire_batch((b"one", b"", 0), (b"two", b"a\x011\x02", 5))
 KEYED = wire_batch(*[(b"body %d" % i, properties({"UNIQ_KEY": f"key-{i}", "KEYS": "k"}), i) for i in range(3)])
+KEYED_LAST = wire_batch((b"one", b"", 0), (b"two", properties({"UNIQ_KEY": "own"}), 0), (b"three", b"", 0))
 OTHER = wire_batch((b"one", b"", 0), (b"TWO", b"a\x011\x02", 5))
 
 
@@ -109,6 +113,24 @@ def test_same_id_on_another_topic_is_another_batch_after_a_restart(tmp_path: Pat
     with RunningWriter(tmp_path) as writer:
         assert not writer.append("b", PLAIN, request_id="r1").duplicate
         assert writer.append("a", PLAIN, request_id="r1").duplicate
+
+
+@pytest.mark.parametrize("wire", [PLAIN, KEYED_LAST], ids=["no key", "a later message has one"])
+def test_a_batch_of_an_earlier_version_is_known_again(
+    tmp_path: Path, topic: str, wire: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions gave a key to the first message alone; the repeat may come from a client that makes all keys."""
+    with monkeypatch.context() as earlier, RunningWriter(tmp_path) as writer:
+        earlier.setattr(admission, "_needs_unique_keys", lambda facts, config: False)
+        create(writer, topic)
+        first = writer.append(topic, wire, request_id="r1")
+    keyed = add_unique_keys(np.frombuffer(wire, np.uint8), first.message_count, b"r1").tobytes()
+    with RunningWriter(tmp_path) as writer:
+        for repeated in (wire, keyed):
+            repeat = writer.append(topic, repeated, request_id="r1")
+            assert repeat.duplicate
+            assert without_flag(repeat) == without_flag(first)
+        assert refusal_of(lambda: writer.append(topic, OTHER, request_id="r1")).reason == "REQUEST_ID_CONFLICT"
 
 
 def test_concurrent_repeats_agree(writer: RunningWriter) -> None:

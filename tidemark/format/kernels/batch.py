@@ -5,11 +5,14 @@ Twins: `tidemark.format.wire_batch`.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, put_i2, put_i4, put_i8
+from tidemark.format.kernels.json_text import put_number
 from tidemark.format.kernels.properties import is_java_true, scan_properties
 
 ELEMENT_OVERHEAD = 22
@@ -31,8 +34,12 @@ ELEMENT_OVERHEAD = 22
     KEYS_LENGTH,
     FIRST_PROPERTIES_LENGTH,
     CRC_AT,
-) = range(17)
-N_FACTS = 17
+    WITHOUT_UNIQUE_KEY,
+) = range(18)
+N_FACTS = 18
+_UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
+_MAX_PROPERTIES = 32_767
+_NUMBER_SIGN = 35
 
 
 @compiled
@@ -43,7 +50,7 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
     MAX_ELEMENT_PARTS: the greatest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
     body, with a delay or timer property, with INNER_NUM, CRC_AT: with __CRC32#, TRANSACTION_AT: with TRAN_MSG=true
     (-1: none); WAITING, NOT_WAITING: number of elements whose WAIT is true, or another value; UNIQUE_KEY, KEYS,
-    FIRST_PROPERTIES: of element 0.
+    FIRST_PROPERTIES: of element 0. WITHOUT_UNIQUE_KEY: the number of elements that have no UNIQ_KEY.
     """
     facts[:] = 0
     facts[EMPTY_BODY_AT] = -1
@@ -92,6 +99,8 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
         wait_length = found[names.WAIT, 1]
         if wait_length > 0:
             facts[WAITING if is_java_true(wire, found[names.WAIT, 0], wait_length) else NOT_WAITING] += 1
+        if found[names.UNIQ_KEY, 1] == 0:
+            facts[WITHOUT_UNIQUE_KEY] += 1
         facts[PARTS_SIZE] += body_length + properties_length
         facts[MAX_ELEMENT_PARTS] = max(facts[MAX_ELEMENT_PARTS], body_length + properties_length)
         count += 1
@@ -141,3 +150,46 @@ def encode_records(wire, head, topic, first_extra, queue_offset, physical_offset
         at += size
         i += 1
     return to
+
+
+@compiled
+def add_unique_keys(wire, first_key, found, out):  # type: ignore[no-untyped-def]
+    """Copy a checked *wire* to *out* and append a UNIQ_KEY to the properties of each element that has none.
+
+    first_key  the key of element 0; element i gets ``first_key#i``
+    out        at least wire.size, and for each element first_key.size + 31 bytes
+    returns    bytes written, and the number of the first element whose properties would become longer than 32,767
+               bytes (-1: none)
+    """
+    at = 0
+    to = 0
+    i = 0
+    while at < wire.size:
+        size = get_i4(wire, at)
+        body_length = get_i4(wire, at + 16)
+        properties_at = at + ELEMENT_OVERHEAD + body_length
+        copy_bytes(wire, at, size, out, to)
+        end = to + size
+        scan_properties(wire, properties_at, at + size, found)
+        if found[names.UNIQ_KEY, 1] == 0:
+            if properties_at < at + size and wire[at + size - 1] != names.PROPERTY_SEPARATOR:
+                out[end] = names.PROPERTY_SEPARATOR
+                end += 1
+            copy_bytes(_UNIQ_KEY, 0, _UNIQ_KEY.size, out, end)
+            end += _UNIQ_KEY.size
+            copy_bytes(first_key, 0, first_key.size, out, end)
+            end += first_key.size
+            if i > 0:
+                out[end] = _NUMBER_SIGN
+                end = put_number(np.int64(i), out, end + 1)
+            out[end] = names.PROPERTY_SEPARATOR
+            end += 1
+            properties_length = end - to - ELEMENT_OVERHEAD - body_length
+            if properties_length > _MAX_PROPERTIES:
+                return np.int64(0), np.int64(i)
+            put_i4(out, to, end - to)
+            put_i2(out, to + ELEMENT_OVERHEAD - 2 + body_length, properties_length)
+        to = end
+        at += size
+        i += 1
+    return np.int64(to), np.int64(-1)

@@ -26,6 +26,8 @@ _SPACE = 32
 _TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
 _KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 _UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
+_HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+MADE_DIGITS = 12  # of a made key's number, after the beginning that the keys of a batch share
 
 
 @compiled
@@ -52,12 +54,26 @@ def _is_clean(data, offsets, row, greatest):  # type: ignore[no-untyped-def]
 
 @compiled
 def plan_rows(  # type: ignore[no-untyped-def]
-    body_at, tag, tag_at, key, key_at, unique, unique_at, others_at, several_keys, queues, first_row, queue_of, size_of
+    body_at,
+    tag,
+    tag_at,
+    key,
+    key_at,
+    unique,
+    unique_at,
+    others_at,
+    several_keys,
+    made_length,
+    queues,
+    first_row,
+    queue_of,
+    size_of,
 ):
     """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; (fault, row) of the first bad one.
 
     The queue is |hashCode(key)| mod *queues*; rows without a key go round by their number, which is *first_row* + row.
-    With *several_keys* spaces stand between a row's keys, and the first one counts.
+    With *several_keys* spaces stand between a row's keys, and the first one counts. A row without a unique key gets a
+    made one of *made_length* bytes (0: none).
     """
     greatest = 2 if several_keys else _SPACE
     for row in range(size_of.size):
@@ -69,7 +85,11 @@ def plan_rows(  # type: ignore[no-untyped-def]
         if body_length == 0:
             return BODY_FAULT, row
         properties = _property_size(_TAGS, tag_at, row) + _property_size(_KEYS, key_at, row)
-        properties += _property_size(_UNIQ_KEY, unique_at, row) + _length(others_at, row)
+        properties += _length(others_at, row)
+        if _length(unique_at, row) > 0:
+            properties += _property_size(_UNIQ_KEY, unique_at, row)
+        elif made_length > 0:
+            properties += _UNIQ_KEY.size + made_length + 1
         if properties > _MAX_PROPERTIES:
             return PROPERTIES_FAULT, row
         size_of[row] = ELEMENT_OVERHEAD + body_length + properties
@@ -127,12 +147,24 @@ def _put_property(out, to, name, data, offsets, row):  # type: ignore[no-untyped
 
 
 @compiled
-def pack_elements(  # type: ignore[no-untyped-def]
-    rows, body, body_at, tag, tag_at, key, key_at, unique, unique_at, others, others_at, out
-):
-    """Write *rows* (row numbers) as elements into *out*; returns bytes written.
+def _put_made_key(out, to, made_head, number):  # type: ignore[no-untyped-def]
+    """Write a UNIQ_KEY of *made_head* and *number* in hex digits; return the position after it."""
+    to = _put_bytes(out, to, _UNIQ_KEY, 0, _UNIQ_KEY.size)
+    to = _put_bytes(out, to, made_head, 0, made_head.size)
+    for digit in range(MADE_DIGITS):
+        out[to + digit] = _HEX[(number >> (4 * (MADE_DIGITS - 1 - digit))) & 15]
+    out[to + MADE_DIGITS] = 2
+    return to + MADE_DIGITS + 1
 
-    Properties: TAGS, KEYS, UNIQ_KEY, and the others as they are written already.
+
+@compiled
+def pack_elements(  # type: ignore[no-untyped-def]
+    rows, body, body_at, tag, tag_at, key, key_at, unique, unique_at, others, others_at, made_head, made_first, out
+):
+    """Write *rows* (row numbers) as elements into *out*; return the number of bytes written.
+
+    Properties: TAGS, KEYS, UNIQ_KEY, and the others as they are written already. made_head, made_first: the element
+    at position i that has no unique key gets *made_head* and the number *made_first* + i; an empty *made_head*: none.
     """
     to = 0
     for i in range(rows.size):
@@ -146,7 +178,10 @@ def pack_elements(  # type: ignore[no-untyped-def]
         properties_at = to
         to = _put_property(out, to, _TAGS, tag, tag_at, row)
         to = _put_property(out, to, _KEYS, key, key_at, row)
-        to = _put_property(out, to, _UNIQ_KEY, unique, unique_at, row)
+        if made_head.size > 0 and _length(unique_at, row) == 0:
+            to = _put_made_key(out, to, made_head, made_first + i)
+        else:
+            to = _put_property(out, to, _UNIQ_KEY, unique, unique_at, row)
         length = _length(others_at, row)
         if length > 0:
             to = _put_bytes(out, to, others, others_at[row], length)
