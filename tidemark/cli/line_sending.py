@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from tidemark.cli.rows import LineRow
 from tidemark.client import Message, MessageQueue, Producer, SendResult
+from tidemark.client.batch_keys import with_unique_keys
 from tidemark.errors import RejectedError
 from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
+from tidemark.format.message_id import UniqueKeys
 from tidemark.format.primitives import queue_of_key
 
 _BATCH_BYTES = 1 << 20
@@ -40,6 +42,7 @@ def send_lines(
     elements = [_element_of(topic, number, row) for number, row in enumerate(rows)]
     sent: list[tuple[_Batch, Future[SendResult]]] = []
     failed = threading.Event()
+    unique_keys = UniqueKeys()
 
     def answered(done: Future[SendResult]) -> None:  # in the producer's own thread
         if done.exception() is None:
@@ -51,7 +54,9 @@ def send_lines(
         for batch in _batches(elements, _queues_of(producer, topic, rows), batch_size):
             if failed.is_set():
                 break
-            packed = encode_elements([elements[row] for row in batch.rows])
+            chosen = [elements[row] for row in batch.rows]
+            keys = unique_keys.make_many(len(chosen))
+            packed = encode_elements(with_unique_keys(chosen, [None] * len(chosen), keys))
             future = producer.send_packed_async(topic, packed, count=len(batch.rows), queue_id=batch.queue)
             future.add_done_callback(answered)
             sent.append((batch, future))

@@ -296,6 +296,8 @@ class AppendStream:
 
 def _answer(pending: Pending, response: commit_log_pb2.AppendBatchResponse, writer: str) -> None:
     try:
-        pending.future.set_result(SendResult.of(pending.request, response, writer=writer))
+        pending.future.set_result(
+            SendResult.of(pending.request, response, writer=writer, message_ids=pending.message_ids)
+        )
     except ValueError as error:  # an answer this client does not understand ends one send, not the stream
         pending.future.set_exception(StoreError(f"unknown answer: {error}"))

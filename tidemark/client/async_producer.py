@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from tidemark.client.keywords import suggests_keywords
 from tidemark.client.message import Message
 from tidemark.client.producer import Producer
 from tidemark.client.producer_options import ProducerOptions
@@ -47,6 +48,7 @@ class AsyncProducer:
         size = sum(len(message.body) for message in batch)
         return await self._answer(topic, size, lambda: self.producer.send_batch_async(batch, **options))
 
+    @suggests_keywords
     async def send_table(
         self,
         table: TableLike,
@@ -55,11 +57,21 @@ class AsyncProducer:
         key: str | None = None,
         tag: str | None = None,
         body: str | None = None,
+        unique_key: str | None = None,
         batch_size: int = 1000,
+        on_acknowledged: Callable[[int], None] | None = None,
     ) -> TableResult:
-        """Send every row of a table, packing in a thread. See `Producer.send_table`."""
+        """Send every row of a table; a thread packs it. See `Producer.send_table`."""
         return await asyncio.to_thread(
-            self.producer.send_table, table, topic, key=key, tag=tag, body=body, batch_size=batch_size
+            self.producer.send_table,
+            table,
+            topic,
+            key=key,
+            tag=tag,
+            body=body,
+            unique_key=unique_key,
+            batch_size=batch_size,
+            on_acknowledged=on_acknowledged,
         )
 
     async def _answer(self, topic: str, size: int, start: Callable[[], Future[SendResult]]) -> SendResult:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from tidemark.client.assigned import AllQueues, Assigned, NamedQueues
 from tidemark.client.committer import Committer
 from tidemark.client.cursor import Cursors
+from tidemark.client.keywords import suggests_keywords
 from tidemark.client.membership import Membership
 from tidemark.client.program_traces import tell_received
 from tidemark.client.pull_source import PullSource
@@ -58,6 +59,7 @@ class Consumer:
     The service may be away for a minute before `poll` raises UnavailableError, unless it never answered.
     """
 
+    @suggests_keywords
     def __init__(
         self,
         topics: str | Iterable[str] = (),

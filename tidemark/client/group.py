@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tidemark.client.batch_keys import with_unique_keys
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.routes import Route
 from tidemark.client.send_result import SendResult
@@ -15,8 +16,7 @@ from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TAGS, TRACEPARENT, TRACESTATE, UNIQ_KEY
 from tidemark.v1 import commit_log_pb2
 
-_UNIQUE_KEY = UNIQ_KEY.encode() + b"\x01%b\x02"
-_UNIQUE_KEY_SIZE = len(_UNIQUE_KEY % bytes(32))
+_UNIQUE_KEY_SIZE = len(f"{UNIQ_KEY}__") + 32  # two separators and 32 digits
 
 
 class GroupKey(NamedTuple):
@@ -60,12 +60,8 @@ class Group:
 
     def outgoing(self, unique_keys: UniqueKeys) -> Outgoing:
         """The batch. Each message has a UNIQ_KEY; on a batch topic its tag is the whole batch's."""
-        made = unique_keys.make_many(len(self))
-        self._elements = [
-            element if own else Element(element.body, element.properties + _UNIQUE_KEY % new.encode(), element.flag)
-            for element, own, new in zip(self._elements, self._own_ids, made, strict=True)
-        ]
-        self._ids = [own or new for own, new in zip(self._own_ids, made, strict=True)]
+        self._ids = [own or new for own, new in zip(self._own_ids, unique_keys.make_many(len(self)), strict=True)]
+        self._elements = with_unique_keys(self._elements, self._own_ids, self._ids)
         return self._outgoing(self._elements, self._ids[0])
 
     def singles(self) -> list[tuple[SharedFuture[SendResult], Outgoing]]:
@@ -84,6 +80,7 @@ class Group:
                 physical_offset=int.from_bytes(raw[step * number : step * number + 8], "big"),
                 request_id=name,
                 raw_physical_offsets=raw[step * number : step * number + 8],
+                message_ids=(name,),
             )
             for number, name in enumerate(self._ids)
         )

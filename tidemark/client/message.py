@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
+from tidemark.client.keywords import suggests_keywords
 from tidemark.client.validation import require_sendable_properties
 from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, PropertiesSizeExceededError
 from tidemark.format.elements import Element
@@ -76,6 +77,9 @@ class Message:
         if self.delay_level:
             own[DELAY] = str(min(self.delay_level, MAX_DELAY_LEVEL))
         return own
+
+
+Message.__init__ = suggests_keywords(Message.__init__)  # type: ignore[method-assign]  # the one that dataclass made
 
 
 def _bytes_of(body: object) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
 from tidemark.client.accumulator import Accumulator
+from tidemark.client.batch_keys import KeyedBatch, pack_batch
 from tidemark.client.compression import Compression
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
@@ -17,7 +18,7 @@ from tidemark.client.validation import is_delayed
 from tidemark.client.writers import Writers
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
-from tidemark.format.properties import TRACEPARENT, TRACESTATE
+from tidemark.format.properties import TRACEPARENT, TRACESTATE, UNIQ_KEY
 from tidemark.format.topic_name import RETRY_PREFIX
 from tidemark.v1 import commit_log_pb2
 
@@ -52,13 +53,18 @@ class Outbox:
             return self._send_alone(message, element, queue, options, once=once)
         return accumulator.add(message, element, queue, self._writers.routes.route(message.topic))
 
-    def send_batch(self, messages: Sequence[Message], packed: bytes, options: PlaceOptions) -> Future[SendResult]:
-        """The wire batch of *messages*."""
+    def pack(self, messages: Sequence[Message], options: PlaceOptions, *, max_size: int) -> KeyedBatch:
+        """Pack *messages* into a wire batch of at most *max_size* bytes in which each has a UNIQ_KEY."""
+        return pack_batch(messages, options.get("request_id"), self._request_ids, max_size=max_size)
+
+    def send_batch(self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions) -> Future[SendResult]:
+        """Send *messages*, which are packed in *batch*."""
         first = messages[0]
         if self._accumulator is not None:
             self._accumulator.release(first.topic)
-        request = self._request(first.topic, options, carrier=first.properties)
-        return self._sender.send(Outgoing(request, packed, len(messages), self._queue_of(first, options)))
+        request = self._request(first.topic, options, carrier=first.properties, request_id=batch.request_id)
+        queue = self._queue_of(first, options)
+        return self._sender.send(Outgoing(request, batch.packed, len(messages), queue, message_ids=batch.message_ids))
 
     def send_packed(
         self, topic: str, packed: bytes, options: PlaceOptions, *, carrier: Mapping[str, str]
@@ -77,7 +83,8 @@ class Outbox:
             element = element._replace(body=body)
         packed = encode_elements((element,))
         request = self._request(message.topic, options, carrier=message.properties, sys_flag=sys_flag)
-        return self._sender.send(Outgoing(request, packed, 1, queue, once=once))
+        message_ids = (message.properties.get(UNIQ_KEY) or request.request_id,)
+        return self._sender.send(Outgoing(request, packed, 1, queue, once=once, message_ids=message_ids))
 
     def _compresses(self, element: Element) -> bool:
         return self._compression is not None and len(element.body) >= self._compression.over_bytes
@@ -99,11 +106,12 @@ class Outbox:
         *,
         carrier: Mapping[str, str],
         sys_flag: int = 0,
+        request_id: str | None = None,
     ) -> commit_log_pb2.AppendBatchRequest:
         """All of it but its messages."""
         return commit_log_pb2.AppendBatchRequest(
             topic=topic,
-            request_id=options.get("request_id") or self._request_ids.make(),
+            request_id=request_id or options.get("request_id") or self._request_ids.make(),
             expected_next_offset=options.get("expected_next_offset"),
             sys_flag=sys_flag,
             reconsume_times=options.get("reconsume_times", 0),

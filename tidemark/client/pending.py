@@ -10,7 +10,7 @@ import heapq
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -47,6 +47,7 @@ class Pending:
     packed           these, a wire batch; size: bytes of both, about
     deadline, given  time.monotonic() seconds
     count            of messages in flight that it counts as
+    message_ids      the UNIQ_KEY of each message, for its result
     """
 
     request: commit_log_pb2.AppendBatchRequest
@@ -55,6 +56,7 @@ class Pending:
     deadline: float
     count: int = 1
     repeat: Repeat = Repeat.HERE
+    message_ids: Sequence[str] = ()
     given: float = field(default_factory=time.monotonic)
     future: Future[SendResult] = field(default_factory=Future)
     correlation_id: int = 0

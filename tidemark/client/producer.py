@@ -12,25 +12,30 @@ from tidemark.client.accumulator import Accumulation, Accumulator
 from tidemark.client.channel import default_address
 from tidemark.client.compression import Compression
 from tidemark.client.hooks import Hooks
+from tidemark.client.keywords import suggests_keywords
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.outbox import Outbox
 from tidemark.client.pending import Limits
 from tidemark.client.program_traces import begin_send
 from tidemark.client.queue_choice import QueueChoice
-from tidemark.client.send_options import PlaceOptions, SendOptions, message_of
+from tidemark.client.send_options import (
+    PlaceOptions,
+    SendOptions,
+    message_of,
+    require_place_options,
+    require_send_options,
+)
 from tidemark.client.send_result import SendResult
 from tidemark.client.sender import OVERHEAD, Sender
 from tidemark.client.topics import Topics
 from tidemark.client.validation import (
     require_batch,
-    require_batch_size,
     require_body,
     require_sendable_topic,
 )
 from tidemark.client.writer_list import FixedList, RouteFile
 from tidemark.client.writers import Writers
-from tidemark.format.elements import encode_elements
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2
@@ -74,6 +79,7 @@ class Producer:
     Futures are completed in the producer's own threads: a callback must not wait for another send.
     """
 
+    @suggests_keywords
     def __init__(
         self,
         writers: str | Sequence[str] | None = None,
@@ -121,26 +127,31 @@ class Producer:
         options  key, keys, tag, properties, delay_level, flag, where no Message is given (see `Message`);
                  queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
+        require_send_options(options, call="send")
         return self.send_async(message, body, **options).result()
 
     def send_async(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> Future[SendResult]:
         """As `send`, without waiting for the answer. It does wait for room in flight, and for a topic's first route."""
+        require_send_options(options, call="send_async")
         return self._send(message_of(message, body, options), options)
 
     def send_oneway(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> None:
         """As `send_async`, for who does not want the answer: never repeated, and no error once it is on its way."""
+        require_send_options(options, call="send_oneway")
         self._send(message_of(message, body, options), options, once=True)
 
     def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
         """Send several messages of one topic to one queue, all or none, and wait until they are acknowledged."""
+        require_place_options(options, call="send_batch")
         return self.send_batch_async(messages, **options).result()
 
     def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
         """As `send_batch`, without waiting for the answer."""
+        require_place_options(options, call="send_batch_async")
         batch = list(messages)
         require_batch(batch)
         require_sendable_topic(batch[0].topic)
@@ -150,9 +161,7 @@ class Producer:
         return span.around(lambda: self._send_batch(span.mark(batch), options))
 
     def _send_batch(self, batch: list[Message], options: PlaceOptions) -> Future[SendResult]:
-        elements = [message.to_element() for message in batch]
-        packed = encode_elements(elements)
-        require_batch_size(elements, len(packed), self._max_message_size)
+        packed = self._outbox.pack(batch, options, max_size=self._max_message_size)
         self._hooks.begin(batch)
         future = self._outbox.send_batch(batch, packed, options)
         self._hooks.watch(batch, future)
@@ -165,11 +174,13 @@ class Producer:
 
         count  messages in it, as its span tells
         """
+        require_place_options(options, call="send_packed_async")
         span = begin_send(topic, count) if self._trace else None
         if span is None:
             return self._outbox.send_packed(topic, packed, options, carrier={})
         return span.around(lambda: self._outbox.send_packed(topic, packed, options, carrier=span.carrier))
 
+    @suggests_keywords
     def send_table(
         self,
         table: TableLike,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
+from tidemark.client.keywords import require_keywords
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 
@@ -29,7 +30,8 @@ class PlaceOptions(TypedDict, total=False):
                           else round robin
     selector              called with the topic's queues and the (first) message; returns one of them
     expected_next_offset  store only if the queue's next offset is this one; needs queue_id
-    request_id            absent: made here. The same id and content again is stored once
+    request_id            absent: made here. The same id and content again is stored once. The messages of a batch get
+                          it as UNIQ_KEY: ``request_id``, ``request_id#1``, and so on
     reconsume_times       how often it was handled in vain before; carried
     """
 
@@ -45,6 +47,20 @@ class SendOptions(MessageParts, PlaceOptions, total=False):
 
 
 _PARTS = tuple(MessageParts.__annotations__)
+_PLACE_NAMES = PlaceOptions.__required_keys__ | PlaceOptions.__optional_keys__
+_SEND_NAMES = SendOptions.__required_keys__ | SendOptions.__optional_keys__
+
+
+def require_send_options(options: SendOptions, *, call: str) -> None:
+    """Raise TypeError for a keyword that a send of one message does not take."""
+    if not options.keys() <= _SEND_NAMES:
+        require_keywords(options, _SEND_NAMES, call=call)
+
+
+def require_place_options(options: PlaceOptions, *, call: str) -> None:
+    """Raise TypeError for a keyword that a send of a batch does not take."""
+    if not options.keys() <= _PLACE_NAMES:
+        require_keywords(options, _PLACE_NAMES, call=call)
 
 
 def message_of(message: Message | str, body: bytes | str | None, options: SendOptions) -> Message:

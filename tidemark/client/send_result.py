@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidemark.client.message_queue import MessageQueue
@@ -20,7 +21,7 @@ class SendStatus(enum.Enum):
     to be told once it is."""
 
 
-_RAW = ("store_host", "raw_physical_offsets")  # too long to look at
+_RAW = ("store_host", "raw_physical_offsets", "message_ids")  # too long to look at
 
 
 class SendResult(NamedTuple):
@@ -36,6 +37,8 @@ class SendResult(NamedTuple):
     term                 the writer's term
     deliver_timestamp_ms of a delayed message, when it comes to its topic: until then it lies at these offsets of
                          SCHEDULE_TOPIC_XXXX; 0: it is there already
+    message_ids          the UNIQ_KEY of each message, which consumers see as its `message_id`. Empty for the packed
+                         batches of `send_packed_async` and `send_table`
     """
 
     topic: str
@@ -53,6 +56,7 @@ class SendResult(NamedTuple):
     store_host: bytes
     raw_physical_offsets: bytes
     deliver_timestamp_ms: int = 0
+    message_ids: Sequence[str] = ()
 
     def __repr__(self) -> str:
         shown = (f"{name}={value!r}" for name, value in self._asdict().items() if name not in _RAW)
@@ -80,6 +84,7 @@ class SendResult(NamedTuple):
         response: commit_log_pb2.AppendBatchResponse,
         *,
         writer: str,
+        message_ids: Sequence[str] = (),
     ) -> SendResult:
         """The writer's answer to *request*, typed."""
         return cls(
@@ -98,4 +103,5 @@ class SendResult(NamedTuple):
             store_host=response.store_host,
             raw_physical_offsets=response.physical_offsets,
             deliver_timestamp_ms=response.deliver_timestamp_ms,
+            message_ids=message_ids,
         )

@@ -15,6 +15,7 @@ from tidemark.client.message_queue import MessageQueue
 from tidemark.client.send_result import SendResult, SendStatus
 from tidemark.client.table_columns import ColumnNames, TableLike, column_slices, to_arrow
 from tidemark.errors import StoreError, TopicForbiddenError
+from tidemark.format.message_id import UniqueKeys
 from tidemark.format.pack import I64Array, pack_batches
 from tidemark.format.primitives import MAX_INNER_BATCH_COUNT
 
@@ -73,6 +74,7 @@ class TableSend:
         self._batch_size = batch_size
         self._on_acknowledged = on_acknowledged
         self._failed = False
+        self._unique_keys = UniqueKeys()
 
     def send(
         self,
@@ -105,7 +107,12 @@ class TableSend:
             raise TopicForbiddenError("the topic has no queue that takes messages", topic=self._topic)
         for first_row, columns in column_slices(table, names):
             batches = pack_batches(
-                columns, queues=len(queues), max_count=self._batch_size, max_bytes=BATCH_BYTES, first_row=first_row
+                columns,
+                queues=len(queues),
+                max_count=self._batch_size,
+                max_bytes=BATCH_BYTES,
+                first_row=first_row,
+                unique_keys=self._unique_keys,
             )
             for number, rows, packed in batches:
                 if self._failed:

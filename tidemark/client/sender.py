@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
@@ -56,6 +57,7 @@ class Outgoing:
     route: Route | None = None  # None where a queue is given, or it is still to be asked for
     wait: bool = True
     once: bool = False
+    message_ids: Sequence[str] = ()  # the UNIQ_KEY of each message, for the result
 
 
 class Sender:
@@ -91,7 +93,15 @@ class Sender:
         size = len(outgoing.packed) + OVERHEAD
         link = self._writers.link(queue.writer)
         link.require_transportable(size)
-        pending = Pending(request, outgoing.packed, size, deadline, count=outgoing.count, repeat=repeat)
+        pending = Pending(
+            request,
+            outgoing.packed,
+            size,
+            deadline,
+            count=outgoing.count,
+            repeat=repeat,
+            message_ids=outgoing.message_ids,
+        )
         pending.future.add_done_callback(lambda done: self._learn(queue, pending, done))
         link.stream.submit(pending, wait=outgoing.wait)
         return pending

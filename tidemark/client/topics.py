@@ -9,6 +9,7 @@ from typing import TypeVar
 import grpc
 
 from tidemark.client.channel import default_address, open_channel
+from tidemark.client.keywords import suggests_keywords
 from tidemark.client.tls_faults import told_apart
 from tidemark.client.wire_errors import error_of_rpc
 from tidemark.tls.credentials import Credentials
@@ -46,6 +47,7 @@ class Topics:
     channel      to *address*, where there is one already
     """
 
+    @suggests_keywords
     def __init__(
         self,
         address: str | None = None,
@@ -61,11 +63,13 @@ class Topics:
         self._stub = TopicServiceStub(self._channel)
         self._timeout_s = timeout_s
 
+    @suggests_keywords
     def create(self, name: str, *, queues: int = 0, attributes: Mapping[str, str] | None = None) -> Topic:
         """Create a topic, or get the one of this shape that exists. queues: 0 for the writer's default."""
         request = topics_pb2.CreateTopicRequest(name=name, queue_count=queues, attributes=attributes or {})
         return Topic.of(self._call(self._stub.CreateTopic, request).topic)
 
+    @suggests_keywords
     def alter(
         self,
         name: str,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import orjson
 import pandas as pd
@@ -10,7 +12,8 @@ import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Result, refusal
 from tidemark.client import Producer, SendStatus
-from tidemark.errors import BatchEmptyError, PropertiesIllegalError, TopicForbiddenError
+from tidemark.errors import BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError, TopicForbiddenError
+from tidemark.format.message_id import decode_unique_key
 from tidemark.format.primitives import java_hash
 from tidemark.format.properties import decode_properties
 
@@ -32,7 +35,9 @@ def test_every_row_lies_where_the_result_says(writer: FakeWriter, producer: Prod
         element = writer.stored[int(result.queue_ids[row])][int(result.queue_offsets[row])]
         assert element.body == f"body {row}".encode()
         tags = {} if row % 2 else {"TAGS": "A"}
-        assert decode_properties(element.properties) == {**tags, "KEYS": f"key{row % 37}"}
+        properties = decode_properties(element.properties)
+        assert decode_unique_key(properties.pop("UNIQ_KEY")).pid == os.getpid() & 0xFFFF
+        assert properties == {**tags, "KEYS": f"key{row % 37}"}
     keys = table["k"].to_pylist()
     assert result.queue_ids.tolist() == [abs(java_hash(key)) % 4 for key in keys]
     for queue_id in range(4):  # rows of one queue keep the table's order
@@ -54,7 +59,7 @@ def test_numbers_may_be_keys(writer: FakeWriter, producer: Producer) -> None:
     """A column of integers is written as decimal text."""
     result = producer.send_table(pa.table({"k": [7, 8], "b": [b"x", b"y"]}), "t", key="k", body="b")
     element = writer.stored[int(result.queue_ids[0])][0]
-    assert decode_properties(element.properties) == {"KEYS": "7"}
+    assert decode_properties(element.properties)["KEYS"] == "7"
 
 
 def test_an_empty_table_sends_nothing(writer: FakeWriter, producer: Producer) -> None:
@@ -93,6 +98,46 @@ def test_a_refusal_says_how_many_rows_were_acknowledged(writer: FakeWriter, prod
     with pytest.raises(TopicForbiddenError) as raised:
         producer.send_table(pa.table({"b": ["x"] * 8}), "t", body="b")
     assert raised.value.__notes__ == ["6 of 8 rows were acknowledged"]
+
+
+def unique_keys(writer: FakeWriter) -> dict[int, list[str]]:
+    """Return the UNIQ_KEYs of the stored messages by queue, in order."""
+    return {
+        queue: [decode_properties(element.properties)["UNIQ_KEY"] for element in elements]
+        for queue, elements in writer.stored.items()
+    }
+
+
+def test_each_row_gets_a_unique_key_of_its_own(writer: FakeWriter, producer: Producer) -> None:
+    """Also over several batches and tables."""
+    for _ in range(2):
+        producer.send_table(pa.table({"b": ["x"] * 5000}), "t", body="b", batch_size=300)
+    keys = [key for queue in unique_keys(writer).values() for key in queue]
+    assert len(set(keys)) == len(keys) == 10_000
+    assert {len(key) for key in keys} == {32}
+
+
+def test_rows_without_a_unique_key_get_one_that_a_repeat_makes_again(writer: FakeWriter, producer: Producer) -> None:
+    """Where the first row of the batch has one; a given key stays."""
+    table = pa.table({"b": list("abcd"), "u": ["first", None, "third", ""], "k": ["same"] * 4})
+    producer.send_table(table, "t", body="b", unique_key="u", key="k")
+    producer.send_table(table, "t", body="b", unique_key="u", key="k")
+    ((first, second),) = [(keys[:4], keys[4:]) for keys in unique_keys(writer).values()]
+    assert first == second
+    assert (first[0], first[2]) == ("first", "third")
+    assert len(set(first)) == 4
+
+
+def test_a_row_without_room_for_its_unique_key_is_named(producer: Producer) -> None:
+    """42 bytes of its properties are the key's."""
+    for size, fits in ((32_767 - 42 - 6, True), (32_767 - 42 - 5, False)):
+        table = pa.table({"b": ["x", "y"], "t": [None, "t" * size]})
+        if fits:
+            assert producer.send_table(table, "t", body="b", tag="t").count == 2
+            continue
+        with pytest.raises(PropertiesSizeExceededError) as raised:
+            producer.send_table(table, "t", body="b", tag="t")
+        assert raised.value.facts["row"] == 1
 
 
 class Frame:

@@ -1,0 +1,79 @@
+"""The UNIQ_KEYs of a batch: each message has one of its own, which consumers see as its `message_id`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidemark.client.validation import require_batch_size
+from tidemark.errors import PropertiesSizeExceededError
+from tidemark.format.elements import Element, encode_elements
+from tidemark.format.message_id import UniqueKeys
+from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
+from tidemark.format.properties import UNIQ_KEY
+
+if TYPE_CHECKING:
+    from tidemark.client.message import Message
+
+_UNIQUE_KEY = UNIQ_KEY.encode() + b"\x01%b\x02"
+
+
+class KeyedBatch(NamedTuple):
+    """A wire batch, and the UNIQ_KEY of each of its messages."""
+
+    packed: bytes
+    request_id: str
+    message_ids: Sequence[str]
+
+
+def pack_batch(
+    messages: Sequence[Message], request_id: str | None, unique_keys: UniqueKeys, *, max_size: int
+) -> KeyedBatch:
+    """Pack *messages* into a wire batch of at most *max_size* bytes in which each has a UNIQ_KEY.
+
+    With a *request_id*, or a UNIQ_KEY of the first message, the keys of the others are derived from it, so that the
+    same call sends the same bytes. The keys do not count towards *max_size*: where they do not fit, the writer derives
+    them.
+    Raises as `Message.to_element`, `require_batch_size`; PropertiesSizeExceededError (fact: at).
+    """
+    elements = [message.to_element() for message in messages]
+    own = [message.properties.get(UNIQ_KEY) for message in messages]
+    first_key = own[0] or request_id
+    made = derived_keys(first_key, len(own)) if first_key else unique_keys.make_many(len(own))
+    keys = [given or new for given, new in zip(own, made, strict=True)]
+    request_id = request_id or (unique_keys.make() if own[0] else keys[0])
+    packed = encode_elements(with_unique_keys(elements, own, keys))
+    if len(packed) > max_size:
+        packed = encode_elements(elements)
+        made = derived_keys(first_key or request_id, len(own))
+        keys = [given or new for given, new in zip(own, made, strict=True)]
+    require_batch_size(elements, len(packed), max_size)
+    return KeyedBatch(packed, request_id, keys)
+
+
+def derived_keys(first_key: str, count: int) -> list[str]:
+    """Return the keys that the writer derives from the key of a batch's first message."""
+    return [first_key, *(f"{first_key}#{number}" for number in range(1, count))]
+
+
+def with_unique_keys(elements: Sequence[Element], own: Sequence[str | None], keys: Sequence[str]) -> list[Element]:
+    """Return *elements* with *keys* among their properties, except those that have a key of their *own*.
+
+    Raises PropertiesSizeExceededError (fact: at) for a message whose properties have no room for its key.
+    """
+    keyed = [
+        element if given else Element(element.body, element.properties + _UNIQUE_KEY % key.encode(), element.flag)
+        for element, given, key in zip(elements, own, keys, strict=True)
+    ]
+    for at, element in enumerate(keyed):
+        size = len(element.properties)
+        if size > MAX_PROPERTIES_SIZE_BYTES:
+            raise PropertiesSizeExceededError(
+                f"the properties of message {at} are {size:,} bytes with its UNIQ_KEY, and at most "
+                f"{MAX_PROPERTIES_SIZE_BYTES:,} fit: leave {len(_UNIQUE_KEY) - 2 + len(keys[at].encode())} bytes for "
+                "the key, or give the message a UNIQ_KEY of its own",
+                at=at,
+                size=size,
+                limit=MAX_PROPERTIES_SIZE_BYTES,
+            )
+    return keyed
