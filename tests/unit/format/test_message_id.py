@@ -126,5 +126,5 @@ def test_message_id_of_an_element_is_decoded(suffix: str, number: int | None) ->
 
 @pytest.mark.parametrize("suffix", ["-", "-01", "--1", "-1-2", "-x", "- 1", "-1000000000", "-\u0661", "+1"])
 def test_message_id_with_another_suffix_is_refused(suffix: str) -> None:
-    with pytest.raises(ValueError, match="digits|hexadecimal"):
+    with pytest.raises(ValueError, match=r"digits|hexadecimal"):
         decode_message_id(RECORD_ID + suffix)

@@ -93,8 +93,7 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
             facts[INNER_AT] = count
         if found[names.PROPERTY_CRC, 1] > 0 and facts[CRC_AT] < 0:
             facts[CRC_AT] = count
-        transaction_at, transaction_length = found[names.TRANSACTION, 0], found[names.TRANSACTION, 1]
-        if is_java_true(wire, transaction_at, transaction_length) and facts[TRANSACTION_AT] < 0:
+        if facts[TRANSACTION_AT] < 0 and is_java_true(wire, found[names.TRANSACTION, 0], found[names.TRANSACTION, 1]):
             facts[TRANSACTION_AT] = count
         wait_length = found[names.WAIT, 1]
         if wait_length > 0:
