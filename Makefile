@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test console-test pictures deploy-test soak fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test console-test pictures deploy-test soak soak-mutations fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -95,6 +95,8 @@ deploy-test: $(SYNCED)  ## systemd itself on the units of deploy/ (needs systemd
 	$(BIN)/pytest tests/deploy
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
+soak-mutations: $(SYNCED)  ## put faults into the consumers of a soak, and require that its judge notices each
+	$(BIN)/python -m tests.soak.mutations
 
 # FUZZ_SEED repeats a run; FUZZ_TARGETS=tests/fuzz/test_records.py picks. Without FUZZ_SECONDS pytest looks at a few examples of each.
 FUZZ_SECONDS ?= 240

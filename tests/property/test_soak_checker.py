@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.soak.checker import check
+from tests.soak.facts import Queue
 from tests.soak.history import Append
 from tests.unit.soak.simulated import Simulated
+from tests.unit.soak.simulated_groups import MAX_ATTEMPTS, READERS, SimulatedGroups
 
 LENGTHS = st.floats(0, 5)  # how long before and after the moment at which an operation takes effect
 QUEUES = st.integers(0, 1)
@@ -44,3 +46,41 @@ def test_random_right_histories_pass(data: st.DataObject, steps: int) -> None:
                 service.by_id(known, **lasting)
                 service.by_key(known, **lasting)
     assert check(service.finish()) == []
+
+
+@given(data=st.data(), steps=st.integers(1, 30))
+def test_random_right_group_histories_pass(data: st.DataObject, steps: int) -> None:
+    """Polls, seeks back, commits at or below the position, failing handlers, and topics that are created again."""
+    service = Simulated()
+    groups = SimulatedGroups(service).with_handlers()
+    orders, fleeting = Queue("orders", 0), Queue("fleeting", 0)
+    begin = 0  # of the current incarnation
+    for _ in range(steps):
+        position = groups.next.get((READERS, orders), 0)
+        match data.draw(st.sampled_from(("append", "fleet", "poll", "seek", "commit", "recreate"))):
+            case "append":
+                contents = service.append(count=data.draw(st.integers(1, 3))).contents
+                for content in contents:
+                    groups.handle(content, failures=data.draw(st.integers(0, MAX_ATTEMPTS)))
+            case "fleet":
+                service.append("fleeting", count=data.draw(st.integers(1, 3)))
+                service.publish()
+                service.pull("fleeting", 0, begin)
+            case "poll":
+                groups.poll(most=data.draw(st.integers(1, 5)))
+                groups.poll("fleeting", most=data.draw(st.integers(1, 5)))
+            case "seek":
+                groups.seek(data.draw(st.integers(0, position)))
+            case "commit":
+                groups.commit(data.draw(st.integers(0, position)))
+                groups.commit(groups.next.get((READERS, fleeting), 0), topic="fleeting")
+            case "recreate":
+                groups.recreate()
+                begin = len(service.queues[fleeting])
+    while groups.poll(most=10).messages or groups.poll("fleeting", most=10).messages:
+        pass
+    history = service.finish()
+    old = [one for one in history if getattr(one, "final", False) and getattr(one, "topic", "") == "fleeting"]
+    for offset in range(begin, len(service.queues[fleeting]), 10):
+        service.pull("fleeting", 0, offset, final=True)
+    assert check([one for one in service.history if not any(one is gone for gone in old)]) == []

@@ -1,8 +1,9 @@
-"""`python -m tests.soak`: soak the real services and judge what clients saw. `python -m tests.soak FOLDER`: judge again
-what a run has kept there.
+"""`python -m tests.soak`: soak the real services and judge what clients saw. `python -m tests.soak FOLDER`: judge the
+kept history of a run again.
 
-SOAK_SECONDS (default 180) says for how long, SOAK_SEED repeats the choices of a run; the folder of a run that failed is
-kept and told. Exit status 1 for violations.
+SOAK_SECONDS (default 180) is the duration, SOAK_SEED repeats the choices of a run, SOAK_FAULTS=off leaves the processes
+alone, and SOAK_MUTATION puts a fault into the clients. The folder of a failed run is kept, and its path printed. The
+exit status is 1 if a rule was violated.
 """
 
 from __future__ import annotations
@@ -16,24 +17,25 @@ from pathlib import Path
 
 from tests.soak.checker import check
 from tests.soak.facts import Violation
-from tests.soak.history import read_history
-from tests.soak.run import HISTORY, run
+from tests.soak.history import read_histories
+from tests.soak.run import run
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status."""
+    """Run or judge a soak, and return the exit status."""
     if arguments:
-        return _tell(check(read_history(Path(arguments[0]) / HISTORY)))
+        return _report(check(read_histories(Path(arguments[0]))))
     seconds = float(os.environ.get("SOAK_SECONDS") or 180)
     seed = os.environ.get("SOAK_SEED") or secrets.token_hex(4)
     print(f"seed             {seed}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="tidemark-soak-"))
     try:
-        violations = run(folder, seconds, seed, lambda line: print(line, flush=True))
+        faults = os.environ.get("SOAK_FAULTS", "on") != "off"
+        violations = run(folder, seconds, seed, lambda line: print(line, flush=True), faults=faults)
     except BaseException:
         print(f"kept             {folder}", flush=True)
         raise
-    status = _tell(violations)
+    status = _report(violations)
     if violations:
         print(f"kept             {folder}; judge again: python -m tests.soak {folder}; same choices: SOAK_SEED={seed}")
     else:
@@ -41,10 +43,11 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def _tell(violations: list[Violation]) -> int:
+def _report(violations: list[Violation]) -> int:
     for rule, text in violations:
         print(f"VIOLATION        {rule}: {text}")
     print(f"violations       {len(violations) or 'none'}")
+    print(f"verdict          {'FAILED' if violations else 'passed'}", flush=True)
     return 1 if violations else 0
 
 

@@ -7,7 +7,20 @@ from itertools import islice
 
 from tests.soak.facts import Facts, Violation
 from tests.soak.history import Operation
-from tests.soak.rules import batches, bounds, lookups, order, places, reads, surprises, times, watermark
+from tests.soak.rules import (
+    batches,
+    bounds,
+    groups,
+    lookups,
+    order,
+    places,
+    reads,
+    recreated,
+    retries,
+    surprises,
+    times,
+    watermark,
+)
 
 Rule = Callable[[Facts], Iterator[str]]
 RULES: dict[str, Rule] = {
@@ -28,8 +41,19 @@ RULES: dict[str, Rule] = {
     "not found": lookups.not_found,
     "missed by key": lookups.missed_by_key,
     "offset by time": times.offset_by_time,
+    "never handed out": groups.never_handed_out,
+    "invented": groups.invented,
+    "committed ahead": groups.committed_ahead,
+    "group order": groups.out_of_order,
+    "retry dropped": retries.dropped,
+    "retry unexplained": retries.unexplained,
+    "dead letter missing": retries.dead_letter_missing,
+    "dead letter wrong": retries.dead_letter_wrong,
+    "shown after deletion": recreated.shown_after_deletion,
+    "old after new": recreated.handed_out_after_newer,
     "surprise": surprises.surprises,
 }
+DRAINED = ("never handed out", "retry dropped", "dead letter missing")  # rules that time alone can satisfy
 MOST_A_RULE = 20  # told of one rule
 
 

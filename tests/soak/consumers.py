@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from tests.soak.history import OK, UNAVAILABLE, Answer, Append, HistoryFile
-from tests.soak.messages import QUEUES, is_keyed
+from tests.soak.messages import CHURNED, QUEUES, is_keyed
 from tests.soak.questions import Questions
 from tidemark.format.message_id import encode_offset_message_id
 
@@ -102,7 +102,9 @@ class Asker:
     def _recent(self) -> tuple[Append, int] | None:
         """An append that was acknowledged lately, and the index of one of its messages."""
         append = self._history.pick_recent(self._choice)
-        return None if append is None else (append, self._choice.randrange(len(append.contents)))
+        if append is None or append.topic in CHURNED:
+            return None
+        return append, self._choice.randrange(len(append.contents))
 
     def _ask_by_id(self) -> Answer | None:
         if (recent := self._recent()) is None:
@@ -134,7 +136,8 @@ class Asker:
         topic, queue_id = self._choice.choice(ALL_QUEUES)
         now_ms = time.time_ns() // 1_000_000
         time_ms = self._choice.randrange(self._began_ms - 1000, now_ms + 1000)
-        if self._choice.random() < 0.5 and (append := self._history.pick_recent(self._choice)) is not None:
+        if self._choice.random() < 0.5 and (recent := self._recent()) is not None:
+            append, _ = recent
             topic, queue_id = append.topic, append.queue_id
             time_ms = (append.store_ms or 0) + self._choice.randrange(-1, 2)
         return self._questions.offset_at(topic, queue_id, time_ms, self._choice.choice(("lower", "upper")))
@@ -152,8 +155,9 @@ class Asker:
 def read_everything(url: str, history: HistoryFile, form: str) -> None:
     """Every queue from its start to its end, as the final state."""
     questions = Questions(f"final-{form}", url, history, final=True)
-    for topic, queue_id in ALL_QUEUES:
-        cursor = 0
+    churned = [(topic, queue_id) for topic, count in CHURNED.items() for queue_id in range(count)]
+    for topic, queue_id in (*ALL_QUEUES, *churned):
+        cursor: int | str = "earliest" if topic in CHURNED else 0
         while True:
             answer = questions.pull(topic, queue_id, cursor, form=form, max_messages=1000)
             if answer.outcome != OK or answer.next_offset is None or answer.next_offset == cursor:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tests.soak.group_events import (
+    ClientError,
+    Committed,
+    DeadLetter,
+    Delivery,
+    Handled,
+    Positioned,
+    Subscription,
+    TopicChange,
+)
 from tests.soak.history import ACKNOWLEDGED, OK, Answer, Append, Fault, Operation, Seen
 
 
@@ -36,22 +46,54 @@ class Facts:
     """What rules look at."""
 
     def __init__(self, history: Iterable[Operation]) -> None:
-        self.appends: list[Append] = []
-        self.answers: list[Answer] = []
-        self.faults: list[Fault] = []
+        kinds: defaultdict[type[Operation], list[Any]] = defaultdict(list)
+        self.positions: defaultdict[str, list[Delivery | Positioned]] = defaultdict(list)  # by client, in its order
         for operation in history:
-            match operation:
-                case Append():
-                    self.appends.append(operation)
-                case Answer():
-                    self.answers.append(operation)
-                case Fault():
-                    self.faults.append(operation)
+            kinds[type(operation)].append(operation)
+            if isinstance(operation, Delivery | Positioned):
+                self.positions[operation.client].append(operation)
+        self.appends: list[Append] = kinds[Append]
+        self.answers: list[Answer] = kinds[Answer]
+        self.faults: list[Fault] = kinds[Fault]
+        self.subscriptions: dict[str, Subscription] = {one.group: one for one in kinds[Subscription]}
+        self.deliveries: list[Delivery] = kinds[Delivery]
+        self.handled: list[Handled] = kinds[Handled]
+        self.commits: list[Committed] = kinds[Committed]
+        self.dead_letters: list[DeadLetter] = list(dict.fromkeys(kinds[DeadLetter]))  # they are read several times
+        self.topic_changes: list[TopicChange] = kinds[TopicChange]
+        self.client_errors: list[ClientError] = kinds[ClientError]
 
     @cached_property
     def acknowledged(self) -> list[Append]:
         """Appends with a place."""
         return [append for append in self.appends if append.outcome == ACKNOWLEDGED]
+
+    @cached_property
+    def kept(self) -> list[Append]:
+        """Acknowledged appends whose topic was not deleted afterwards."""
+        return [append for append in self.acknowledged if not self.is_gone(append)]
+
+    @cached_property
+    def churned(self) -> frozenset[str]:
+        """Topics that were deleted or created during the run."""
+        return frozenset(change.topic for change in self.topic_changes)
+
+    @cached_property
+    def deletions(self) -> dict[str, list[TopicChange]]:
+        """Deletions of each topic, in their order."""
+        deletions: defaultdict[str, list[TopicChange]] = defaultdict(list)
+        for change in sorted(self.topic_changes, key=lambda change: change.completed):
+            if change.action == "deleted":
+                deletions[change.topic].append(change)
+        return deletions
+
+    def is_gone(self, append: Append) -> bool:
+        """Return True if the append's topic was deleted after the append had begun."""
+        return any(change.completed > append.invoked for change in self.deletions.get(append.topic, ()))
+
+    def incarnation(self, append: Append) -> int:
+        """Return how often the append's topic had been deleted before the append began."""
+        return sum(change.completed <= append.invoked for change in self.deletions.get(append.topic, ()))
 
     @cached_property
     def sent(self) -> dict[str, Append]:
@@ -88,9 +130,9 @@ class Facts:
 
     @cached_property
     def by_queue(self) -> dict[Queue, list[Append]]:
-        """Acknowledged appends of each queue, by queue offset."""
+        """Kept appends of each queue, by queue offset."""
         queues: defaultdict[Queue, list[Append]] = defaultdict(list)
-        for append in self.acknowledged:
+        for append in self.kept:
             queues[Queue(append.topic, append.queue_id)].append(append)
         for appends in queues.values():
             appends.sort(key=first_offset)

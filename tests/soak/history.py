@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
+
+from tests.soak.group_events import GROUP_KINDS, GroupEvent, Handed
 
 UNKNOWN, ACKNOWLEDGED, REFUSED = "UNKNOWN", "ACKNOWLEDGED", "REFUSED"  # outcomes of an Append
 OK, UNAVAILABLE = "OK", "UNAVAILABLE"  # outcomes of an Answer, beside the reasons of problem+json
@@ -110,18 +112,21 @@ class Fault:
     detail: str = ""
 
 
-Operation = Append | Answer | Fault
-_KINDS: dict[str, type[Operation]] = {"append": Append, "answer": Answer, "fault": Fault}
+Operation = Append | Answer | Fault | GroupEvent
+_KINDS: dict[str, type[Operation]] = {"append": Append, "answer": Answer, "fault": Fault, **GROUP_KINDS}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 class HistoryFile:
-    """Collects operations of many threads in a file; in memory stays only what was acknowledged last."""
+    """A file that collects the operations of many threads. Only the latest acknowledged appends stay in memory.
+
+    Each operation is one unbuffered write, so that a killed process has recorded everything that it acted on.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.recent: deque[Append] = deque(maxlen=500)
-        self._file = path.open("wb")
+        self._file = path.open("wb", buffering=0)
         self._lock = threading.Lock()
 
     def add(self, operation: Operation) -> None:
@@ -153,16 +158,40 @@ def _fields(operation: Operation) -> dict[str, object]:
 
 
 def read_history(path: Path) -> Iterator[Operation]:
-    """The operations of a history file, in the order in which they completed."""
+    """Yield the operations of a history file in the order in which they completed.
+
+    The last line of a killed process may be incomplete; it is left out.
+    """
     with path.open("rb") as file:
         for line in file:
-            fields = orjson.loads(line)
-            kind = _KINDS[fields.pop("is")]
-            for name in ("contents", "physical_offsets", "targets"):
-                if name in fields:
-                    fields[name] = tuple(fields[name])
-            if "contents" in fields:
-                fields["contents"] = tuple(intern(content) for content in fields["contents"])
-            if "seen" in fields:
-                fields["seen"] = tuple(Seen._make((*row[:4], intern(row[4]), *row[5:])) for row in fields["seen"])
-            yield kind(**fields)
+            if line.endswith(b"\n"):
+                yield _operation(orjson.loads(line))
+
+
+def read_histories(folder: Path) -> Iterator[Operation]:
+    """Yield the operations of every process of a soak: its own, and those of the consumer processes."""
+    for path in sorted(folder.glob("history*.jsonl")):
+        yield from read_history(path)
+
+
+def _operation(fields: dict[str, Any]) -> Operation:
+    kind = _KINDS[fields.pop("is")]
+    for name, value in fields.items():
+        match name, value:
+            case "contents", list():
+                fields[name] = tuple(intern(content) for content in value)
+            case "seen", list():
+                fields[name] = tuple(Seen._make((*row[:4], intern(row[4]), *row[5:])) for row in value)
+            case "messages", list():
+                fields[name] = tuple(_handed(row) for row in value)
+            case "message", list():
+                fields[name] = _handed(value)
+            case "offsets", list():
+                fields[name] = tuple(tuple(row) for row in value)
+            case _, list():
+                fields[name] = tuple(value)
+    return kind(**fields)
+
+
+def _handed(row: list[Any]) -> Handed:
+    return Handed._make((intern(row[0]), row[1], row[2], intern(row[3]), *row[4:]))

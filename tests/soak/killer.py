@@ -17,7 +17,7 @@ from typing import NamedTuple
 import psutil
 
 from tests.soak.history import Fault, HistoryFile
-from tests.soak.stack import Member, Stack
+from tests.soak.stack import CONSUMERS, Member, Stack
 from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER
 
 ALL = (WRITER, PIPELINE, QUERY)
@@ -37,6 +37,8 @@ DECK = (
     *(Card((PIPELINE,), action) for action in (KILL_DRIVER, KILL_JVM, KILL_WORKER, KILL_WORKER, PAUSE_WORKER)),
     *(Card((name,), KILL) for name in (WRITER, WRITER, QUERY)),
     Card((WRITER,), PAUSE),
+    *(Card((CONSUMERS,), action) for action in (KILL, KILL, PAUSE, TERMINATE)),
+    Card((CONSUMERS, QUERY), KILL),
     Card((WRITER, PIPELINE), KILL),
     Card((WRITER, QUERY), KILL),
     Card((PIPELINE, QUERY), KILL),

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from tests.soak.churn import Churn, create
 from tests.soak.consumers import Asker, Follower, Rest
+from tests.soak.group_watchers import Glancer, OffsetWatcher
 from tests.soak.history import HistoryFile
-from tests.soak.messages import BATCH_TOPICS, BUNDLES, LEDGER, ORDERS, QUEUES
+from tests.soak.messages import BATCH_TOPICS, BUNDLES, CHURNED, LEDGER, ORDERS, QUEUES
 from tests.soak.producers import OneByOne, Pace, Streaming
 from tests.soak.stack import Stack
 from tests.soak.ways import OverGrpc, OverHttp
@@ -37,6 +39,8 @@ def create_topics(address: str) -> None:
     with Producer(address, timeout_s=60) as producer:
         for topic, queues in QUEUES.items():
             producer.topics.create(topic, queues=queues, attributes=BATCH_QUEUE if topic in BATCH_TOPICS else {})
+        for topic in CHURNED:
+            create(producer.topics, topic)
 
 
 class Load:
@@ -58,9 +62,12 @@ class Load:
             OneByOne("poster", OverHttp(url), [ORDERS, BUNDLES], pace, history, seed),
         ]
         assert len(producers) == PRODUCERS
+        producers += [Churn(topic, address, pace, history, seed) for topic in CHURNED]
         consumers: list[Client] = [
             *(Follower(f"follower-{i}", url, history, rest, seed) for i in (1, 2)),
             *(Asker(f"asker-{i}", url, address, history, rest, seed) for i in (1, 2, 3)),
+            Glancer("glancer", url, history, rest, seed),
+            OffsetWatcher("offset-watcher", url, history, rest),
         ]
         self.failures: list[tuple[str, BaseException]] = []
         self._producers = [self._thread(client) for client in producers]

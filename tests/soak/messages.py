@@ -9,7 +9,9 @@ from tests.soak.history import content_of
 
 ORDERS, BUNDLES, LEDGER = "orders", "bundles", "ledger"
 QUEUES = {ORDERS: 4, BUNDLES: 2, LEDGER: 2}
-BATCH_TOPICS = frozenset({BUNDLES})
+FLEETING, FLEETING_BUNDLES = "fleeting", "fleeting-bundles"  # deleted and created again during the soak
+CHURNED = {FLEETING: 2, FLEETING_BUNDLES: 1}
+BATCH_TOPICS = frozenset({BUNDLES, FLEETING_BUNDLES})
 _FILLER = bytes(range(256)) * 160
 _SEPARATOR = b"|"
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from tests.soak.history import ACKNOWLEDGED, REFUSED, UNKNOWN, Append, HistoryFile
-from tests.soak.messages import LEDGER, ORDERS, QUEUES, named, next_name
+from tests.soak.messages import CHURNED, LEDGER, ORDERS, QUEUES, named, next_name
 from tests.soak.ways import Batch, Place, Way
 from tidemark.client import Message, Producer, SendResult
 from tidemark.client.wire_errors import is_retryable
@@ -57,12 +57,20 @@ class OneByOne:
     def run(self) -> None:
         """Until the pace says stop."""
         while self._pace.rest(self._choice):
-            self._history.add(self._send(self._make()))
+            self.send_one()
+        self.close()
+
+    def send_one(self) -> None:
+        """Send one batch to certainty."""
+        self._history.add(self._send(self._make()))
+
+    def close(self) -> None:
+        """Close connections."""
         self._way.close()
 
     def _make(self) -> Batch:
         topic = self._choice.choice(self._topics)
-        queue_id = self._choice.randrange(QUEUES[topic])
+        queue_id = self._choice.randrange({**QUEUES, **CHURNED}[topic])
         count = min(1 + int(self._choice.expovariate(1 / 4)), 40)
         names = [next_name(self.name, self._sent + i) for i in range(count)]
         self._sent += count

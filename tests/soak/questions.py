@@ -37,10 +37,14 @@ class Questions:
         """Close the connections."""
         self._http.close()
 
-    def pull(self, topic: str, queue_id: int, offset: int, *, form: str = "json", **arguments: Any) -> Answer:
+    def pull(self, topic: str, queue_id: int, offset: int | str, *, form: str = "json", **arguments: Any) -> Answer:
         """Messages from *offset* on. form: json, ndjson, or records (as stored, with whole inner batches)."""
         kind, accept = {"records": ("records", _RECORDS), "ndjson": ("pull", _NDJSON)}.get(form, ("pull", "*/*"))
-        known: Facts = {"topic": topic, "queue_id": queue_id, "requested_offset": offset}
+        known: Facts = {
+            "topic": topic,
+            "queue_id": queue_id,
+            "requested_offset": None if isinstance(offset, str) else offset,
+        }
         path = f"/v1/topics/{topic}/queues/{queue_id}/messages"
         return self._ask(kind, path, known, _pulled, {"offset": offset, **arguments}, accept=accept)
 

@@ -19,6 +19,7 @@ def report(facts: Facts, logs: Path) -> Iterator[str]:
     """Lines to print."""
     yield from _appends(facts)
     yield from _answers(facts)
+    yield from _groups(facts)
     yield from _faults(facts)
     epochs = sum(len(_EPOCH.findall(path.read_bytes())) for path in logs.glob(f"{PIPELINE}-*.log"))
     starts = Counter(path.name.rpartition("-")[0] for path in logs.iterdir())
@@ -48,6 +49,22 @@ def _answers(facts: Facts) -> Iterator[str]:
     yield f"answers          {len(facts.answers)}: {_counts(kinds)}"
     yield f"outcomes         {_counts(outcomes)}"
     yield f"messages read    {read}, of these different ones at the end: {final}"
+
+
+def _groups(facts: Facts) -> Iterator[str]:
+    handed = Counter[str]()
+    for delivery in facts.deliveries:
+        handed[delivery.group] += len(delivery.messages)
+    handed.update(one.group for one in facts.handled)
+    failed = sum(one.failed for one in facts.handled)
+    retried = sum(one.message.attempt > 0 for one in facts.handled)
+    errors = Counter(error.reason for error in facts.client_errors)
+    changes = Counter(change.action for change in facts.topic_changes)
+    yield f"handed out       {sum(handed.values())}: {_counts(handed)}"
+    yield f"handlers         {failed} attempts failed, {retried} were retries, {len(facts.dead_letters)} dead letters"
+    yield f"group offsets    {len(facts.commits)} looks"
+    yield f"topics           {_counts(changes)}"
+    yield f"members' errors  {_counts(errors)}"
 
 
 def _faults(facts: Facts) -> Iterator[str]:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from tests.soak.checker import check_facts
 from tests.soak.consumers import read_everything
+from tests.soak.drain import drain_groups, read_dead_letters
 from tests.soak.facts import Facts, Violation
-from tests.soak.history import OK, UNKNOWN, HistoryFile, read_history
+from tests.soak.groups.plan import SUBSCRIPTIONS
+from tests.soak.history import OK, UNKNOWN, HistoryFile, read_histories
 from tests.soak.killer import Killer
 from tests.soak.load import Load, create_topics
 from tests.soak.questions import Questions
@@ -25,24 +27,30 @@ HISTORY = "history.jsonl"
 Say = Callable[[str], None]
 
 
-def run(folder: Path, seconds: float, seed: str, say: Say) -> list[Violation]:
-    """Soak a new store below *folder* for *seconds*, and judge what clients saw; prints counts by *say*."""
+def run(folder: Path, seconds: float, seed: str, say: Say, *, faults: bool = True) -> list[Violation]:
+    """Soak a new store below *folder* for *seconds*, and judge what clients saw; prints counts by *say*.
+
+    faults: kill, pause and stop the processes.
+    """
     choice = random.Random(seed)
-    stack = Stack(folder, choice)
+    stack = Stack(folder, choice, seed)
     history = HistoryFile(folder / HISTORY)
+    for subscription in SUBSCRIPTIONS:
+        history.add(subscription)
     violations: list[Violation] = []
     try:
         say("starting writer, pipeline and query")
         stack.start()
         create_topics(stack.writer_address)
+        stack.start_consumers()
         _wait_until_at_work(stack)
-        violations += _soak(stack, history, seconds, seed, choice, say)
+        violations += _soak(stack, history, seconds, seed, choice, say, faults=faults)
         violations += _stop(stack)
     finally:
         stack.kill()
         history.close()
     say("judging")
-    facts = Facts(read_history(history.path))
+    facts = Facts(read_histories(folder))
     violations += _never_answered(facts)
     violations += check_facts(facts)
     violations += check_store(stack.store, folder)
@@ -62,24 +70,36 @@ def _wait_until_at_work(stack: Stack) -> None:
 
 
 def _soak(
-    stack: Stack, history: HistoryFile, seconds: float, seed: str, choice: random.Random, say: Say
+    stack: Stack,
+    history: HistoryFile,
+    seconds: float,
+    seed: str,
+    choice: random.Random,
+    say: Say,
+    *,
+    faults: bool,
 ) -> list[Violation]:
     load = Load(stack, history, seconds, seed)
     killer = Killer(stack, choice, history)
     load.start()
+    if not faults:
+        killer.rest()
     killer.start()
     try:
-        say(f"load and faults for {seconds:.0f} s")
+        say(f"load and faults for {seconds:.0f} s" if faults else f"load without faults for {seconds:.0f} s")
         time.sleep(seconds)
         killer.rest()
         say("no more faults: waiting until every append is answered and visible")
         load.stop_producers(_RECOVERY_S)
         violations = _wait_until_visible(stack, history)
+        say("waiting until every group has every message")
+        drain_groups(stack.query_url, history)
     finally:
         killer.stop()  # nobody else starts what has been stopped
     load.stop_consumers()
     for form in ("json", "records"):
         read_everything(stack.query_url, history, form)
+    read_dead_letters(stack.query_url, history)
     if killer.failure is not None:
         raise killer.failure
     return violations + [Violation("client failed", f"{name}: {error!r}") for name, error in load.failures]

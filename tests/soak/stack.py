@@ -1,4 +1,4 @@
-"""Stack: writer, pipeline and query of one store as processes that may be hurt, on ports that stay the same."""
+"""Stack: the services and the consumer process, as processes that may be hurt, on ports that stay the same."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ PACE = {
     "QUERY_MAX_WAIT_MS": 2_000,
     "START_TIMEOUT_S": 600,
 }
+CONSUMERS = "consumers"
 _MODULES = {
     WRITER: [service_module("writer")],
     PIPELINE: [service_module("indexer"), "pipeline"],
     QUERY: [service_module("indexer"), "query"],
+    CONSUMERS: ["tests.soak.groups"],
 }
+_ORDER = (*START_ORDER, CONSUMERS)
 _STOP_TIMEOUT_S = 60.0
 
 
@@ -125,9 +128,9 @@ class Member:
 
 
 class Stack:
-    """The three of them. Settings: `SIZES`, `PACE`, and what TIDEMARK_ the environment has."""
+    """The services and the consumer process. Settings: `SIZES`, `PACE`, and the environment's TIDEMARK_ variables."""
 
-    def __init__(self, folder: Path, choice: random.Random) -> None:
+    def __init__(self, folder: Path, choice: random.Random, seed: str) -> None:
         self.store = folder / "store"
         self.logs = folder / "logs"
         self.logs.mkdir(parents=True)
@@ -145,17 +148,22 @@ class Stack:
             "PIPELINE_METRICS_LISTEN": "",
         }
         environment = {f"TIDEMARK_{name}": str(value) for name, value in settings.items()}
-        self.members = {name: Member(name, environment, self.logs) for name in START_ORDER}
+        environment |= {"TIDEMARK_QUERY_URL": self.query_url, "SOAK_FOLDER": str(folder), "SOAK_SEED": seed}
+        self.members = {name: Member(name, environment, self.logs) for name in _ORDER}
 
     def start(self) -> None:
-        """Start all three."""
-        for member in self.members.values():
-            member.start()
+        """Start the services."""
+        for name in START_ORDER:
+            self.members[name].start()
+
+    def start_consumers(self) -> None:
+        """Start the consumer process, once the topics exist."""
+        self.members[CONSUMERS].start()
 
     def stop(self) -> dict[str, int | None]:
-        """SIGTERM, query first, to those that run; their exit statuses by name, None for one that does not end."""
+        """SIGTERM, consumers first, to those that run; their exit statuses by name, None for one that does not end."""
         statuses: dict[str, int | None] = {}
-        for name in reversed(START_ORDER):
+        for name in reversed(_ORDER):
             member = self.members[name]
             if member.is_running:
                 member.terminate()

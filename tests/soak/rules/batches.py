@@ -14,11 +14,13 @@ def holes(facts: Facts) -> Iterator[str]:
         if answer.kind != "pull" or not answer.seen:
             continue
         offsets = [seen.queue_offset for seen in answer.seen]
-        if offsets != list(range(offsets[0], offsets[0] + len(offsets))) or offsets[0] != answer.requested_offset:
+        wanted = offsets[0] if answer.requested_offset is None else answer.requested_offset  # None: from the earliest
+        if offsets != list(range(wanted, wanted + len(offsets))):
             name = f"{answer.topic}/{answer.queue_id}"
             yield f"{answer.client} pulled {name} from {answer.requested_offset} on and got {offsets}"
     for queue, messages in facts.final.items():
-        missing = set(range(max(messages) + 1)) - messages.keys()
+        first = min(messages) if queue.topic in facts.churned else 0
+        missing = set(range(first, max(messages) + 1)) - messages.keys()
         if missing:
             yield f"{queue} has nothing at {sorted(missing)[:10]}"
 

@@ -1,4 +1,4 @@
-"""A queue's bounds only rise."""
+"""A queue's bounds only rise, until its topic is deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def going_back(facts: Facts) -> Iterator[str]:
         told: defaultdict[Queue, list[Told[Answer]]] = defaultdict(list)
         for answer in facts.right:
             value = getattr(answer, name)
-            if value is not None and answer.queue_id is not None:
+            if value is not None and answer.queue_id is not None and answer.topic not in facts.churned:
                 row = Told(answer.invoked, answer.completed, value, answer)
                 told[Queue(answer.topic, answer.queue_id)].append(row)
         for queue, rows in told.items():

@@ -16,7 +16,12 @@ def not_found(facts: Facts) -> Iterator[str]:
         if answer.kind != "by_id" or answer.outcome not in (NOT_FOUND, NOT_YET_VISIBLE) or answer.wanted is None:
             continue
         append = facts.sent.get(answer.wanted)
-        if append is None or append.outcome != ACKNOWLEDGED or (append.completed or 0) >= answer.invoked:
+        if (
+            append is None
+            or append.outcome != ACKNOWLEDGED
+            or facts.is_gone(append)
+            or (append.completed or 0) >= answer.invoked
+        ):
             continue
         end = record_at(append, append.contents.index(answer.wanted))[1]
         if answer.outcome == NOT_FOUND or visible.before(answer.invoked) >= end:
@@ -45,7 +50,7 @@ def missed_by_key(facts: Facts) -> Iterator[str]:
         if answer.kind != "by_key" or answer.wanted is None or answer.watermark is None:
             continue
         append = facts.sent.get(answer.wanted)
-        if append is None or append.outcome != ACKNOWLEDGED:
+        if append is None or append.outcome != ACKNOWLEDGED or facts.is_gone(append):
             continue
         end = record_at(append, append.contents.index(answer.wanted))[1]
         if end <= answer.watermark and all(seen.content != answer.wanted for seen in answer.seen):

@@ -9,9 +9,9 @@ from tests.soak.history import Append
 
 
 def lost(facts: Facts) -> Iterator[str]:
-    """An acknowledged message that nobody could read at the end."""
+    """Report acknowledged messages of topics that still exist, which the final reading did not find."""
     kept = {seen.content for messages in facts.final.values() for seen in messages.values()}
-    for append in facts.acknowledged:
+    for append in facts.kept:
         for i, content in enumerate(append.contents):
             if content not in kept:
                 yield f"{content} was acknowledged at {_place(append, i)} and is gone"

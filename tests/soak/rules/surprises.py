@@ -6,14 +6,21 @@ from collections.abc import Iterator
 
 from tests.soak.facts import Facts
 from tests.soak.history import NOT_FOUND, NOT_YET_VISIBLE, OK, REFUSED, UNAVAILABLE
+from tidemark.errors import RejectedError, UnavailableError
+from tidemark.status import BY_REASON
 
 EXPECTED_ANSWERS = frozenset({OK, UNAVAILABLE, NOT_FOUND, NOT_YET_VISIBLE})
 EXPECTED_REFUSALS = frozenset({"NEXT_OFFSET_MISMATCH"})
+DELETED_TOPIC = frozenset({"TOPIC_NOT_FOUND", "OFFSET_TOO_SMALL"})  # answers for a topic that was deleted meanwhile
+EXPECTED_OF_MEMBERS = frozenset({"GENERATION_STALE", "MEMBER_FENCED"})
 
 
 def surprises(facts: Facts) -> Iterator[str]:
     """Reasons that are not expected, skipped records, a service that ended by itself."""
+    yield from _of_members(facts)
     for answer in facts.answers:
+        if answer.topic in facts.churned and answer.outcome in DELETED_TOPIC:
+            continue
         if answer.outcome not in EXPECTED_ANSWERS or (answer.outcome == NOT_FOUND and answer.kind != "by_id"):
             where = f"{answer.topic}/{answer.queue_id} from {answer.requested_offset}"
             yield f"{answer.client} ({answer.kind}, {where}) at {answer.completed:.3f}: {answer.outcome}"
@@ -25,3 +32,17 @@ def surprises(facts: Facts) -> Iterator[str]:
     for fault in facts.faults:
         if fault.action == "ended":
             yield f"{', '.join(fault.targets)} ended by itself at {fault.at:.3f}: {fault.detail}"
+
+
+def _of_members(facts: Facts) -> Iterator[str]:
+    """Errors of the consumers: a service may be away, and a churned topic may be missing; nothing else is expected."""
+    for error in facts.client_errors:
+        subscription = facts.subscriptions.get(error.group)
+        is_churned = subscription is not None and not facts.churned.isdisjoint(subscription.topics)
+        expected = EXPECTED_OF_MEMBERS | (DELETED_TOPIC if is_churned else frozenset())
+        if error.reason not in expected and not _is_unavailable(error.reason):
+            yield f"{error.client} ({error.group}) at {error.at:.3f} raised {error.reason}: {error.text}"
+
+
+def _is_unavailable(reason: str) -> bool:
+    return issubclass(BY_REASON.get(reason, RejectedError), UnavailableError)

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.soak.checker import RULES, check
+from tests.soak.group_events import ClientError
 from tests.soak.history import Answer, Fault, HistoryFile, Seen, read_history
+from tests.unit.soak import planted_groups
 from tests.unit.soak.planted import NO_ANSWER, PLANTS, Plant, final_pull
 from tests.unit.soak.simulated import Simulated, spoiled
+from tests.unit.soak.simulated_groups import SimulatedGroups
+
+assert planted_groups, "its import registers its plants"
 
 
 def some_traffic(service: Simulated) -> None:
@@ -36,6 +41,40 @@ def test_a_right_history_passes() -> None:
     service = Simulated()
     some_traffic(service)
     assert check(service.finish()) == []
+
+
+def group_traffic(service: Simulated) -> None:
+    """Polls, a seek, commits, retries, a dead letter that was repeated after a kill, and a topic created again."""
+    groups = SimulatedGroups(service).with_handlers()
+    append = service.append(count=4)
+    groups.seek(None)
+    groups.poll(most=3)
+    groups.commit(2)
+    groups.seek(1)
+    groups.poll()
+    groups.commit(4)
+    for failures, content in enumerate(append.contents):
+        groups.handle(content, failures=failures)
+    groups.commit(4, "mailing")
+    groups.commit(2, "mailing", "%RETRY%mailing")
+    groups.add(Fault(("consumers",), "kill", service.clock))
+    groups.dead_letter(append.contents[3], offset=1)
+    service.append("fleeting", count=2)
+    groups.poll("fleeting", most=1)
+    groups.recreate()
+    service.append("fleeting", count=2)
+    groups.poll("fleeting")
+    groups.commit(4, topic="fleeting")
+    groups.add(ClientError("reader.1", "readers", service.clock, "TOPIC_NOT_FOUND"))
+    groups.add(ClientError("reader.1", "readers", service.clock, "QUERY_UNREACHABLE"))
+
+
+def test_right_group_traffic_passes() -> None:
+    service = Simulated()
+    group_traffic(service)
+    history = [one for one in service.finish() if getattr(one, "topic", "") != "fleeting" or not hasattr(one, "seen")]
+    service.pull("fleeting", 0, 2, final=True)
+    assert check([*history, service.history[-1]]) == []
 
 
 def test_an_append_that_was_never_answered_may_be_there_or_not() -> None:
@@ -67,6 +106,7 @@ def test_each_rule_has_a_planted_violation() -> None:
 def test_a_history_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     service = Simulated()
     some_traffic(service)
+    group_traffic(service)
     written = [*service.finish(), Fault(("writer", "query"), "kill", 3.5, "why")]
     file = HistoryFile(tmp_path / "history.jsonl")
     for operation in written:
