@@ -8,7 +8,6 @@ import platform
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,10 +16,11 @@ from pathlib import Path
 
 from tidemark.cli.doctor_services import ask_health, clock_check, query_check, writer_check
 from tidemark.cli.finding import Finding, Level
+from tidemark.cli.java import REMEDY, java_command, require_java
+from tidemark.errors import StoreContradictionError
 from tidemark.version import program_version
 
 _LEAST_PYTHON = (3, 11)
-_LEAST_JAVA = 17  # Spark 4's
 _CLIENT = ("grpcio", "protobuf", "numpy", "numba", "pyarrow", "orjson", "pydantic")
 _SERVICES = ("pyspark", "fastapi", "uvicorn", "structlog")
 _LEAST_FREE_BYTES = 32 << 20  # what the writer's min_free_disk_bytes is, unless set: below it refuses
@@ -28,7 +28,6 @@ _LITTLE_FREE_BYTES = 2 << 30  # two of RocketMQ's segments
 _SYNCS, _SYNC_BYTES = 25, 4096
 _SLOW_SYNC_MS = 20.0
 _LITTLE_MEMORY_BYTES = 1 << 30  # the three services, with Spark's driver at its default, and room
-_JAVA_TIMEOUT_S = 20
 
 
 def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[Finding]:
@@ -58,24 +57,11 @@ def python_check() -> Finding:
 def java_check() -> Finding:
     """The Java that Spark would start; a client needs none."""
     level = Level.WARN if _version("pyspark") is None else Level.FAIL
-    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
-    step = "the pipeline needs Java 17 or 21 (a client none): install one, or set JAVA_HOME"
     try:
-        told = subprocess.run(  # noqa: S603 - the user's own Java
-            [java, "-version"], capture_output=True, text=True, timeout=_JAVA_TIMEOUT_S, check=False
-        ).stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding(level, "java", f"{java} cannot be started: {error}", step)
-    version = java_version(told)
-    if version is None or version < _LEAST_JAVA:
-        return Finding(level, "java", f"{java} is {told.splitlines()[0] if told else 'silent'}", step)
-    return Finding(Level.OK, "java", f"{version} ({shutil.which(java)})")
-
-
-def java_version(told: str) -> int | None:
-    """The major number of what `java -version` says; 8 of its old form, 1.8."""
-    found = re.search(r' version "(?:1\.)?(\d+)', told)
-    return int(found[1]) if found else None
+        version = require_java()
+    except StoreContradictionError as error:
+        return Finding(level, "java", error.message.removesuffix(f"; {REMEDY}"), REMEDY)
+    return Finding(Level.OK, "java", f"{version} ({shutil.which(java_command())})")
 
 
 def package_checks() -> Iterator[Finding]:

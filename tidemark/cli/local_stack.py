@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tidemark.cli.java import require_java
 from tidemark.cli.service import Service
 from tidemark.errors import StoreClosedError, StoreContradictionError, UnavailableError
 from tidemark.settings.registry import service_module
@@ -29,7 +30,8 @@ from tidemark.tls.credentials import TLS_SCHEME, Credentials
 WRITER, PIPELINE, QUERY, ATTACH = "writer", "pipeline", "query", "attach"
 START_ORDER = (WRITER, PIPELINE, QUERY)
 ATTACHED_ORDER = (ATTACH, QUERY)
-START_TIMEOUT_S = 120.0  # Spark's first start on a slow machine
+START_TIMEOUT_S = 600.0  # each service; the first start of Spark and compiled loops takes minutes on a busy machine
+REPORT_S = 5.0
 STOP_TIMEOUT_S = 30.0  # each
 _POLL_S = 0.05
 _CHECK_POLL_S = 0.5  # a check that is a process of its own
@@ -40,6 +42,7 @@ NEW_INDEX_SIZES = {"TIDEMARK_INDEX_SLOTS": str(50_000), "TIDEMARK_INDEX_ENTRIES"
 # Several stacks run on one machine, and nobody scrapes them who does not say where.
 NO_METRICS = {"TIDEMARK_WRITER_METRICS_LISTEN": "", "TIDEMARK_PIPELINE_METRICS_LISTEN": ""}
 PIPELINE_HEALTHCHECK = "indexer.healthcheck"
+OnWait = Callable[[str, float], None]
 _MODULES = {
     WRITER: ("writer",),
     PIPELINE: ("indexer", "pipeline"),
@@ -92,6 +95,7 @@ class LocalStack:
     services     which to start, of START_ORDER
     stopping     set it from anywhere to end a start that is waiting
 
+    start_timeout_s  the time each service has to become healthy; passed to the pipeline as TIDEMARK_START_TIMEOUT_S
     small_new_files  a laptop's sizes for files that the store does not have yet, unless our own environment names them;
                      else RocketMQ's
     """
@@ -106,6 +110,7 @@ class LocalStack:
         environment: Mapping[str, str] | None = None,
         services: tuple[str, ...] | None = None,
         small_new_files: bool = True,
+        start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         self.data = data
         self.state = state
@@ -116,6 +121,8 @@ class LocalStack:
         self._wanted = services or (START_ORDER if state is None else ATTACHED_ORDER)
         self._environment = dict(environment or {})
         self._small_new_files = small_new_files
+        self.start_timeout_s = start_timeout_s
+        self._on_wait: OnWait = lambda *_: None
 
     @property
     def writer_listen(self) -> str:
@@ -145,16 +152,25 @@ class LocalStack:
         """Folder of the services' logs."""
         return (self.state or self.data) / "logs"
 
-    def start(self, *, on_step: Callable[[str], None] = lambda _: None) -> None:
-        """Start all services and wait until each is healthy; *on_step* is told its name before.
+    def start(self, *, on_step: Callable[[str], None] = lambda _: None, on_wait: OnWait = lambda *_: None) -> None:
+        """Start all services and wait until each is healthy. In case of an error nothing runs afterwards.
 
-        raises StoreContradictionError for a port in use, before anything is started; ServiceDiedError; StoreClosedError
-        when `stopping` was set; UnavailableError when one is not healthy within START_TIMEOUT_S. In each case nothing
-        runs afterwards.
+        Args:
+            on_step: called with the name of each service before its start.
+            on_wait: called every REPORT_S with the name of the service that is waited for, and the seconds so far.
+
+        Raises:
+            StoreContradictionError: a port is in use or no fitting Java is installed; nothing was started.
+            ServiceDiedError: a service ended by itself.
+            StoreClosedError: `stopping` was set.
+            UnavailableError: a service is not healthy within `start_timeout_s`.
         """
         for name, port in ((WRITER, self.writer_port), (QUERY, self.query_port)):
             if name in self._wanted:
                 require_free_port(port, name)
+        if PIPELINE in self._wanted:
+            require_java()
+        self._on_wait = on_wait
         self.logs.mkdir(parents=True, exist_ok=True)
         environment = self._settings()
         try:
@@ -196,7 +212,7 @@ class LocalStack:
             self._environment.get("TIDEMARK_COMMIT_LOG_PATHS", ""),
             self._environment.get("TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS", ""),
         )
-        usual = dict(NO_METRICS)
+        usual = {**NO_METRICS, "TIDEMARK_START_TIMEOUT_S": f"{self.start_timeout_s:g}"}
         if self._small_new_files:
             usual |= {} if any(map(_has_files, log_folders.all)) else NEW_LOG_SIZES
             usual |= {} if _has_files(paths.index) else NEW_INDEX_SIZES
@@ -220,13 +236,22 @@ class LocalStack:
         return Credentials(cert=cert, key=key).context(trusts_all=True)
 
     def _wait_for(self, name: str, is_healthy: Callable[[], bool], *, poll_s: float = _POLL_S) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not is_healthy():
+        began = reported = time.monotonic()
+        while True:
             self.check()
+            if is_healthy():
+                return
             if self.stopping.is_set():
                 raise StoreClosedError(f"stopped before {name} was healthy")
-            if time.monotonic() > deadline:
-                raise UnavailableError(f"{name} is not healthy after {START_TIMEOUT_S:.0f} s; see {self.logs}")
+            now = time.monotonic()
+            if now - began > self.start_timeout_s:
+                raise UnavailableError(
+                    f"{name} is not healthy after {self.start_timeout_s:.0f} s, the limit of --start-timeout "
+                    f"(TIDEMARK_START_TIMEOUT_S); see {self.logs / name}.log"
+                )
+            if now - reported >= REPORT_S:
+                reported = now
+                self._on_wait(name, now - began)
             time.sleep(poll_s)
 
     def check(self) -> None:

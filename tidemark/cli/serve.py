@@ -8,20 +8,36 @@ from pathlib import Path
 from rich.console import Console
 from rich.panel import Panel
 
-from tidemark.cli.local_stack import LocalStack, ServiceDiedError
+from tidemark.cli.local_stack import START_TIMEOUT_S, LocalStack, ServiceDiedError
 from tidemark.errors import StoreClosedError, StoreError
 from tidemark.store.paths import require_outside
 
 _CHECK_S = 0.5
 
 
-def serve(data: Path, *, writer_port: int, query_port: int, console: Console, small_new_files: bool = True) -> int:
+def serve(
+    data: Path,
+    *,
+    writer_port: int,
+    query_port: int,
+    console: Console,
+    small_new_files: bool = True,
+    start_timeout_s: float = START_TIMEOUT_S,
+) -> int:
     """Run until SIGINT or SIGTERM (exit status 0), or until a service ends by itself or does not start (1)."""
-    stack = LocalStack(data, writer_port=writer_port, query_port=query_port, small_new_files=small_new_files)
+    stack = LocalStack(
+        data,
+        writer_port=writer_port,
+        query_port=query_port,
+        small_new_files=small_new_files,
+        start_timeout_s=start_timeout_s,
+    )
     return _run_until_signal(stack, console)
 
 
-def attach(data: Path, state: Path, *, query_port: int, console: Console) -> int:
+def attach(
+    data: Path, state: Path, *, query_port: int, console: Console, start_timeout_s: float = START_TIMEOUT_S
+) -> int:
     """As `serve`, but read a broker's store at *data* and keep our own files in *state*."""
     try:
         require_outside(state, data)
@@ -31,7 +47,8 @@ def attach(data: Path, state: Path, *, query_port: int, console: Console) -> int
     if not data.is_dir():  # a wrong path would look like an empty store
         console.print(f"there is no directory {data}", style="bold red", markup=False)
         return 1
-    return _run_until_signal(LocalStack(data, state=state, query_port=query_port), console)
+    stack = LocalStack(data, state=state, query_port=query_port, start_timeout_s=start_timeout_s)
+    return _run_until_signal(stack, console)
 
 
 def _run_until_signal(stack: LocalStack, console: Console) -> int:
@@ -48,7 +65,10 @@ def _run_until_signal(stack: LocalStack, console: Console) -> int:
 def _run(stack: LocalStack, console: Console) -> int:
     status = 0
     try:
-        stack.start(on_step=lambda name: console.print(f"starting {name} …"))
+        stack.start(
+            on_step=lambda name: console.print(f"starting {name} …"),
+            on_wait=lambda name, seconds: console.print(_waiting(stack, name, seconds), markup=False, soft_wrap=True),
+        )
         _show_screen(stack, console)
         while not stack.stopping.wait(_CHECK_S):
             stack.check()
@@ -59,6 +79,11 @@ def _run(stack: LocalStack, console: Console) -> int:
         status = 1
     _stop(stack, console)
     return status
+
+
+def _waiting(stack: LocalStack, name: str, seconds: float) -> str:
+    limit = f"at most {stack.start_timeout_s:.0f} s"
+    return f"waiting for {name} for {seconds:.0f} s ({limit}); its log: {stack.logs / name}.log"
 
 
 def _stop(stack: LocalStack, console: Console) -> None:

@@ -28,6 +28,12 @@ def serve(
         Profile,
         typer.Option(help="Files of a new store. laptop: 64 MiB segments and a small index; server: RocketMQ's sizes."),
     ] = Profile.LAPTOP,
+    start_timeout: Annotated[
+        float,
+        typer.Option(
+            min=1, help="Seconds that each service may take until it is healthy.", envvar="TIDEMARK_START_TIMEOUT_S"
+        ),
+    ] = 600.0,
     attach: Annotated[
         Path | None, typer.Option(help="Read the store of a living broker instead; nothing in it is written.")
     ] = None,
@@ -50,8 +56,17 @@ def serve(
     if (attach is None) != (state is None):
         raise typer.BadParameter("--attach and --state go together")
     if attach is not None and state is not None:
-        raise typer.Exit(run_attached(attach, state, query_port=query_port, console=Console()))
+        raise typer.Exit(
+            run_attached(attach, state, query_port=query_port, console=Console(), start_timeout_s=start_timeout)
+        )
     is_small = profile is Profile.LAPTOP
     raise typer.Exit(
-        run(data, writer_port=writer_port, query_port=query_port, console=Console(), small_new_files=is_small)
+        run(
+            data,
+            writer_port=writer_port,
+            query_port=query_port,
+            console=Console(),
+            small_new_files=is_small,
+            start_timeout_s=start_timeout,
+        )
     )

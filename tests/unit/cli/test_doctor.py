@@ -14,9 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tidemark.cli import doctor_checks
-from tidemark.cli.doctor_checks import disk_check, java_check, java_version, nearest_folder, sync_check
+from tidemark.cli.doctor_checks import disk_check, java_check, nearest_folder, sync_check
 from tidemark.cli.doctor_services import Heard, clock_check, query_check, writer_check
 from tidemark.cli.finding import Level
+from tidemark.cli.java import java_version
 from tidemark.cli.local_stack import free_port
 from tidemark.cli.main import app
 
