@@ -20,10 +20,11 @@ _LONGEST_LINE_BYTES = 256 << 20  # the greatest message that a writer can be set
 
 
 class Chunk(NamedTuple):
-    """Whole lines, without their ends. first: number of the first one, from 1."""
+    """Lines without their newlines. first: number of the first one, from 1; has_end: the last one had a newline."""
 
     first: int
     lines: list[bytes]
+    has_end: bool = True
 
 
 class Arrivals:
@@ -85,4 +86,4 @@ def line_chunks(take: Callable[[], bytes]) -> Iterator[Chunk]:
         if begun_size > _LONGEST_LINE_BYTES:
             raise MessageSizeExceededError(f"line {number} is too long", line=number, limit=_LONGEST_LINE_BYTES)
     if begun_size:
-        yield Chunk(number, [b"".join(begun)])
+        yield Chunk(number, [b"".join(begun)], has_end=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -100,11 +101,19 @@ class FailuresTold(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
+        _escape_what_the_locale_lacks()
         with failures_told(ctx):
             try:
                 return super().invoke(ctx)
             finally:
                 sys.stdout.flush()  # here, so that a broken pipe is found here
+
+
+def _escape_what_the_locale_lacks() -> None:
+    """Print characters that the encoding of a terminal lacks as escapes, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextlib.contextmanager

@@ -54,14 +54,23 @@ def produce(
     infer_types: Annotated[
         bool, typer.Option("--infer-types", help="Of CSV: numbers, booleans and times instead of text.")
     ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Of lines: keep a carriage return before a newline, and a byte order mark at the start."
+        ),
+    ] = False,
     batch_size: Annotated[int, typer.Option(min=1, max=32_767, help="The most messages in a batch.")] = 1000,
     writer: WriterAddress = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Send lines, JSON lines, CSV or Parquet, a message a row. Lines of a pipe are sent as they come.
 
-    CSV and Parquet need the extra `table`. A malformed line or row is named by its number, and nothing behind it is
-    sent. However it ends, also by Ctrl-C, it tells how many messages are acknowledged: these are stored.
+    A line ends with LF or CRLF, and a UTF-8 byte order mark at the start of the input is left out; --exact keeps both.
+    A field that is a body is sent as it stands in the line: numbers keep their digits.
+
+    CSV and Parquet need the extra `table`. A malformed line or row is named by its number, and nothing after it is
+    sent. However the command ends, also by Ctrl-C, it reports how many messages are acknowledged: these are stored.
     """
     from tidemark.cli.rows import FieldNames
     from tidemark.cli.sending import send_rows
@@ -70,7 +79,9 @@ def produce(
     names = FieldNames(body_field, key_field, tag_field)
     if chosen is Format.LINES and any(names):
         raise typer.BadParameter("lines have no fields: give --format jsonl, csv or parquet", param_hint="--format")
-    rows = _rows(file, chosen, names, infer_types=infer_types)
+    if exact and chosen is not Format.LINES:
+        raise typer.BadParameter(f"--exact is for lines, and the input is {chosen.value}", param_hint="--exact")
+    rows = _rows(file, chosen, names, infer_types=infer_types, exact=exact)
     is_typed = file is None and sys.stdin.isatty()
     send_rows(
         rows,
@@ -82,7 +93,7 @@ def produce(
     )
 
 
-def _rows(file: Path | None, form: Format, names: FieldNames, *, infer_types: bool) -> Iterator[Rows]:
+def _rows(file: Path | None, form: Format, names: FieldNames, *, infer_types: bool, exact: bool) -> Iterator[Rows]:
     """Opens what is to be read when the first row is asked for: by then the topic's writer has answered."""
     from tidemark.cli import rows
     from tidemark.cli.arrivals import Arrivals, line_chunks
@@ -90,7 +101,7 @@ def _rows(file: Path | None, form: Format, names: FieldNames, *, infer_types: bo
     with file.open("rb") if file else open(sys.stdin.fileno(), "rb", closefd=False) as stream:
         match form:
             case Format.LINES:
-                yield from rows.rows_of_lines(line_chunks(Arrivals(stream.fileno()).take))
+                yield from rows.rows_of_lines(line_chunks(Arrivals(stream.fileno()).take), exact=exact)
             case Format.JSONL:
                 yield from rows.rows_of_json_lines(line_chunks(Arrivals(stream.fileno()).take), names)
             case Format.CSV:

@@ -5,16 +5,22 @@ A malformed place is named by its number; rows before it are given first, and no
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from tidemark.cli.arrivals import Chunk
+from tidemark.cli.json_members import Member, members_of
 from tidemark.errors import ArgumentIllegalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 
 
 class FieldNames(NamedTuple):
@@ -53,9 +59,13 @@ class TableRows(NamedTuple):
 Rows = LineRows | TableRows
 
 
-def rows_of_lines(chunks: Iterable[Chunk]) -> Iterator[LineRows]:
-    """Each line a body, byte for byte."""
-    for first, lines in chunks:
+def rows_of_lines(chunks: Iterable[Chunk], *, exact: bool = False) -> Iterator[LineRows]:
+    """Yield each line as a body.
+
+    exact: every byte before a newline belongs to the line. Otherwise a carriage return before the newline is a part of
+    the line's end, and a UTF-8 byte order mark at the start of the input is left out.
+    """
+    for first, lines, _ in chunks if exact else map(_text_lines, chunks):
         good = lines.index(b"") if b"" in lines else len(lines)
         if good:
             yield LineRows(list(map(LineRow, lines[:good])), first)
@@ -63,9 +73,21 @@ def rows_of_lines(chunks: Iterable[Chunk]) -> Iterator[LineRows]:
             raise malformed("line", first + good, "it is empty, and a message needs a body")
 
 
+def _text_lines(chunk: Chunk) -> Chunk:
+    """Leave out a byte order mark at the start of the input, and the carriage return of each CRLF."""
+    first, lines = chunk.first, chunk.lines
+    if first == 1 and lines and lines[0].startswith(_UTF16_MARKS):
+        remedy = "convert it, for example by `iconv -f UTF-16 -t UTF-8`, or give --exact to send its bytes as they are"
+        raise malformed("line", 1, f"it begins with the byte order mark of UTF-16; {remedy}")
+    if first == 1 and lines:
+        lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
+    ended = len(lines) if chunk.has_end else len(lines) - 1
+    return Chunk(first, [line.removesuffix(b"\r") for line in lines[:ended]] + lines[ended:], chunk.has_end)
+
+
 def rows_of_json_lines(chunks: Iterable[Chunk], names: FieldNames) -> Iterator[LineRows]:
-    """Each line a JSON object: as it stands the body, or one of its fields."""
-    for first, lines in chunks:
+    """Yield each line, a JSON object, as a body, or the exact text of one of its fields."""
+    for first, lines, _ in map(_text_lines, chunks):
         messages: list[LineRow] = []
         fault: ArgumentIllegalError | None = None
         for number, line in enumerate(lines, first):
@@ -81,35 +103,48 @@ def rows_of_json_lines(chunks: Iterable[Chunk], names: FieldNames) -> Iterator[L
 
 
 def _message_of(line: bytes, names: FieldNames) -> LineRow:
-    """Of a line of JSON; ValueError tells what is wrong with it."""
+    """Return the message of a line of JSON. Raises a ValueError that says what is wrong with the line."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"it is no JSON: {error.msg}, at column {error.colno}") from None
     if not isinstance(value, dict):
         raise ValueError("it is JSON, but no object")
-    body = line
-    if names.body is not None:
-        field = _field(value, names.body)
-        body = field.encode() if isinstance(field, str) else orjson.dumps(field)
-        if field is None or not body:
-            raise ValueError(f"its field {names.body!r} is empty, and a message needs a body")
-    return LineRow(body, _text(value, names.key), _text(value, names.tag))
+    if not any(names):
+        return LineRow(line)
+    members = members_of(line.decode())
+    body = line if names.body is None else _body(value, members, names.body)
+    return LineRow(body, _text(value, members, names.key), _text(value, members, names.tag))
 
 
-def _text(value: dict[str, Any], name: str | None) -> str | None:
+def _body(value: dict[str, Any], members: dict[str, Member], name: str) -> bytes:
+    """Return a field's text: of a string its characters, of anything else the JSON text as it stands in the line."""
+    member, field = _member(members, name), value[name]
+    body = (field if isinstance(field, str) else member.text).encode()
+    if field is None or not body:
+        raise ValueError(f"its field {name!r} is empty, and a message needs a body")
+    return body
+
+
+def _text(value: dict[str, Any], members: dict[str, Member], name: str | None) -> str | None:
+    """Return a key or tag: a string, or a whole number with the digits that stand in the line."""
     if name is None:
         return None
-    field = _field(value, name)
-    if isinstance(field, bool) or not isinstance(field, str | int | None):
+    member, field = _member(members, name), value[name]
+    if isinstance(field, str | None):
+        return field
+    if _WHOLE_NUMBER.fullmatch(member.text) is None:
         raise ValueError(f"its field {name!r} is neither text nor a whole number")
-    return None if field is None else str(field)
+    return member.text
 
 
-def _field(value: dict[str, Any], name: str) -> Any:
-    if name not in value:
+def _member(members: dict[str, Member], name: str) -> Member:
+    member = members.get(name)
+    if member is None:
         raise ValueError(f"it has no field {name!r} (null means none)")
-    return value[name]
+    if member.times > 1:
+        raise ValueError(f"it has the field {name!r} {member.times} times: which one is meant cannot be known")
+    return member
 
 
 def malformed(unit: str, number: int, what: str) -> ArgumentIllegalError:

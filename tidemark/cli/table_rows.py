@@ -31,7 +31,8 @@ def rows_of_csv(stream: io.BufferedReader[Any], names: FieldNames, *, infer_type
         reader = arrow_csv.open_csv(
             stream,
             arrow_csv.ReadOptions(column_names=header, use_threads=False, block_size=_CSV_BLOCK_BYTES),
-            arrow_csv.ParseOptions(newlines_in_values=True),
+            # In a single column an empty line is an empty value, which is refused where it would be a body.
+            arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1),
             arrow_csv.ConvertOptions(column_types=None if infer_types else dict.fromkeys(header, pa.string())),
         )
         for batch in reader:

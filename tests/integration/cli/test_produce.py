@@ -16,6 +16,9 @@ from tidemark.cli.failures import ExitStatus
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
+_BODY, _CSV = ("--format", "jsonl", "--body-field", "b"), ("--format", "csv")
+_DIGITS = "123456789012345678901234567890"
+
 
 def test_lines_become_messages_in_order(tidemark: Tidemark) -> None:
     """In one queue: as they stand in the file."""
@@ -132,3 +135,63 @@ def test_without_a_writer_it_says_what_to_do(nowhere: Tidemark) -> None:
     done = nowhere.run("produce", "orders", given="x\n")
     assert done.returncode == ExitStatus.UNAVAILABLE
     assert b"tidemark serve" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "options", "bodies"),
+    [
+        ("crlf", b"one\r\ntwo\r\n", (), ["one", "two"]),
+        ("mark", b"\xef\xbb\xbfone\r\n", (), ["one"]),
+        ("exact", b"\xef\xbb\xbfone\r\n", ("--exact",), ["\ufeffone\r"]),
+        ("cr", b"one\rtwo\r\r\n", (), ["one\rtwo\r"]),
+        ("nul", b"a\x00b\n", (), ["a\x00b"]),
+        ("mac", b"one\rtwo\r", (), ["one\rtwo\r"]),
+        ("digits", f'{{"b":{_DIGITS}}}\r\n{{"b":{{"x":1.0,"x":2}}}}\r\n'.encode(), _BODY, [_DIGITS, '{"x":1.0,"x":2}']),
+        ("csv", b'\xef\xbb\xbfk,v\r\n007,"a\r\nb"\r\n', _CSV, ['{"k":"007","v":"a\\r\\nb"}']),
+        ("na", b"k,v\nNA,null\n", _CSV, ['{"k":"NA","v":"null"}']),
+        ("header", b"k,v\r\n", _CSV, []),
+    ],
+)
+def test_values_arrive_as_they_were_sent(
+    tidemark: Tidemark, name: str, given: bytes, options: tuple[str, ...], bodies: list[str]
+) -> None:
+    tidemark.json("topic", "create", f"input-{name}", "--queues", 1)
+    assert tidemark.produce(f"input-{name}", *options, given=given) == len(bodies)
+    assert [message["body"] for message in tidemark.messages(f"input-{name}")] == bodies
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "options", "acknowledged", "message"),
+    [
+        ("blank", b"one\r\n\r\ntwo\r\n", (), 1, "line 2: it is empty"),
+        ("utf16", "one\ntwo\n".encode("utf-16"), (), 0, "line 1: it begins with the byte order mark of UTF-16"),
+        ("twice", b'{"b":1}\n{"b":1,"b":2}\n', _BODY, 1, "line 2: it has the field 'b' 2 times"),
+        ("latin", "k,v\n1,a\n2,grün\n".encode("latin-1"), _CSV, 0, "row 3"),
+        ("short", b"k,v\n1,2\n3\n", _CSV, 0, "row 3: Expected 2 columns, got 1"),
+        ("empty", b"v\na\n\nb\n", (*_CSV, "--body-field", "v"), 1, "row 3"),
+    ],
+)
+def test_other_values_are_refused_by_their_place(
+    tidemark: Tidemark, name: str, given: bytes, options: tuple[str, ...], acknowledged: int, message: str
+) -> None:
+    """The number of acknowledged messages is reported, too."""
+    tidemark.json("topic", "create", f"refused-{name}", "--queues", 1)
+    done = tidemark.run("produce", f"refused-{name}", *options, given=given)
+    assert done.returncode == ExitStatus.REJECTED
+    assert message in done.stderr.decode()
+    assert f"{acknowledged} messages are acknowledged" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
+def test_input_and_output_do_not_depend_on_the_locale(tidemark: Tidemark, locale: str) -> None:
+    """Bodies are bytes; what a terminal cannot show is escaped in the table."""
+    topic = f"locale-{locale[:2]}"
+    kept = {name: value for name, value in tidemark.environment.items() if not name.startswith(("LC_", "LANG"))}
+    poor = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    there = Tidemark("", tidemark.query_url, environment={**kept, **poor})
+    assert there.produce(topic, given="grün 订单\n".encode()) == 1
+    assert there.run("consume", topic, "--output", "raw").stdout == "grün 订单\n".encode()
+    assert [message["body"] for message in there.messages(topic)] == ["grün 订单"]
+    table = there.run("consume", topic)
+    assert table.returncode == 0
+    assert b"\\u8ba2" in table.stdout

@@ -21,14 +21,14 @@ def _chunks(pieces: Iterable[bytes]) -> list[Chunk]:
     ("pieces", "chunks"),
     [
         ([], []),
-        ([b"a\nb\n"], [(1, [b"a", b"b"])]),
-        ([b"a\nb", b"c\nd"], [(1, [b"a"]), (2, [b"bc"]), (3, [b"d"])]),
-        ([b"a", b"b", b"\n"], [(1, [b"ab"])]),
-        ([b"\n\n"], [(1, [b"", b""])]),
-        ([b"a\r\n"], [(1, [b"a\r"])]),
+        ([b"a\nb\n"], [(1, [b"a", b"b"], True)]),
+        ([b"a\nb", b"c\nd"], [(1, [b"a"], True), (2, [b"bc"], True), (3, [b"d"], False)]),
+        ([b"a", b"b", b"\n"], [(1, [b"ab"], True)]),
+        ([b"\n\n"], [(1, [b"", b""], True)]),
+        ([b"a\r\n"], [(1, [b"a\r"], True)]),
     ],
 )
-def test_lines_are_whole_and_numbered(pieces: list[bytes], chunks: list[tuple[int, list[bytes]]]) -> None:
+def test_lines_are_whole_and_numbered(pieces: list[bytes], chunks: list[tuple[int, list[bytes], bool]]) -> None:
     """However they are cut when they come; a last line needs no end."""
     assert [tuple(chunk) for chunk in _chunks(pieces)] == chunks
 

@@ -55,7 +55,78 @@ def test_an_object_is_a_body_as_it_stands() -> None:
 def test_a_field_is_a_body() -> None:
     """Text as it is, anything else as JSON."""
     given, _ = _json([b'{"b": "text"}', b'{"b": {"x": 1}}'], "b")
-    assert [row.body for row in given] == [b"text", b'{"x":1}']
+    assert [row.body for row in given] == [b"text", b'{"x": 1}']
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "123456789012345678901234567890",
+        "1.10",
+        "-0.0",
+        '{"x":1.10,"x":2, "n":123456789012345678901234567890}',
+        '[ 1, {"a" : "}" } ]',
+        "false",
+        "0",
+        '{"b": {"b": "\\u00fc\\" }"}}',
+    ],
+)
+def test_a_field_that_is_a_body_keeps_its_text(text: str) -> None:
+    """Between other members, with and without spaces."""
+    lines = [f'{{"a":[1,2],"b":{text},"c":"b"}}', f' {{ "a" : "\\"b\\":" , "b" :\t{text} }} ']
+    given, error = _json([line.encode() for line in lines], "b")
+    assert error is None
+    assert [row.body for row in given] == [text.encode()] * 2
+
+
+def test_a_whole_number_that_is_a_key_keeps_its_digits() -> None:
+    given, error = _json([b'{"k":123456789012345678901234567890}', b'{"k":-7}'], None, "k")
+    assert error is None
+    assert [row.key for row in given] == ["123456789012345678901234567890", "-7"]
+
+
+def test_crlf_ends_a_line_and_a_byte_order_mark_is_no_text() -> None:
+    """A carriage return elsewhere, and a mark on a later line, are content."""
+    chunks = [Chunk(1, [b"\xef\xbb\xbfone\r", b"t\rwo\r\r"]), Chunk(3, [b"\xef\xbb\xbfthree"])]
+    given, error = _until_failure(rows_of_lines(chunks))
+    assert error is None
+    assert [row.body for row in given] == [b"one", b"t\rwo\r", b"\xef\xbb\xbfthree"]
+
+
+def test_a_carriage_return_at_the_end_of_the_input_ends_no_line() -> None:
+    given, error = _until_failure(rows_of_lines([Chunk(1, [b"one\rtwo\r"], has_end=False)]))
+    assert error is None
+    assert [row.body for row in given] == [b"one\rtwo\r"]
+
+
+def test_exact_lines_keep_every_byte() -> None:
+    lines = [b"\xef\xbb\xbfone\r", b"\r"]
+    given, error = _until_failure(rows_of_lines([Chunk(1, lines)], exact=True))
+    assert error is None
+    assert [row.body for row in given] == lines
+
+
+def test_an_empty_line_that_ends_with_crlf_is_named() -> None:
+    given, error = _until_failure(rows_of_lines([Chunk(1, [b"one\r", b"\r", b"two\r"])]))
+    assert [row.body for row in given] == [b"one"]
+    assert error is not None
+    assert error.line == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf16_is_refused_with_a_remedy(encoding: str) -> None:
+    data = "one\ntwo\n".encode(encoding)
+    mark = b"" if encoding == "utf-16" else b"\xfe\xff"
+    given, error = _until_failure(rows_of_lines([Chunk(1, (mark + data).split(b"\n"))]))
+    assert given == []
+    assert error is not None
+    assert "line 1: it begins with the byte order mark of UTF-16; convert it" in error.message
+
+
+def test_lines_of_json_may_end_with_crlf_and_begin_with_a_byte_order_mark() -> None:
+    given, error = _json([b'\xef\xbb\xbf{"k":"1"}\r', b'{"k":"2"}\r'], None, "k")
+    assert error is None
+    assert given == [LineRow(b'{"k":"1"}', "1"), LineRow(b'{"k":"2"}', "2")]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +138,11 @@ def test_a_field_is_a_body() -> None:
         (b'{"a": 1}', (None, "id"), "no field 'id'"),
         (b'{"id": [1]}', (None, "id"), "neither text nor a whole number"),
         (b'{"id": true}', (None, None, "id"), "neither text nor a whole number"),
+        (b'{"k": 1.0}', (None, "k"), "neither text nor a whole number"),
+        (b'{"k": 1e3}', (None, "k"), "neither text nor a whole number"),
+        (b'{"k": "1", "k": "2"}', (None, "k"), "the field 'k' 2 times"),
+        (b'{"b": 1, "a": 0, "b": 1}', ("b",), "the field 'b' 2 times"),
+        (b'{"k": "\\ud800"}', (None, "k"), "surrogate"),
         (b'{"b": null}', ("b",), "needs a body"),
         (b'{"b": ""}', ("b",), "needs a body"),
         (b'{"b": "\xff"}', ("b",), "utf-8"),
@@ -74,7 +150,7 @@ def test_a_field_is_a_body() -> None:
 )
 def test_a_malformed_line_of_json_is_named(line: bytes, names: tuple[str | None, ...], what: str) -> None:
     """With what is wrong with it."""
-    good = b'{"id": 1, "b": "x"}'
+    good = b'{"id": 1, "k": 1, "b": "x"}'
     given, error = _json([good, line, good], *names)
     assert len(given) == 1
     assert error is not None

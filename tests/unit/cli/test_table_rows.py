@@ -29,6 +29,11 @@ def test_csv_is_text_unless_types_are_wanted() -> None:
     assert _csv(b"id,text\n") == []
 
 
+def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
+    """It is not passed over: as a body it is refused."""
+    assert _csv(b'v\r\na\r\n\r\n""\r\nb\r\n') == [{"v": "a"}, {"v": ""}, {"v": ""}, {"v": "b"}]
+
+
 @pytest.mark.parametrize(
     ("data", "row", "what"),
     [
