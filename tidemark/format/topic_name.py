@@ -33,7 +33,11 @@ def require_sendable_topic(topic: str) -> None:
     if not is_topic_name(topic):
         raise TopicIllegalError("a topic's name has letters, digits and %|-_ only, and is not empty", topic=topic[:255])
     if len(topic) > MAX_TOPIC_SIZE_BYTES:
-        raise TopicIllegalError("a topic's name is too long", length=len(topic), limit=MAX_TOPIC_SIZE_BYTES)
+        raise TopicIllegalError(
+            f"a topic's name has at most {MAX_TOPIC_SIZE_BYTES} characters, and this one has {len(topic)}",
+            length=len(topic),
+            limit=MAX_TOPIC_SIZE_BYTES,
+        )
     group = group_of(topic)
     if group is not None and not 1 <= len(group) <= MAX_GROUP_LENGTH:
         raise TopicIllegalError(

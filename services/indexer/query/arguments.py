@@ -54,7 +54,9 @@ def parse_time(text: Any) -> int:
 
 def _parse_topic(text: str) -> str:
     if not re.fullmatch(r"[%|a-zA-Z0-9_-]{1,255}", text):
-        raise ValueError("a topic's name has letters, digits and %|_-, at most 255")
+        raise ValueError(
+            "a topic's name has letters, digits and %|_-: at most 127, and 255 for the retry topics of a broker"
+        )
     return text
 
 

@@ -60,6 +60,16 @@ def test_tc2_attributes_are_stored_without_their_sign(tmp_path: Path) -> None:
         assert dict(topic.attributes) == {"queue.type": "BatchCQ", "message.type": "NORMAL"}
 
 
+def test_tc2_an_altered_topic_keeps_its_attributes(tmp_path: Path) -> None:
+    """They are stored without their sign, before and after a restart."""
+    with MessageStore(tmp_path) as store:
+        create(store.writer, "t", **{"+queue.type": "BatchCQ"})
+        altered = store.writer.topics.AlterTopic(topics_pb2.AlterTopicRequest(name="t", permission=4)).topic
+        assert dict(altered.attributes) == {"queue.type": "BatchCQ"}
+    table = json.loads((tmp_path / "config" / "topics.json").read_text())["topicConfigTable"]
+    assert (table["t"]["attributes"], table["t"]["perm"]) == ({"queue.type": "BatchCQ"}, 4)
+
+
 def test_tc3_a_topic_without_queue_type_is_simple(tmp_path: Path) -> None:
     """With empty attributes, without any, and not in topics.json at all."""
     path = tmp_path / "config" / "topics.json"
@@ -110,6 +120,22 @@ def test_va3_system_topics_are_neither_made_nor_written_to(tmp_path: Path) -> No
             assert refusal_of(lambda name=name: create(store.writer, name)).reason == "TOPIC_FORBIDDEN"
             assert store.refused(name, (b"x", {})).reason == "TOPIC_FORBIDDEN"
         assert not store.writer.topics.ListTopics(topics_pb2.ListTopicsRequest()).topics
+
+
+def test_va4_a_permission_is_of_inherit_write_and_read(tmp_path: Path) -> None:
+    """Bits 1, 2 and 4; other bits are refused and change nothing."""
+    with MessageStore(tmp_path) as store:
+        create(store.writer, "t")
+
+        def alter(permission: int) -> int:
+            request = topics_pb2.AlterTopicRequest(name="t", permission=permission)
+            return store.writer.topics.AlterTopic(request).topic.permission
+
+        assert [alter(permission) for permission in range(8)] == list(range(8))
+        for permission in (8, 16, -1):
+            assert refusal_of(lambda permission=permission: alter(permission)).reason == "ARGUMENT_ILLEGAL"
+        (topic,) = store.writer.topics.ListTopics(topics_pb2.ListTopicsRequest()).topics
+        assert topic.permission == 7
 
 
 def test_va5_a_blank_group_is_refused(tmp_path: Path) -> None:
