@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test console-test pictures deploy-test soak soak-mutations fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -95,6 +95,9 @@ deploy-test: $(SYNCED)  ## systemd itself on the units of deploy/ (needs systemd
 	$(BIN)/pytest tests/deploy
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
+power-test: $(SYNCED)  ## cut the power of file systems under the real services, POWER_CYCLES (20) times each; POWER_SEED repeats choices
+	scripts/filesystems.sh
+	$(BIN)/python -m tests.power
 soak-mutations: $(SYNCED)  ## put faults into the consumers of a soak, and require that its judge notices each
 	$(BIN)/python -m tests.soak.mutations
 

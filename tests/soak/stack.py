@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -45,12 +46,13 @@ _STOP_TIMEOUT_S = 60.0
 class Member:
     """One service of the stack over its restarts. Each start has a log of its own."""
 
-    def __init__(self, name: str, environment: dict[str, str], logs: Path) -> None:
+    def __init__(self, name: str, environment: dict[str, str], logs: Path, arguments: list[str] | None = None) -> None:
         self.name = name
+        self.environment = environment
+        self.logs = logs
+        self.arguments = arguments or _MODULES[name]
         self.starts = 0
         self.asked_to_end = False  # killed or stopped by us, or a part of it was
-        self._environment = environment
-        self._logs = logs
         self._service: Service | None = None
         self._sessions: list[int] = []
 
@@ -58,8 +60,8 @@ class Member:
         """Start it, without waiting until it serves."""
         self.starts += 1
         self.asked_to_end = False
-        log = self._logs / f"{self.name}-{self.starts:03d}.log"
-        self._service = Service(self.name, _MODULES[self.name], self._environment, log)
+        log = self.logs / f"{self.name}-{self.starts:03d}.log"
+        self._service = Service(self.name, self.arguments, self.environment, log)
         self._sessions.append(self._service.pid)
 
     @property
@@ -122,7 +124,7 @@ class Member:
         return [process for session in self._sessions for process in self._of_session(session)]
 
     def _of_session(self, session: int) -> list[psutil.Process]:
-        root = self._environment["TIDEMARK_STORE_ROOT"]  # a number may have been given to somebody else since
+        root = self.environment["TIDEMARK_STORE_ROOT"]  # a number may have been given to somebody else since
         found = [process for process in psutil.process_iter() if _session_of(process) == session]
         return [process for process in found if _store_of(process) == root]
 
@@ -130,10 +132,9 @@ class Member:
 class Stack:
     """The services and the consumer process. Settings: `SIZES`, `PACE`, and the environment's TIDEMARK_ variables."""
 
-    def __init__(self, folder: Path, choice: random.Random, seed: str) -> None:
-        self.store = folder / "store"
-        self.logs = folder / "logs"
-        self.logs.mkdir(parents=True)
+    def __init__(self, folder: Path, choice: random.Random, seed: str, *, store: Path | None = None) -> None:
+        self.store = store or folder / "store"
+        self.logs = _new_folder(folder / "logs")
         writer_port, query_port = _free_ports(choice)
         self.writer_address = f"127.0.0.1:{writer_port}"
         self.query_url = f"http://127.0.0.1:{query_port}"
@@ -187,6 +188,16 @@ class Stack:
                 return [f"{process.pid} {' '.join(process.cmdline()[:6])}" for process in processes]
             time.sleep(0.2)
         return []
+
+
+def _new_folder(folder: Path) -> Path:
+    """Make *folder*, or where it exists a folder of the same name with a number."""
+    for number in itertools.count(1):
+        made = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
+        with contextlib.suppress(FileExistsError):
+            made.mkdir(parents=True)
+            return made
+    raise AssertionError("the numbers do not end")
 
 
 def _session_of(process: psutil.Process) -> int | None:
