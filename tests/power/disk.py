@@ -84,11 +84,17 @@ class Disk:
         self._image.unlink(missing_ok=True)
 
     def _is_released(self) -> bool:
-        """A mount namespace of a dying process keeps the old mount, and with it the loop device, for a moment."""
-        if os.path.ismount(self.folder):
+        """A mount namespace of a dying process keeps the old mount, and with it the loop device, for a moment.
+
+        `os.path.ismount` cannot be asked: a stat of a file system that was shut down fails.
+        """
+        if self._is_mounted():
             subprocess.run(["umount", self.folder], capture_output=True, check=False)
-        devices = _run("losetup", "-j", self._image).strip()
-        return not os.path.ismount(self.folder) and not devices
+        return not self._is_mounted() and not _run("losetup", "-j", self._image).strip()
+
+    def _is_mounted(self) -> bool:
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
+        return any(line.split()[1] == str(self.folder) for line in mounts)
 
     def _mount(self) -> None:
         _run("mount", "-o", "loop", self._image, self.folder)
