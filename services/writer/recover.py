@@ -12,6 +12,7 @@ import numpy as np
 
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
+from tidemark.format.queue_groups import number_queues, order_by_queue, topic_of
 from tidemark.format.record import BLANK, BLANK_SIZE, MIN_RECORD_SIZE, Magic
 from tidemark.format.sys_flag import TRANSACTION_MASK, SysFlag
 from tidemark.index.end_of_log import durable_floor
@@ -124,12 +125,9 @@ class _Scan:
             self._raise_offsets(buffer, counted)
 
     def _raise_offsets(self, buffer: U8Array, rows: RequestArray) -> None:
-        order = np.argsort(rows["topic_hash"], kind="stable")
-        hashes = rows["topic_hash"][order]
-        firsts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
-        for queue in np.split(rows[order], firsts[1:]):
-            at = int(queue[0]["topic_at"])
-            topic = buffer[at : at + int(queue[0]["topic_length"])].tobytes().decode("utf-8", "replace")
+        order, edges = order_by_queue(number_queues(buffer, rows))
+        for queue in np.split(np.take(rows, order), edges[1:-1]):
+            topic = topic_of(buffer, queue[0]).decode("utf-8", "replace")
             self._raise_queue(QueueKey(topic, int(queue[0]["queue_id"])), queue)
 
     def _raise_queue(self, key: QueueKey, rows: RequestArray) -> None:

@@ -39,7 +39,7 @@ REQUEST_FIELDS = (
     ("tags_code", np.int64),
     ("store_timestamp", np.int64),
     ("base_offset", np.int64),  # queue offset of the first message: INNER_BASE, else queue_offset
-    ("topic_hash", np.uint64),  # FNV-1a of the topic and the queue id: groups rows by queue
+    ("topic_hash", np.uint64),  # FNV-1a of the topic and the queue id; equal ones prove nothing: see `queue_groups`
     ("message_size", np.int32),
     ("queue_id", np.int32),
     ("batch_size", np.int32),  # messages in the record: INNER_NUM, else 1

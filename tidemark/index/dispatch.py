@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.queue_groups import number_queues, order_by_queue, topic_of
 from tidemark.format.sys_flag import SysFlag
 
 _UNDECIDED_OR_TAKEN_BACK = int(SysFlag.TRANSACTION_PREPARED)  # the bit that rolled-back ones have, too
@@ -31,37 +32,32 @@ def queue_records(requests: RequestArray) -> RequestArray:
 class QueueGroups(NamedTuple):
     """Records sorted by queue: group i is rows[edges[i] : edges[i + 1]], in physical order, at least one."""
 
+    buffer: U8Array  # the bytes in which the rows' places are
     rows: RequestArray
     edges: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.edges) - 1
 
-    def run(self, buffer: U8Array, i: int) -> QueueRun:
-        """Group *i* with its queue's name. buffer: what the records were walked in."""
+    def run(self, i: int) -> QueueRun:
+        """Return group *i* with its queue's name."""
         requests = self.rows[self.edges[i] : self.edges[i + 1]]
         first = requests[0]
-        at, length = int(first["topic_at"]), int(first["topic_length"])
-        topic = buffer[at : at + length].tobytes().decode("utf-8", "replace")
-        return QueueRun(topic, int(first["queue_id"]), requests)
+        return QueueRun(topic_of(self.buffer, first).decode("utf-8", "replace"), int(first["queue_id"]), requests)
 
 
-def group_by_queue(requests: RequestArray) -> QueueGroups:
-    """The *requests* that get a queue unit, grouped by a 64-bit hash of topic and queue id."""
+def group_by_queue(buffer: U8Array, requests: RequestArray) -> QueueGroups:
+    """Group the *requests* that get a queue unit by topic and queue id. buffer: the bytes in which they were walked."""
     rows = queue_records(requests)
-    hashes = rows["topic_hash"]
-    if not len(rows):
-        return QueueGroups(rows, np.zeros(1, np.int64))
-    if (hashes == hashes[0]).all():
-        return QueueGroups(rows, np.array((0, len(rows)), np.int64))
-    rows = np.take(rows, np.argsort(hashes, kind="stable"))  # forty times as fast as rows[order]: not by field
-    hashes = rows["topic_hash"]
-    changes = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
-    return QueueGroups(rows, np.concatenate(([0], changes, [len(rows)])).astype(np.int64))
+    queues = number_queues(buffer, rows)
+    if len(queues.firsts) <= 1:
+        return QueueGroups(buffer, rows, np.unique((0, len(rows))).astype(np.int64))
+    order, edges = order_by_queue(queues)
+    return QueueGroups(buffer, np.take(rows, order), edges)  # forty times as fast as rows[order]: not by field
 
 
 def runs_by_queue(buffer: U8Array, requests: RequestArray) -> Iterator[QueueRun]:
     """The groups of *requests*, named. buffer: what they were walked in."""
-    groups = group_by_queue(requests)
+    groups = group_by_queue(buffer, requests)
     for i in range(len(groups)):
-        yield groups.run(buffer, i)
+        yield groups.run(i)

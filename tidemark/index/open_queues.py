@@ -16,15 +16,15 @@ _UNIT_SIZE = consume_queue.UNIT_SIZE
 
 
 class OpenQueues:
-    """ConsumeQueue builders by the hash of their topic and queue id; those with an extension are not for here."""
+    """ConsumeQueue builders by topic and queue id, without those that have an extension."""
 
     def __init__(self) -> None:
-        self._builders: dict[int, ConsumeQueueBuilder] = {}
+        self._builders: dict[tuple[bytes, int], ConsumeQueueBuilder] = {}
 
-    def add(self, topic_hash: int, builder: ConsumeQueueBuilder) -> None:
-        """From now on its records may be appended here."""
+    def add(self, topic: str, queue_id: int, builder: ConsumeQueueBuilder) -> None:
+        """Let `append` write the records of this queue."""
         if builder.ext is None:
-            self._builders[topic_hash] = builder
+            self._builders[topic.encode(), queue_id] = builder
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -35,6 +35,8 @@ class OpenQueues:
         if not self._builders or not len(groups):
             return list(range(len(groups)))
         rows, firsts = groups.rows, groups.edges[:-1]
+        topic_at = rows["topic_at"][firsts]
+        buffer = memoryview(groups.buffer)  # type: ignore[arg-type]
         units = memoryview(
             consume_queue.encode_units(
                 physical_offset=rows["physical_offset"],
@@ -44,15 +46,17 @@ class OpenQueues:
         )
         left: list[int] = []
         each = zip(
-            rows["topic_hash"][firsts].tolist(),
+            topic_at.tolist(),
+            (topic_at + rows["topic_length"][firsts]).tolist(),
+            rows["queue_id"][firsts].tolist(),
             rows["queue_offset"][firsts].tolist(),
             _are_plain(groups).tolist(),
             (_UNIT_SIZE * firsts).tolist(),
             (_UNIT_SIZE * groups.edges[1:]).tolist(),
             strict=True,
         )
-        for i, (topic_hash, queue_offset, is_plain, at, end) in enumerate(each):
-            builder = self._builders.get(topic_hash) if is_plain else None
+        for i, (topic_at, topic_end, queue_id, queue_offset, is_plain, at, end) in enumerate(each):
+            builder = self._builders.get((bytes(buffer[topic_at:topic_end]), queue_id)) if is_plain else None
             if builder is None or not builder.append_units(queue_offset, units[at:end]):
                 left.append(i)
         return left

@@ -149,9 +149,9 @@ class QueueShard:
         own = part.requests
         if self._plan.multi_dispatch:
             own = own[own["owned"] != 0]
-        groups = group_by_queue(own)
+        groups = group_by_queue(part.buffer, own)
         for i in self._open_queues.append(groups):
-            run = self._living(groups.run(part.buffer, i))
+            run = self._living(groups.run(i))
             if run is not None:
                 self._tell_faults(run)
                 self._build(run)
@@ -168,7 +168,7 @@ class QueueShard:
         for oddity in builder.build(run.requests):
             self._tell_oddity(run, oddity)
         if isinstance(builder, ConsumeQueueBuilder) and not run.topic.startswith(LIGHT_PREFIX):
-            self._open_queues.add(int(run.requests["topic_hash"][0]), builder)
+            self._open_queues.add(run.topic, run.queue_id, builder)
 
     def _build_light(self, part: LogPart) -> None:
         """Units in this shard's light queues, of whosever records."""

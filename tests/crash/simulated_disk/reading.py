@@ -36,18 +36,18 @@ class Readers:
         queue = self._store.queue(topic, 0)
         bounds = self._store.bounds(queue, self.watermark)
         result = pull(queue, self._store.log, bounds, PullRequest(bounds.min_offset, _ALL, _ALL))
-        return _seen(result.parts), len(result.skipped)
+        return seen_of(result.parts), len(result.skipped)
 
     def found(self, topic: str, key: str) -> list[Seen]:
         """All messages of the key."""
-        return _seen(find_by_key(self._store, self._index, self.watermark, KeyQuery(topic, key, limit=_ALL)).parts)
+        return seen_of(find_by_key(self._store, self._index, self.watermark, KeyQuery(topic, key, limit=_ALL)).parts)
 
     def close(self) -> None:
         """Unmap; the rest goes by itself."""
         self._store.watermarks.close()
 
 
-def _seen(parts: list[PulledPart]) -> list[Seen]:
+def seen_of(parts: list[PulledPart]) -> list[Seen]:
     return [
         Seen(
             int(message["queue_offset"]),

@@ -18,6 +18,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.storage import DiskStorage
 
 QUEUES = 3
+NO_BYTES = np.zeros(1, np.uint8)  # all topics are empty
 STEPS = (1, 1, 1, 1, 1, 2, 0, -1)  # to the next queue offset: on, a hole, a repeat, back
 
 records = st.tuples(st.integers(0, QUEUES - 1), st.sampled_from(STEPS), st.sampled_from([0, 0, 0, int(Fault.BODY_CRC)]))
@@ -29,7 +30,7 @@ def parts(drawn: list[list[tuple[int, int, int]]]) -> list[RequestArray]:
     for part in drawn:
         rows = np.zeros(len(part), DISPATCH_REQUEST)
         for row, (queue, step, fault) in zip(rows, part, strict=True):
-            row["topic_hash"], row["queue_id"], row["fault"] = queue * 1000, queue, fault
+            row["queue_id"], row["fault"] = queue, fault
             row["queue_offset"] = max(next_offsets[queue] + step - 1, 0)
             row["physical_offset"], row["message_size"] = next(physical_offsets), 200
             row["tags_code"] = row["physical_offset"] * 3
@@ -49,13 +50,13 @@ class Store:
     def build(self, groups: QueueGroups) -> list[int]:
         left = list(range(len(groups))) if self.open_queues is None else self.open_queues.append(groups)
         for i in left:
-            run = groups.run(np.zeros(1, np.uint8), i)
+            run = groups.run(i)
             if run.queue_id not in self.builders:
                 files = MappedFileQueue(self.folder / str(run.queue_id), 200, DiskStorage())
                 self.builders[run.queue_id] = ConsumeQueueBuilder(files, mark=0)
             self.builders[run.queue_id].build(run.requests)
             if self.open_queues is not None:
-                self.open_queues.add(run.queue_id * 1000, self.builders[run.queue_id])
+                self.open_queues.add(run.topic, run.queue_id, self.builders[run.queue_id])
         return left
 
     def outcome(self) -> tuple[dict[str, bytes], dict[int, set[int]]]:
@@ -70,7 +71,7 @@ def test_the_bytes_are_those_of_one_queue_at_a_time(drawn: list[list[tuple[int, 
         stores = Store(Path(one), at_once=True), Store(Path(other), at_once=False)
         for rows in parts(drawn):
             for store in stores:
-                store.build(group_by_queue(rows))
+                store.build(group_by_queue(NO_BYTES, rows))
         assert stores[0].outcome() == stores[1].outcome()
 
 
@@ -79,4 +80,4 @@ def test_what_simply_goes_on_needs_no_builder_by_itself(tmp_path: Path) -> None:
     store = Store(tmp_path, at_once=True)
     plain = [[(queue, 1, 0) for queue in (0, 1, 0, 2, 0)] for _ in range(3)]
     odd = [(0, 1, int(Fault.BODY_CRC)), (1, 2, 0), (2, 1, 0)]
-    assert [store.build(group_by_queue(rows)) for rows in parts([*plain, odd])] == [[0, 1, 2], [], [], [0, 1]]
+    assert [store.build(group_by_queue(NO_BYTES, rows)) for rows in parts([*plain, odd])] == [[0, 1, 2], [], [], [0, 1]]

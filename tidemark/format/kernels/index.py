@@ -9,6 +9,7 @@ import numpy as np
 
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_i4, put_i4, put_i8
+from tidemark.format.kernels.queues import same_topic
 from tidemark.format.kernels.text import text_hash
 
 _I4_MAX = (1 << 31) - 1
@@ -36,7 +37,7 @@ def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def
         row = rows[i]
         if (row.sys_flag & _ROLLBACK) == _ROLLBACK or (row.unique_key_length == 0 and row.keys_length == 0):
             continue
-        if not counting and (seed_of < 0 or row.topic_hash != rows[seed_of].topic_hash):
+        if not counting and (seed_of < 0 or not same_topic(buffer, row, rows[seed_of])):
             seed = text_hash(buffer, row.topic_at, row.topic_length, 0)
             seed, seed_of = np.uint32(seed * np.uint32(31) + np.uint32(35)), i
         if row.unique_key_length > 0:

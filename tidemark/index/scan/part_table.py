@@ -11,6 +11,7 @@ import orjson
 import pyarrow as pa
 
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, RequestArray, U8Array
+from tidemark.format.queue_groups import number_queues
 from tidemark.index.log_walk import Damage, LogPart
 from tidemark.index.part_keys import PartKeys, keys_of
 
@@ -99,10 +100,9 @@ class _Text:
         self.bytes = bytearray()
 
     def names(self, requests: RequestArray) -> np.ndarray:
-        """Where the topic of each row lies now: one copy for each queue."""
-        _, firsts, inverse = np.unique(requests["topic_hash"], return_index=True, return_inverse=True)
-        places = [self._add(row, "topic") for row in requests[firsts]]
-        return np.array(places, np.int32)[inverse] if places else np.empty(0, np.int32)
+        """Return the new place of each row's topic: one copy for each queue."""
+        queues = number_queues(self._buffer, requests)
+        return np.array([self._add(row, "topic") for row in requests[queues.firsts]], np.int32)[queues.numbers]
 
     def values(self, requests: RequestArray, name: str) -> np.ndarray:
         """Where a value lies now; only few rows have one."""

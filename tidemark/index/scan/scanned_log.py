@@ -8,6 +8,7 @@ import numpy as np
 
 from tidemark.format.check import shard_of
 from tidemark.format.dispatch_request import RequestArray
+from tidemark.format.queue_groups import number_queues, topic_of
 from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.index.scan.log_range import LogRange, ScannedRanges
 from tidemark.index.scan.range_files import RangeFiles
@@ -39,7 +40,7 @@ class ScannedLog:
         self._keys = keys
         self._shard = shard
         self._shards = shards
-        self._owners: dict[int, int] = {}  # by the hash of a queue's name
+        self._owners: dict[tuple[bytes, int], int] = {}  # shard by topic and queue id
 
     def parts(self, *, limit: int, floor: int) -> Iterator[LogPart]:
         """As LogWalk.parts; a range that goes on behind *limit* is walked."""
@@ -83,13 +84,16 @@ class ScannedLog:
         return part._replace(requests=kept, damages=part.damages if self._shard == 0 else [])
 
     def _owners_of(self, part: LogPart, rows: RequestArray) -> np.ndarray:
-        hashes, firsts, inverse = np.unique(rows["topic_hash"], return_index=True, return_inverse=True)
-        for name, row in zip(hashes.tolist(), rows[firsts], strict=True):
-            if name not in self._owners:
-                at, length = int(row["topic_at"]), int(row["topic_length"])
-                topic = part.buffer[at : at + length].tobytes()
-                self._owners[name] = shard_of(topic, int(row["queue_id"]), self._shards)
-        return np.array([self._owners[name] for name in hashes.tolist()], np.int64)[inverse]
+        queues = number_queues(part.buffer, rows)
+        return np.array([self._owner(part, row) for row in rows[queues.firsts]], np.int64)[queues.numbers]
+
+    def _owner(self, part: LogPart, row: np.void) -> int:
+        """Return the shard of the queue that *row* names."""
+        queue = topic_of(part.buffer, row), int(row["queue_id"])
+        owner = self._owners.get(queue)
+        if owner is None:
+            owner = self._owners[queue] = shard_of(*queue, self._shards)
+        return owner
 
 
 def _from(part: LogPart, position: int) -> LogPart:

@@ -1,0 +1,59 @@
+"""Grouping of rows by queue, against a dictionary; and over hashes that are equal for queues that are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import row_of_records
+from tests.plain_check import queue_hash
+from tidemark.format.check import Checker
+from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.index_file import hash_keys, key_hash
+from tidemark.format.queue_groups import number_queues, order_by_queue, topic_of
+
+COLLIDING = (b"orders-ODDlKib48", 0), (b"m-BJ5avg5qX", 54)  # queues whose 64-bit FNV-1a are equal
+
+queues = st.tuples(st.sampled_from([b"a", b"b", b"ab", b"ba", b"a" * 100, b"a" * 99 + b"b", b""]), st.integers(0, 3))
+
+
+def walked(names: list[tuple[bytes, int]]) -> tuple[U8Array, RequestArray]:
+    """Rows of one record of each of these queues."""
+    data = row_of_records(
+        {"topic": topic, "queue_id": queue_id, "properties": b"KEYS\x01k\x02"} for topic, queue_id in names
+    )
+    buffer = np.frombuffer(data, np.uint8)
+    return buffer, Checker().check(buffer, base_offset=0).requests.copy()
+
+
+@given(st.lists(queues, max_size=60), st.sampled_from([0, 3, (1 << 64) - 1]))
+def test_rows_are_numbered_by_topic_and_queue_id_whatever_their_hashes_are(
+    names: list[tuple[bytes, int]], kept_bits: int
+) -> None:
+    buffer, rows = walked(names)
+    rows["topic_hash"] &= np.uint64(kept_bits)
+    expected: dict[tuple[bytes, int], int] = {}
+    numbers = [expected.setdefault(name, len(expected)) for name in names]
+    found = number_queues(buffer, rows)
+    assert found.numbers.tolist() == numbers
+    assert [(topic_of(buffer, row), int(row["queue_id"])) for row in rows[found.firsts]] == list(expected)
+    order, edges = order_by_queue(found)
+    assert [order[edges[i] : edges[i + 1]].tolist() for i in range(len(expected))] == [
+        [place for place, number in enumerate(numbers) if number == i] for i in range(len(expected))
+    ]
+
+
+def test_queues_of_equal_hashes_are_two_queues() -> None:
+    assert len({queue_hash(*queue) for queue in COLLIDING}) == 1
+    buffer, rows = walked([*COLLIDING, *COLLIDING])
+    assert number_queues(buffer, rows).numbers.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("kept_bits", [0, (1 << 64) - 1])
+def test_keys_are_hashed_with_the_topic_of_their_own_record(kept_bits: int) -> None:
+    names = [*COLLIDING, (COLLIDING[1][0], 3), *COLLIDING]
+    buffer, rows = walked(names)
+    rows["topic_hash"] &= np.uint64(kept_bits)
+    assert hash_keys(buffer, rows)[0].tolist() == [key_hash(topic.decode(), "k") for topic, _ in names]

@@ -1,0 +1,86 @@
+"""Grouping of a walk's rows by queue, in compiled loops. Twin: `tests.unit.format.test_queue_groups`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidemark.format.kernels.compiled import compiled
+
+
+@compiled(inline="always")
+def same_topic(buffer, row, other):  # type: ignore[no-untyped-def]
+    """Return True if both rows name the same topic, byte for byte."""
+    if row.topic_length != other.topic_length:
+        return False
+    at, other_at = row.topic_at, other.topic_at
+    if at == other_at:
+        return True
+    for i in range(row.topic_length):
+        if buffer[at + i] != buffer[other_at + i]:
+            return False
+    return True
+
+
+@compiled(inline="always")
+def _same_queue(buffer, row, other):  # type: ignore[no-untyped-def]
+    return row.queue_id == other.queue_id and same_topic(buffer, row, other)
+
+
+@compiled(inline="always")
+def _slot_of(queue_hash, key, mask):  # type: ignore[no-untyped-def]
+    """Murmur3's 64-bit finaliser of the keyed hash: chosen names cannot fill one stretch of the table."""
+    h = queue_hash ^ key
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return np.int64((h ^ (h >> np.uint64(33))) & mask)
+
+
+@compiled
+def group_rows(buffer, rows, key, table, numbers, firsts):  # type: ignore[no-untyped-def]
+    """Number the queues of *rows* in the order of their first row, and return how many there are.
+
+    Equal hashes only propose a queue; the topic's bytes and the queue id decide.
+
+    key      uint64, secret of this process
+    table    int32, a power of two, at least twice the rows, all -1
+    numbers  int32, one a row: the number of its queue
+    firsts   int32, one a queue, at most one a row: its first row
+    """
+    mask = np.uint64(table.size - 1)
+    count = 0
+    for i in range(rows.size):
+        row = rows[i]
+        if i > 0 and _same_queue(buffer, row, rows[i - 1]):
+            numbers[i] = numbers[i - 1]
+            continue
+        slot = _slot_of(row.topic_hash, key, mask)
+        while True:
+            number = table[slot]
+            if number < 0:
+                table[slot] = number = count
+                firsts[count] = i
+                count += 1
+                break
+            first = rows[firsts[number]]
+            if row.topic_hash == first.topic_hash and _same_queue(buffer, row, first):
+                break
+            slot = (slot + 1) & (table.size - 1)
+        numbers[i] = number
+    return count
+
+
+@compiled
+def order_rows(numbers, edges, order):  # type: ignore[no-untyped-def]
+    """Sort rows by queue, stably: fill *order*, and *edges* with the queues' first places in it.
+
+    edges  int64, one more than there are queues, all 0
+    """
+    count = edges.size - 1
+    for i in range(numbers.size):
+        edges[numbers[i] + 1] += 1
+    for number in range(count):
+        edges[number + 1] += edges[number]
+    places = edges[:count].copy()
+    for i in range(numbers.size):
+        order[places[numbers[i]]] = i
+        places[numbers[i]] += 1

@@ -1,0 +1,54 @@
+"""Groups of walked rows by queue: by the exact bytes of the topic and the queue id.
+
+`topic_hash` only speeds up the search. Names whose hashes are equal can be chosen, so equal hashes prove nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.kernels import queues as kernel
+
+_KEY = np.uint64(secrets.randbits(64))  # of this process: the places of queues in the table cannot be foreseen
+
+
+class QueueNumbers(NamedTuple):
+    """The queues of some rows, numbered from 0 in the order of their first rows."""
+
+    numbers: NDArray[np.int32]  # one a row: the number of its queue
+    firsts: NDArray[np.int32]  # one a queue: its first row
+
+
+class QueueOrder(NamedTuple):
+    """Rows sorted by queue: queue i has rows order[edges[i] : edges[i + 1]], in their former order."""
+
+    order: NDArray[np.int64]
+    edges: NDArray[np.int64]
+
+
+def number_queues(buffer: U8Array, requests: RequestArray) -> QueueNumbers:
+    """Number the queues that *requests* belong to. buffer: the bytes in which their topics are placed."""
+    count = len(requests)
+    table = np.full(2 << max(count - 1, 1).bit_length(), -1, np.int32)
+    numbers, firsts = np.empty(count, np.int32), np.empty(count, np.int32)
+    queues = kernel.group_rows(buffer, requests, _KEY, table, numbers, firsts)
+    return QueueNumbers(numbers, firsts[:queues])
+
+
+def order_by_queue(queues: QueueNumbers) -> QueueOrder:
+    """Sort rows by queue, stably."""
+    order = np.empty(len(queues.numbers), np.int64)
+    edges = np.zeros(len(queues.firsts) + 1, np.int64)
+    kernel.order_rows(queues.numbers, edges, order)
+    return QueueOrder(order, edges)
+
+
+def topic_of(buffer: U8Array, row: np.void) -> bytes:
+    """Return the bytes of a row's topic."""
+    at = int(row["topic_at"])
+    return buffer[at : at + int(row["topic_length"])].tobytes()
