@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import datetime
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,18 @@ from tidemark.store.storage import Storage
 _NAME_FORMAT = "%Y%m%d%H%M%S%f"
 _NAME_LENGTH = 17
 _COPIED_AT_ONCE = 8 << 20
+_CLEARED_AT_ONCE = 1 << 20
+
+StoreTimeOf = Callable[[int], int | None]
+"""The store timestamp of the record at a physical offset; None where no record can be read."""
+
+
+def _no_store_time(physical_offset: int) -> int | None:
+    return None
+
+
+def _ignore(name: int) -> None:
+    pass
 
 
 def index_files(folder: Path) -> list[Path]:
@@ -80,12 +93,16 @@ class OpenIndexFile:
 
         Their entries were written before them, so each chain leads back to what the header knows.
         """
+        self._lead_slots_below(self.header.index_count)
+
+    def _lead_slots_below(self, count: int) -> None:
+        """Let slots that point at entry *count* or a later one point at the newest older entry of their chain."""
         slots = self.slot_table.view(">i4").astype(np.int32)
-        wrong = np.flatnonzero(slots >= self.header.index_count)
+        wrong = np.flatnonzero(slots >= count)
         if not len(wrong):
             return
         values = slots[wrong]
-        while (above := values >= self.header.index_count).any():
+        while (above := values >= count).any():
             values[above] = self._entries["previous_entry"][values[above]]
         self.write_slots(wrong.astype(np.int32), values)
 
@@ -99,6 +116,56 @@ class OpenIndexFile:
         entries, end = self._entries, self.header.index_count
         first = bisect.bisect_left(range(1, end), physical_offset, key=lambda i: int(entries[i]["physical_offset"]))
         return end - 1 - first
+
+    def is_split_at(self, physical_offset: int) -> bool:
+        """Return True if the entries below *physical_offset* all precede the others, as this program writes them."""
+        places = self._entries["physical_offset"][1 : self.header.index_count]
+        below = self.header.index_count - 1 - self.entries_from(physical_offset)
+        return bool((places[:below] < physical_offset).all() and (places[below:] >= physical_offset).all())
+
+    def is_cut_at(self, physical_end: int) -> bool:
+        """Return True if no entry belongs to a record at or above *physical_end*, and none is left uncounted."""
+        return self.entries_from(physical_end) == 0 and not self._has_bytes_behind(self.header.index_count)
+
+    def cut(self, physical_end: int, store_time_of: StoreTimeOf) -> None:
+        """Drop the entries of records at or above *physical_end*; at least one entry stays.
+
+        A kill between two writes leaves a file that another cut at the same place completes: slots lead to the kept
+        entries before the header stops counting the dropped ones, and only uncounted bytes are cleared.
+        """
+        kept = self.header.index_count - self.entries_from(physical_end)
+        assert kept > 1, "the caller drops a file without kept entries"
+        self._lead_slots_below(kept)
+        if kept < self.header.index_count:
+            self.write_header(self._header_of(kept, store_time_of))
+        self._clear_from(kept)
+        self.flush()
+
+    def _header_of(self, kept: int, store_time_of: StoreTimeOf) -> Header:
+        last = self._entries[kept - 1]
+        place = int(last["physical_offset"])
+        seconds = int(last["time_difference"])
+        stored = store_time_of(place)
+        if stored is None:  # no later than the end of the second that the entry tells
+            stored = self.header.begin_timestamp + 1000 * (seconds + 1) - 1
+        return self.header._replace(
+            end_timestamp=stored if kept > 2 else self.header.begin_timestamp,
+            end_physical_offset=place,
+            hash_slot_count=int(np.count_nonzero(self.slot_table.view(">i4"))),
+            index_count=kept,
+        )
+
+    def _has_bytes_behind(self, count: int) -> bool:
+        at = index_file.entry_at(self._slots, count)
+        return bool(self._bytes[at : at + _CLEARED_AT_ONCE].any())
+
+    def _clear_from(self, count: int) -> None:
+        """Clear the entries from *count* on. A killed builder wrote them one after the other, without a gap."""
+        while self._has_bytes_behind(count):
+            at = index_file.entry_at(self._slots, count)
+            length = min(_CLEARED_AT_ONCE // ENTRY.itemsize * ENTRY.itemsize, self._bytes.size - at)
+            self._storage.pwrite(self._descriptor, bytes(length), at)
+            count += length // ENTRY.itemsize
 
     def copy_to(self, descriptor: int) -> None:
         """Write all of its bytes into another file."""
@@ -212,6 +279,56 @@ class KeyIndex:
             self._last = None
         for path in index_files(self._folder):
             self._storage.unlink(path)
+
+    def cut_at(self, physical_end: int) -> int:
+        """Return the physical offset to build from after `cut`: *physical_end*, or less if a file is not ours alone.
+
+        Where a broker has appended keys of older records, whole files go; see `resume_at`.
+        """
+        for path in reversed(index_files(self._folder)):
+            if _read_header(path).end_physical_offset < physical_end:
+                break
+            if not self._is_split_at(path, physical_end):
+                return self.resume_at(physical_end)
+        return physical_end
+
+    def is_cut_at(self, physical_end: int) -> bool:
+        """Return True if `cut` would change nothing."""
+        return self._last is None or self._last.is_cut_at(physical_end)
+
+    def cut(
+        self,
+        physical_end: int,
+        *,
+        store_time_of: StoreTimeOf = _no_store_time,
+        before_drop: Callable[[int], None] = _ignore,
+    ) -> None:
+        """Forget the records at or above *physical_end*, entry by entry. The caller lowers marks to `cut_at` before.
+
+        before_drop  called with the name of the file that is the newest one afterwards, before a newer one goes
+        """
+        if self.cut_at(physical_end) < physical_end:
+            while self._last is not None and self._last.header.end_physical_offset >= physical_end:
+                self._drop_newest(before_drop)
+            return
+        while self._last is not None and self._last.entries_from(physical_end) == self._last.header.index_count - 1:
+            self._drop_newest(before_drop)
+        if self._last is not None:
+            self._last.cut(physical_end, store_time_of)
+
+    def _drop_newest(self, before_drop: Callable[[int], None]) -> None:
+        older = index_files(self._folder)[:-1]
+        before_drop(int(older[-1].name) if older else 0)
+        self.discard_last()
+
+    def _is_split_at(self, path: Path, physical_offset: int) -> bool:
+        if self._last is not None and path == self._last.path:
+            return self._last.is_split_at(physical_offset)
+        file = OpenIndexFile(path, self._slots, self._storage, self._storage.open(path))
+        try:
+            return file.is_split_at(physical_offset)
+        finally:
+            file.close()
 
     def resume_at(self, physical_end: int) -> int:
         """Physical offset to build again from when records at or above *physical_end* are to be forgotten."""

@@ -28,10 +28,10 @@ class Shard(Protocol):
         """Sync what another process may have written of records at or above *mark*."""
 
     def resume_at(self, physical_end: int) -> int:
-        """Where to build from once everything at or above *physical_end* is dropped."""
+        """Return where to build from after `truncate` at *physical_end*."""
 
-    def truncate(self, physical_end: int) -> None:
-        """Drop it."""
+    def truncate(self, physical_end: int, marks: Marks) -> None:
+        """Drop everything at or above *physical_end*. Killed at any step, it is repeated by the next holder."""
 
     def expire(self, log_min: int) -> int:
         """Delete files about records that are all below *log_min*; how many."""

@@ -6,8 +6,10 @@ from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.log_walk import LogPart
 from tidemark.index.part_keys import PartKeys, joined, keys_of
+from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
+from .index_cut import cut_index
 from .plan import EpochPlan
 
 _ENOUGH_KEYS, _MOST_HELD_PARTS = 1 << 16, 16  # held back while more is to be built, then written together
@@ -17,6 +19,7 @@ class IndexShard:
     """Builds the key index, for the holder of its lock."""
 
     def __init__(self, plan: EpochPlan, storage: Storage) -> None:
+        self._plan = plan
         self._index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
         self._held: list[PartKeys] = []
         self.damages = 0
@@ -42,12 +45,12 @@ class IndexShard:
         self._index.flush()
 
     def resume_at(self, physical_end: int) -> int:
-        """Where to build from once records at or above *physical_end* are forgotten: whole files go."""
-        return self._index.resume_at(physical_end)
+        """Return *physical_end*: the index is cut entry by entry. Less where a broker's keys are mixed with ours."""
+        return self._index.cut_at(physical_end)
 
-    def truncate(self, physical_end: int) -> None:
-        """Forget them."""
-        self._index.truncate(physical_end)
+    def truncate(self, physical_end: int, marks: Marks) -> None:
+        """Forget records at or above *physical_end*."""
+        cut_index(self._index, physical_end, self._plan, marks)
 
     def expire(self, log_min: int) -> int:
         """Drop files of keys whose records are all below *log_min*; how many."""

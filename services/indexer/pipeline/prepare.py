@@ -15,6 +15,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
+from .index_cut import cut_index
 from .plan import EpochPlan
 
 
@@ -129,10 +130,10 @@ def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage)
     marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
     index = _open_index(plan, storage)
     for shard in range(plan.all_shards):
-        resume = index.resume_at(physical_end) if shard == plan.shards else physical_end
+        resume = index.cut_at(physical_end) if shard == plan.shards else physical_end
         if max(marks.visible(shard), marks.durable(shard)) > resume:
             marks.set_back(shard, resume)
-    index.truncate(physical_end)
+    cut_index(index, physical_end, plan, marks)
     index.close()
     marks.close()
 
@@ -155,14 +156,16 @@ def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: 
     elif distrusted and not marks.is_index_synced:
         begin = index.last_begins_at()
         marks.lower(shard, min(index.resume_at(mark), mark if begin is None else begin))
+        marks.set_index_file(0)  # the named file may go now: a killed start must not take that for a broker's deed
+        marks.flush()
         index.truncate(mark)
         if index.newest_file == newest:
             index.discard_last()
     elif marks.intended(shard) == mark:
-        resume = index.resume_at(mark)
+        resume = index.cut_at(mark)
         if resume < mark:
             marks.set_back(shard, resume)
-        index.truncate(mark)
+        cut_index(index, mark, plan, marks)
     marks.set_index_file(index.newest_file)
     index.close()
 

@@ -21,6 +21,7 @@ from tidemark.index.open_queues import OpenQueues
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 from tidemark.store.tombstones import TombstonesFile
 from tidemark.store.topics import TopicsFile
@@ -79,7 +80,7 @@ class QueueShard:
         """Where to build from once units at or above *physical_end* are dropped."""
         return physical_end
 
-    def truncate(self, physical_end: int) -> None:
+    def truncate(self, physical_end: int, marks: Marks) -> None:
         """Drop them."""
         self._forget_builders()
         for topic, queue_id, batch in self._all_queues():

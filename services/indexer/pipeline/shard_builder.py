@@ -31,6 +31,9 @@ def executor_name() -> str:
     return f"{socket.gethostname()}/{os.getppid()}"
 
 
+_NO_END = (1 << 63) - 1  # greater than every physical offset
+
+
 def _nothing_visible() -> list[int]:
     return Buckets("tidemark_append_visible_seconds").counts
 
@@ -182,12 +185,16 @@ class ShardBuilder:
             self._cut_for(self._committed.term())
 
     def _cut_for(self, term: Term) -> None:
+        """Drop what the log's recoveries since the shard's last term have cut; everything below that stays visible.
+
+        A killed builder may have built more than it published: what the log still holds of that is not dropped.
+        """
         known = self._marks.shard_term(self._number)
+        cut = self._committed.clamp(_NO_END, of_term=known) if known else term.recovered_end
         end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
-        cut = end if known else term.recovered_end
         resume = min(end, self._shard.resume_at(cut))
         self._marks.lower(self._number, resume)  # before anything is dropped: a crash in between would lose it
-        self._shard.truncate(cut)
+        self._shard.truncate(cut, self._marks)
         self._note_index_file()
         self._marks.adopt_term(self._number, term.number, end_offset=resume)
         self._visible = self._marks.visible(self._number)
