@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from tidemark.cli.arrivals import Chunk
-from tidemark.cli.json_members import Member, members_of
 from tidemark.errors import ArgumentIllegalError
+from tidemark.format.json_text import JsonWalk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,39 +112,48 @@ def _message_of(line: bytes, names: FieldNames) -> LineRow:
         raise ValueError("it is JSON, but no object")
     if not any(names):
         return LineRow(line)
-    members = members_of(line.decode())
-    body = line if names.body is None else _body(value, members, names.body)
-    return LineRow(body, _text(value, members, names.key), _text(value, members, names.tag))
+    texts = _member_texts(line, names)
+    body = line
+    if names.body is not None:
+        field = _field(value, names.body)
+        body = (field if isinstance(field, str) else texts[names.body]).encode()
+        if field is None or not body:
+            raise ValueError(f"its field {names.body!r} is empty, and a message needs a body")
+    return LineRow(body, _text(value, texts, names.key), _text(value, texts, names.tag))
 
 
-def _body(value: dict[str, Any], members: dict[str, Member], name: str) -> bytes:
-    """Return a field's text: of a string its characters, of anything else the JSON text as it stands in the line."""
-    member, field = _member(members, name), value[name]
-    body = (field if isinstance(field, str) else member.text).encode()
-    if field is None or not body:
-        raise ValueError(f"its field {name!r} is empty, and a message needs a body")
-    return body
+def _member_texts(line: bytes, names: FieldNames) -> dict[str, str]:
+    """Return the text of each wanted member unchanged from the line: a decoded number may be another one.
+
+    Raises:
+        ValueError: one occurs twice, so that its value is not certain, or is nested too deeply.
+    """
+    walk = JsonWalk(line.decode())
+    texts: dict[str, str] = {}
+    for name in walk.members():
+        if name in texts:
+            raise ValueError(f"it has the field {name!r} twice, so its value is not certain")
+        if name in names:
+            texts[name] = walk.text()
+    return texts
 
 
-def _text(value: dict[str, Any], members: dict[str, Member], name: str | None) -> str | None:
-    """Return a key or tag: a string, or a whole number with the digits that stand in the line."""
+def _text(value: dict[str, Any], texts: dict[str, str], name: str | None) -> str | None:
+    """Return a key or tag: a string, or a whole number with the digits that it has in the line."""
     if name is None:
         return None
-    member, field = _member(members, name), value[name]
-    if isinstance(field, str | None):
+    field = _field(value, name)
+    if field is None or isinstance(field, str):
         return field
-    if _WHOLE_NUMBER.fullmatch(member.text) is None:
+    if not _WHOLE_NUMBER.fullmatch(texts[name]):
         raise ValueError(f"its field {name!r} is neither text nor a whole number")
-    return member.text
+    return texts[name]
 
 
-def _member(members: dict[str, Member], name: str) -> Member:
-    member = members.get(name)
-    if member is None:
+def _field(value: dict[str, Any], name: str) -> Any:
+    if name not in value:
         raise ValueError(f"it has no field {name!r} (null means none)")
-    if member.times > 1:
-        raise ValueError(f"it has the field {name!r} {member.times} times: which one is meant cannot be known")
-    return member
+    return value[name]
 
 
 def malformed(unit: str, number: int, what: str) -> ArgumentIllegalError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import contextlib
 import enum
 import zlib
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from tidemark.format.json_text import is_too_deep
 from tidemark.format.sys_flag import LZ4, UNTYPED, ZLIB, ZSTD, SysFlag
 
 MAX_DECOMPRESSED_BYTES = 64 << 20
@@ -20,7 +22,7 @@ class BodyEncoding(enum.Enum):
 
     BASE64 = "base64"
     UTF8 = "utf8"  # text
-    JSON = "json"  # the body is itself a JSON value and stands there as one
+    JSON = "json"  # the body is itself a JSON value, inlined as it is; text where common readers could not read it
     AUTO = "auto"  # text where it is text
 
 
@@ -79,11 +81,11 @@ class BodyRoom:
 def encode_body(body: bytes | memoryview, encoding: BodyEncoding) -> tuple[Any, str]:
     """(value for orjson, name of the encoding it has)."""
     if encoding is BodyEncoding.JSON:
-        try:
-            orjson.loads(body)
-            return orjson.Fragment(bytes(body)), "json"
-        except orjson.JSONDecodeError:
-            pass
+        text = bytes(body)
+        with contextlib.suppress(orjson.JSONDecodeError):
+            orjson.loads(text)
+            if not is_too_deep(text):
+                return orjson.Fragment(text), "json"
     if encoding is not BodyEncoding.BASE64:
         try:
             return str(body, "utf-8"), "utf8"

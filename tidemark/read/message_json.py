@@ -10,6 +10,7 @@ from tidemark.read.buffers import POOL
 from tidemark.read.message_rows import message_rows
 from tidemark.read.pull import PulledPart
 
+_ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 _RARE_TOGETHER = 256  # messages for the plain writer at once: what is rare comes in company
 
 
@@ -60,4 +61,7 @@ def _plain(
 ) -> bytes:
     some = PulledPart(part.records, part.messages[first:end], part.chosen)
     rows = message_rows(some, encoding, as_broker=as_broker, room=room)
-    return b"".join(orjson.dumps(row) + terminator for row in rows)
+    texts = [orjson.dumps(row) for row in rows]
+    if encoding is BodyEncoding.JSON and terminator == b"\n":  # of an inlined body: only blanks may be line feeds
+        texts = [text.translate(_ON_ONE_LINE) for text in texts]
+    return b"".join(text + terminator for text in texts)

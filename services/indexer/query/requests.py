@@ -5,8 +5,9 @@ from __future__ import annotations
 import binascii
 from typing import Annotated, Any, Literal, Self
 
-import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
+from tidemark.format.json_text import JsonWalk, is_too_deep, too_deep
 
 from .allocation import Queue, Strategy
 from .arguments import MAX_I4, MAX_I8, MemberId, PullLimits, PullOffset, TopicName
@@ -27,24 +28,38 @@ class AppendMessage(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    body: Any = Field(description="text; base64 text with body_encoding base64; any value with body_encoding json")
+    body: Any = Field(
+        description="text; base64 text with body_encoding base64; with body_encoding json any value, whose text is "
+        "stored exactly as sent"
+    )
     body_encoding: Literal["utf8", "base64", "json"] = "utf8"
     tag: str | None = None
     keys: list[str] = []
     properties: dict[str, str] = {}
     flag: int = Field(0, ge=-MAX_I4 - 1, le=MAX_I4)
 
-    @field_validator("body")
-    @classmethod
-    def _must_be_there(cls, body: Any) -> Any:
-        if body is None:
-            raise ValueError("a message has a body")
-        return body
+    _json_text: bytes = PrivateAttr(b"")
+
+    @model_validator(mode="after")
+    def _must_be_there(self) -> Self:
+        if self.body is None and self.body_encoding != "json":
+            raise ValueError("body: a message has a body")
+        return self
+
+    def keep_json_text(self, text: str) -> None:
+        """Take the body exactly as sent."""
+        self._json_text = text.encode()
 
     def raw_body(self) -> bytes:
-        """The bytes to store; ValueError when they are not what body_encoding says."""
+        """Return the bytes to store.
+
+        Raises:
+            ValueError: the body is not in the form that body_encoding names, or it is JSON and nested too deeply.
+        """
         if self.body_encoding == "json":
-            return orjson.dumps(self.body)
+            if is_too_deep(self._json_text):
+                raise ValueError(f"body: {too_deep()}")
+            return self._json_text
         if not isinstance(self.body, str):
             raise ValueError("body is no text; body_encoding json takes any value")
         if self.body_encoding == "utf8":
@@ -72,6 +87,23 @@ class AppendBody(BaseModel):
         None, ge=0, le=MAX_I4, description="absent: by routing_key, else the first key's hash, else in turn"
     )
     routing_key: str | None = None
+
+    def keep_json_texts(self, document: str) -> None:
+        """Take the bodies with body_encoding json from the text of the request, in which they are stored unchanged.
+
+        Raises:
+            ValueError: a value is nested too deeply.
+        """
+        if all(message.body_encoding != "json" for message in self.messages):
+            return
+        request = JsonWalk(document)
+        [messages] = [request.text() for name in request.members() if name == "messages"][-1:]  # as pydantic: the last
+        walk = JsonWalk(messages)
+        for message, _ in zip(self.messages, walk.elements(), strict=True):
+            for name in walk.members():
+                if name == "body":
+                    message.keep_json_text(walk.text())
+
     expected_next_offset: int | None = Field(
         None, ge=0, le=MAX_I8, description="append only if the queue's next offset is this one"
     )

@@ -25,17 +25,24 @@ _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 
 
 async def read_json(request: Request, model: type[Body], limit_bytes: int) -> Body:
-    """A request's body as *model*.
+    """Read and parse a request's body; raise as `read_body` and `parse_json` do."""
+    return parse_json(await read_body(request, limit_bytes), model)
 
-    raises MessageSizeExceededError beyond *limit_bytes*, ArgumentIllegalError for what is no JSON
-    """
+
+async def read_body(request: Request, limit_bytes: int) -> bytes:
+    """Return a request's body; MessageSizeExceededError beyond *limit_bytes*."""
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > limit_bytes:
             raise MessageSizeExceededError("the request's body is too large", limit_bytes=limit_bytes)
+    return bytes(raw)
+
+
+def parse_json(raw: bytes, model: type[Body]) -> Body:
+    """Parse a request's body; ArgumentIllegalError for one that is not JSON or does not fit the model."""
     try:
-        return model.model_validate(orjson.loads(bytes(raw)))
+        return model.model_validate(orjson.loads(raw))
     except orjson.JSONDecodeError as error:
         raise ArgumentIllegalError(f"the body is no JSON: {error}", argument="body") from None
     except ValidationError as error:
@@ -52,6 +59,19 @@ def no_arguments(request: Request) -> None:
     """Nothing may stand behind the path's question mark."""
     for name in request.query_params:
         raise ArgumentIllegalError(f"unknown argument {name}", argument=name)
+
+
+def _take_bodies(body: AppendBody, raw: bytes) -> None:
+    """Let each message know its bytes; ArgumentIllegalError names the message whose body is not as it says."""
+    try:
+        body.keep_json_texts(raw.decode())
+    except ValueError as error:
+        raise ArgumentIllegalError(f"messages: {error}", argument="messages") from None
+    for i, message in enumerate(body.messages):
+        try:
+            message.raw_body()
+        except ValueError as error:
+            raise ArgumentIllegalError(f"messages.{i}: {error}", argument=f"messages.{i}.body") from None
 
 
 @router.post(
@@ -71,14 +91,14 @@ async def append(
     topic: TopicName,
     idempotency_key: Annotated[str | None, Header(max_length=1024)] = None,
 ) -> Response:
-    """All messages or none. A repeat with the same Idempotency-Key is answered with the first one's offsets."""
+    """All messages or none. A repeat with the same Idempotency-Key is answered with the first one's offsets.
+
+    A body with `body_encoding` `json` is stored exactly as sent, character by character.
+    """
     facade = facade_of(request)
-    body = await read_json(request, AppendBody, facade.settings.query_max_request_bytes)
-    for i, message in enumerate(body.messages):
-        try:
-            message.raw_body()
-        except ValueError as error:
-            raise ArgumentIllegalError(f"messages.{i}: {error}", argument=f"messages.{i}.body") from None
+    raw = await read_body(request, facade.settings.query_max_request_bytes)
+    body = parse_json(raw, AppendBody)
+    _take_bodies(body, raw)
     acknowledged, answer = await facade.writer.append(
         topic, body, idempotency_key or "", authorization=request.headers.get("authorization")
     )

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.writer.harness import RunningWriter
+from tests.integration.writer.harness import RunningWriter, stored_records
 from tests.query_server import serve_query
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
@@ -115,3 +115,51 @@ def test_a_writer_that_is_gone_is_503(tmp_path: Path) -> None:
     with serve_query(tmp_path, writer_address="127.0.0.1:1", query_writer_timeout_ms=3_000) as client:
         response = client.post(TOPIC, json=batch("a"))
         assert (response.status_code, response.json()["reason"]) == (503, "WRITER_UNREACHABLE")
+
+
+JSON_TEXTS = [
+    "123456789012345678901234567890", '{"id": 18446744073709551616}', '{"id": 9007199254740993}', "1.10", "100.0",
+    '{"decimal": 12345678901234567890.123456789}', '{"a": 1, "a": 2}', '{"z": 1, "a": 2}', '"\\ud83d\\ude00"',
+    '"\\u0041\\/"', "-0.0", "-0", "1E2", "null", "true", '""', "[]", '{ "x" : [ 1 ,\t2 ] }', '{"a":\n1}',
+    "[" * 500 + "]" * 500, '{"body": 1.0, "messages": [{"body": 2}]}',
+]  # fmt: skip
+
+
+def test_json_body_is_stored_as_it_stands_in_the_request(writer: RunningWriter, client: httpx.Client) -> None:
+    """Numbers beyond a double, repeated names, order, escapes, blanks: not a character changes."""
+    messages = [f'{{"body_encoding": "json", "tag": "A",\r\n "body" :  {text}  }}' for text in JSON_TEXTS]
+    messages.append('{"body": "text \\u0041"}')
+    content = f'{{"queue_id": 0, "messages": [{" , ".join(messages)}]}}'.encode()
+    answer = client.post(TOPIC, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 201, answer.text
+    records = stored_records(writer.root)
+    assert [record.body.decode() for record in records] == [*JSON_TEXTS, "text A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("1e400", "column"),
+        ("[NaN]", "column"),
+        ('"\\ud800"', "column"),
+        ("[" * 501 + "]" * 501, "messages.1: body: it is nested deeper than 500 levels"),
+        ("[" * 980 + "]" * 980, "500 levels"),
+    ],
+)
+def test_json_body_that_readers_could_not_read_is_refused_with_its_place(
+    client: httpx.Client, text: str, what: str
+) -> None:
+    content = f'{{"messages": [{{"body": "a"}}, {{"body_encoding": "json", "body": {text}}}]}}'
+    answer = client.post(TOPIC, content=content.encode())
+    assert answer.status_code == 422, answer.text
+    assert what in answer.json()["detail"]
+
+
+def test_repeated_names_in_a_request_mean_the_last(writer: RunningWriter, client: httpx.Client) -> None:
+    """For the text of a JSON body too, so that the stored value is the checked one."""
+    content = (
+        '{"messages": 5, "messages": [{"body": 1}, {"body": 2}, {"body": 3}], "queue_id": 0, "messages": '
+        '[{"body_encoding": "json", "body": 1.0, "body": 2.0}]}'
+    )
+    assert client.post(TOPIC, content=content.encode()).status_code == 201
+    assert [record.body for record in stored_records(writer.root)] == [b"2.0"]

@@ -53,7 +53,7 @@ def test_an_object_is_a_body_as_it_stands() -> None:
 
 
 def test_a_field_is_a_body() -> None:
-    """Text as it is, anything else as JSON."""
+    """Text as it is, any other value unchanged from the line."""
     given, _ = _json([b'{"b": "text"}', b'{"b": {"x": 1}}'], "b")
     assert [row.body for row in given] == [b"text", b'{"x": 1}']
 
@@ -67,6 +67,13 @@ def test_a_field_is_a_body() -> None:
         '{"x":1.10,"x":2, "n":123456789012345678901234567890}',
         '[ 1, {"a" : "}" } ]',
         "false",
+        "-0",
+        "1E2",
+        "0.1e-3",
+        '["\\ud83d\\ude00", "\\u0041"]',
+        "[]",
+        "{}",
+        "1" * 5000 + ".5e-4990",
         "0",
         '{"b": {"b": "\\u00fc\\" }"}}',
     ],
@@ -140,9 +147,10 @@ def test_lines_of_json_may_end_with_crlf_and_begin_with_a_byte_order_mark() -> N
         (b'{"id": true}', (None, None, "id"), "neither text nor a whole number"),
         (b'{"k": 1.0}', (None, "k"), "neither text nor a whole number"),
         (b'{"k": 1e3}', (None, "k"), "neither text nor a whole number"),
-        (b'{"k": "1", "k": "2"}', (None, "k"), "the field 'k' 2 times"),
-        (b'{"b": 1, "a": 0, "b": 1}', ("b",), "the field 'b' 2 times"),
+        (b'{"k": "1", "k": "2"}', (None, "k"), "the field 'k' twice"),
+        (b'{"b": 1, "a": 0, "b": 1}', ("b",), "the field 'b' twice"),
         (b'{"k": "\\ud800"}', (None, "k"), "surrogate"),
+        (b'{"b": 1e400}', ("b",), "infinity"),
         (b'{"b": null}', ("b",), "needs a body"),
         (b'{"b": ""}', ("b",), "needs a body"),
         (b'{"b": "\xff"}', ("b",), "utf-8"),
