@@ -74,6 +74,7 @@ _NEEDS: Mapping[tuple[str, str], Needs] = {
     ("POST", "/v1/groups/{group}/members"): _group(Action.SUB),  # and Sub on each topic: the endpoint
     ("PUT", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
     ("DELETE", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
+    ("POST", "/v1/groups/{group}/retry"): _group(Action.SUB),  # and Sub on each message's topic: the endpoint
     ("PUT", "/v1/groups/{group}/offsets"): _group(Action.SUB, Action.UPDATE),
     ("GET", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(*READING),
     ("PUT", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(Action.SUB, Action.UPDATE),

@@ -26,6 +26,7 @@ from . import (
     routes_many_queues,
     routes_members,
     routes_pull,
+    routes_retry,
     routes_status,
     routes_topics,
 )
@@ -47,6 +48,7 @@ _ROUTES = (
     routes_append,
     routes_groups,
     routes_members,
+    routes_retry,
     routes_log,
     routes_status,
 )

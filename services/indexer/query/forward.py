@@ -13,10 +13,12 @@ from tidemark.store.topics import TopicConfig
 from tidemark.tls.credentials import Credentials
 from tidemark.tracing.request_id import HEADER, current_request_id
 
-from .requests import AppendBody, TopicBody
+from .requests import AppendBody, RetryBody, TopicBody
 
 if TYPE_CHECKING:
     import grpc.aio
+
+    from .retries import Original
 
 _PUT_OK = 1
 _RECEIVE_LIMIT_BYTES = 64 << 20
@@ -42,6 +44,33 @@ class WriterForward:
         request = _request(topic, body, request_id)
         answer = await self._call(CommitLogServiceStub, "AppendBatch", request, authorization)
         return answer.status == _PUT_OK, _answer(answer)
+
+    async def send_back(
+        self, group: str, original: Original, body: RetryBody, *, authorization: str | None
+    ) -> dict[str, Any]:
+        """Store one message again for *group*; return SentBackAnswer's JSON. Raises as `_call`."""
+        from tidemark.v1 import commit_log_pb2
+        from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+        request = commit_log_pb2.SendBackRequest(
+            group=group,
+            topic=original.topic,
+            physical_offset=original.physical_offset,
+            inner_index=original.inner_index,
+            delay_level=body.delay_level,
+            max_reconsume_times=body.max_reconsume_times,
+        )
+        answer = await self._call(CommitLogServiceStub, "SendBack", request, authorization)
+        stored = _answer(answer.appended)
+        return {
+            "topic": answer.topic,
+            "dead_letter": answer.dead_letter,
+            "status": stored["status"],
+            "physical_offset": stored["physical_offset"],
+            "offset_msg_id": stored["offset_msg_ids"][0],
+            "duplicate": stored["duplicate"],
+            "deliver_timestamp_ms": stored["deliver_timestamp_ms"],
+        }
 
     async def create_topic(self, body: TopicBody, *, authorization: str | None) -> tuple[bool, TopicConfig]:
         """(created, the topic as it is); raises as `_call`."""

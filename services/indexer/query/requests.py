@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 from tidemark.format.json_text import JsonWalk, is_too_deep, too_deep
+from tidemark.format.tags import MAX_DELAY_LEVEL
 
 from .allocation import Queue, Strategy
 from .arguments import MAX_I4, MAX_I8, MemberId, PullLimits, PullOffset, TopicName
@@ -207,6 +208,58 @@ class PullQueuesBody(PullLimits):
         if len({(one.topic, one.queue_id) for one in self.queues}) < len(self.queues):
             raise ValueError("a queue is named twice")
         return self
+
+
+class RetriedMessage(BaseModel):
+    """A message to send back: by its place, or by its offset message id."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: TopicName | None = Field(None, description="the topic that the group has read it from")
+    queue_id: _QueueId | None = None
+    queue_offset: Annotated[int, Field(ge=0, le=MAX_I8, strict=True)] | None = None
+    message_id: str | None = Field(
+        None, max_length=80, description="an offset message id, with -N for message N of an inner batch"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        place = (self.topic, self.queue_id, self.queue_offset)
+        is_place = all(part is not None for part in place)
+        if is_place is (self.message_id is not None) or (not is_place and any(part is not None for part in place)):
+            raise ValueError("name a message by topic, queue_id and queue_offset together, or by message_id alone")
+        return self
+
+
+class RetryBody(BaseModel):
+    """Messages whose handling failed."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": [
+                        {"topic": "orders", "queue_id": 0, "queue_offset": 131},
+                        {"message_id": "7F00000100001F910000000000002000-3"},
+                    ],
+                    "delay_level": 0,
+                }
+            ]
+        },
+    )
+
+    messages: list[RetriedMessage] = Field(min_length=1)
+    delay_level: int = Field(
+        0,
+        ge=-1,
+        le=MAX_DELAY_LEVEL,
+        strict=True,
+        description="0: level 3 plus the earlier tries; 1 to 18: this level; -1: at once to the dead letters",
+    )
+    max_reconsume_times: int | None = Field(
+        None, ge=0, le=MAX_I4, strict=True, description="tries before the dead letters; absent: the writer's setting"
+    )
 
 
 class QueueOffset(HeldQueue):

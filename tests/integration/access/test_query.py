@@ -148,6 +148,26 @@ def test_a_message_by_place_or_id_is_of_its_topic(client: httpx.Client, files: A
         assert "bills 1" not in answer.text
 
 
+def test_sending_back_needs_the_right_to_group_and_topic(client: httpx.Client, files: AccessFolder) -> None:
+    """A message by its id is of its topic; a named topic is refused whether it has such a message or not."""
+    reader, admin = files.principal("reader"), files.principal("admin")
+    files.rule("reader", ["Sub"], "Group:g", "Topic:orders")
+    files.rule("admin", ["All"], "*")
+    time.sleep(0.1)
+    (bill,) = client.get("/v1/topics/bills/queues/0/messages", headers=shows(admin)).json()["messages"]
+
+    def refused(group: str, message: dict[str, Any]) -> str:
+        answer = client.post(f"/v1/groups/{group}/retry", json={"messages": [message]}, headers=shows(reader))
+        assert answer.status_code == 403
+        return str(answer.json()["right"])
+
+    place = {"queue_id": 0, "queue_offset": 0}
+    assert refused("h", {"topic": "orders", **place}) == "Sub Group:h"
+    for named in ({"topic": "bills", **place}, {"topic": "bills", **place, "queue_offset": 9}):
+        assert refused("g", named) == "Sub Topic:bills"
+    assert refused("g", {"message_id": bill["offset_msg_id"]}) == "Sub Topic:bills"
+
+
 def test_a_group_consumes_what_it_and_its_topics_allow(client: httpx.Client, files: AccessFolder) -> None:
     """Both the group and each topic are needed; a consumer needs no more than these."""
     token = files.principal("reader")
