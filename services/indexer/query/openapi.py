@@ -21,9 +21,9 @@ from .arguments import (
 )
 from .models import ProblemAnswer
 from .problems import MEDIA_TYPE
-from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody, PullQueuesBody, TopicBody
+from .requests import AppendBody, HeartbeatBody, JoinBody, OffsetBody, OffsetsBody, PullQueuesBody, RetryBody, TopicBody
 
-_BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody, PullQueuesBody)
+_BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody, PullQueuesBody, RetryBody)
 _ARGUMENTS = (
     PullArguments,
     TimeArguments,
