@@ -29,8 +29,10 @@ from tidemark.format.properties import (
     INNER_NUM,
     PROPERTY_CRC,
     UNIQ_KEY,
+    WAIT,
     decode_properties,
     encode_properties,
+    is_java_true,
     split_keys,
 )
 from tidemark.format.record import BLANK_SIZE
@@ -103,6 +105,7 @@ class Admission:
             first_extra=u8(b"" if config.is_batch else _first_extra(request, facts)),
             inner_properties=inner_properties,
             expected_next_offset=request.expected_next_offset if request.HasField("expected_next_offset") else None,
+            waits_for_flush=_waits_for_flush(request, facts),
             answer=answer,
         )
         if level:
@@ -213,6 +216,23 @@ def _needs_unique_keys(facts: BatchFacts, config: TopicConfig) -> bool:
     """Return True if keys must be written into the wire batch; `first_extra` is enough for the first message alone."""
     first = 0 if facts.unique_key or config.is_batch else 1
     return facts.without_unique_key > first
+
+
+def _waits_for_flush(request: AppendBatchRequest, facts: BatchFacts) -> bool:
+    """Return False if the messages ask, by WAIT, for an answer before their flush.
+
+    A message without WAIT has the request's, and waits without either. Raises ArgumentIllegalError when they differ.
+    """
+    waiting = facts.waiting
+    if is_java_true(request.properties.get(WAIT, "true")):
+        waiting = facts.count - facts.not_waiting
+    if 0 < waiting < facts.count:
+        raise ArgumentIllegalError(
+            f"{waiting} messages of the batch wait for their flush and {facts.count - waiting} do not, by their "
+            f"property {WAIT}: send them in two batches",
+            argument=WAIT,
+        )
+    return waiting > 0
 
 
 def _wrapper(request: AppendBatchRequest, born_host: bytes) -> Wrapper:

@@ -66,6 +66,7 @@ class Batch:
     first_extra: U8Array  # simple topics: goes behind the first message's properties
     inner_properties: bytes | None = None  # BatchCQ topics: the record's properties but INNER_BASE; None: simple topic
     expected_next_offset: int | None = None
+    waits_for_flush: bool = True  # in flush mode `sync`; False: answered after the write
     delay: Delay | None = None  # None: it is stored where it belongs
     is_redirected: bool = False  # stored in the dead letters, although the request names a retry topic
     is_delivery: bool = False  # of a delayed message that is due: another one may have its key

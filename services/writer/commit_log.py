@@ -3,7 +3,8 @@
 Batches are submitted on the event loop. What arrived in one of its turns is appended at the turn's end when it is
 little and nobody else appends; else the appender thread takes everything that has arrived. Either writes it and hands
 it to the flusher; once it is synced it is committed, and the whole group is answered by one call back into the event
-loop. In `async` mode commit follows the write at once. After a failed flush nothing is accepted any more.
+loop. A batch with WAIT=false is answered before. In `async` mode commit follows the write at once. After a failed
+flush nothing is accepted any more.
 """
 
 from __future__ import annotations
@@ -262,12 +263,20 @@ class CommitLog:
         if not self._is_sync:
             self._commit(written)
             written = written._replace(batches=[])
+        elif not all(batch.waits_for_flush for batch in batches):
+            self._answer_written(batches)
+            written = written._replace(batches=[batch for batch in batches if batch.waits_for_flush])
         self._flusher.hand_over(written)
         if self._tail.take_roll() is not None:
             self._keeper.rolled(self.snapshot())
         file_end = self._segments.end_of_file(self._tail.position)
         if file_end - self._tail.position <= self._segments.size // 2:
             self._keeper.prepare(file_end)
+
+    def _answer_written(self, batches: list[Batch]) -> None:
+        """Answer those of *batches* that do not wait for their flush, which follows by itself."""
+        written = [batch for batch in batches if not batch.waits_for_flush]
+        self._call_loop(lambda: self._outstanding.complete(written))
 
     # -- commit, by the flusher (sync) or the appender (async) -------------------------------------------------------
 
