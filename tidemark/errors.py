@@ -11,7 +11,8 @@
     │   ├── GroupActiveError           ├── GroupStrategyConflictError
     │   ├── GenerationStaleError       ├── MemberFencedError
     │   ├── UnauthenticatedError       ├── ForbiddenError
-    │   ├── ArgumentIllegalError       └── DeadlineMissingError
+    │   ├── ArgumentIllegalError       ├── ForkedProcessError
+    │   └── DeadlineMissingError
     ├── OffsetError                  no such place, now or ever
     │   ├── OffsetTooSmallError        ├── OffsetOutOfRangeError
     │   └── MessageNotFoundError       └── MessageNotYetVisibleError
@@ -151,6 +152,10 @@ class UnauthenticatedError(RejectedError):
 
 class ForbiddenError(RejectedError):
     """Who asks may not do this. Facts: principal, right."""
+
+
+class ForkedProcessError(RejectedError):
+    """A client was used in a process that was forked after it was made. Facts: made_in, process (both process ids)."""
 
 
 class DeadlineMissingError(RejectedError):

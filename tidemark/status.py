@@ -50,6 +50,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.UnauthenticatedError: Status("UNAUTHENTICATED", "UNAUTHENTICATED", 401, ""),
     errors.ForbiddenError: Status("FORBIDDEN", "PERMISSION_DENIED", 403, ""),
     errors.ArgumentIllegalError: Status("ARGUMENT_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
+    errors.ForkedProcessError: Status("FORKED_PROCESS", "FAILED_PRECONDITION", 409, ""),
     errors.DeadlineMissingError: Status("DEADLINE_MISSING", "INVALID_ARGUMENT", 422, ""),
     errors.OffsetTooSmallError: Status("OFFSET_TOO_SMALL", "OUT_OF_RANGE", 410, ""),
     errors.OffsetOutOfRangeError: Status("OFFSET_OUT_OF_RANGE", "OUT_OF_RANGE", 416, ""),

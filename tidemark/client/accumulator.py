@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tidemark.client.group import Group, GroupKey, size_of
@@ -118,6 +118,11 @@ class Accumulator:
         if self._timer is not None:
             self._timer.join()
 
+    def held_messages(self) -> int:
+        """Return the number of messages that are held and not sent yet."""
+        with self._lock:
+            return sum(len(group) for group in self._groups.values())
+
     def has_room(self, size: int) -> bool:
         """Whether `add` would not wait, as of now."""
         with self._lock:
@@ -146,7 +151,7 @@ class Accumulator:
                     return
                 self._unanswered += 1
             try:
-                future = self._sender.send(group.outgoing(self._unique_keys))
+                future = self._sender.send(replace(group.outgoing(self._unique_keys), is_final=False))
             except StoreError as error:
                 future = Future()
                 future.set_exception(error)
@@ -172,6 +177,7 @@ class Accumulator:
         elif isinstance(error, RejectedError) and len(group) > 1:
             self._send_singles(group)
         else:
+            self._sender.delivery.fail(len(group), error)
             group.answers.set_exception(error)
 
     def _send_singles(self, group: Group) -> None:
@@ -180,6 +186,7 @@ class Accumulator:
             try:
                 self._sender.send(outgoing).add_done_callback(partial(_copy, future))
             except StoreError as error:
+                self._sender.delivery.fail(1, error)
                 future.set_exception(error)
 
     # ── the timer ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -110,12 +110,17 @@ class AppendStream:
         with self._lock:
             return self._room.wait_for(self._is_idle, timeout_s)
 
-    def close(self) -> None:
-        """Answer what is in flight, within the timeout, and end the stream."""
+    def unanswered_messages(self) -> int:
+        """Return the number of messages that are submitted and not answered."""
+        with self._lock:
+            return self._pending.messages
+
+    def close(self, deadline: float | None = None) -> None:
+        """Wait for answers until *deadline* (default: for the timeout), and end the stream."""
         with self._lock:
             self._closing = True
             self._room.notify_all()
-        self.flush(self._timeout_s)
+        self.flush(self._timeout_s if deadline is None else max(0.0, deadline - time.monotonic()))
         with self._lock:
             self._closed = True
             left = self._pending.drain()

@@ -81,13 +81,13 @@ class AsyncProducer:
         waits = self.producer.would_wait(topic, size)
         return await asyncio.to_thread(start) if waits else start()
 
-    async def flush(self) -> None:
-        """Wait until everything sent so far is acknowledged or has failed."""
-        await asyncio.to_thread(self.producer.flush)
+    async def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything sent so far is acknowledged or has failed. See `Producer.flush`."""
+        return await asyncio.to_thread(self.producer.flush, timeout_s)
 
-    async def close(self) -> None:
-        """Wait for answers and end the connection."""
-        await asyncio.to_thread(self.producer.close)
+    async def close(self) -> bool:
+        """Wait for answers and end the connections. See `Producer.close`."""
+        return await asyncio.to_thread(self.producer.close)
 
     async def __aenter__(self) -> AsyncProducer:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
@@ -44,13 +45,14 @@ class Outbox:
 
     def send(self, message: Message, element: Element, options: SendOptions, *, once: bool) -> Future[SendResult]:
         """One message: with others where it may be, else alone, behind what is held of its topic."""
+        began = time.monotonic()
         queue = self._queue_of(message, options)
         accumulator = self._accumulator
         if accumulator is None:
-            return self._send_alone(message, element, queue, options, once=once)
+            return self._send_alone(message, element, queue, options, once=once, began=began)
         if once or not (accumulator.takes(element) and self._may_gather(message, element, options)):
             accumulator.release(message.topic)
-            return self._send_alone(message, element, queue, options, once=once)
+            return self._send_alone(message, element, queue, options, once=once, began=began)
         return accumulator.add(message, element, queue, self._writers.routes.route(message.topic))
 
     def pack(self, messages: Sequence[Message], options: PlaceOptions, *, max_size: int) -> KeyedBatch:
@@ -59,22 +61,35 @@ class Outbox:
 
     def send_batch(self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions) -> Future[SendResult]:
         """Send *messages*, which are packed in *batch*."""
+        began = time.monotonic()
         first = messages[0]
         if self._accumulator is not None:
             self._accumulator.release(first.topic)
         request = self._request(first.topic, options, carrier=first.properties, request_id=batch.request_id)
         queue = self._queue_of(first, options)
-        return self._sender.send(Outgoing(request, batch.packed, len(messages), queue, message_ids=batch.message_ids))
+        return self._sender.send(
+            Outgoing(request, batch.packed, len(messages), queue, began=began, message_ids=batch.message_ids)
+        )
 
     def send_packed(
-        self, topic: str, packed: bytes, options: PlaceOptions, *, carrier: Mapping[str, str]
+        self, topic: str, packed: bytes, options: PlaceOptions, *, count: int, carrier: Mapping[str, str]
     ) -> Future[SendResult]:
-        """A wire batch that nobody looks into, and that counts as one message. carrier: its trace context, if any."""
+        """Send a wire batch of *count* messages as it is; in flight it counts as one. carrier: its trace context."""
+        began = time.monotonic()
         request = self._request(topic, options, carrier=carrier)
-        return self._sender.send(Outgoing(request, packed, 1, self._placed(topic, options)))
+        return self._sender.send(
+            Outgoing(request, packed, 1, self._placed(topic, options), began=began, messages=count)
+        )
 
     def _send_alone(
-        self, message: Message, element: Element, queue: MessageQueue | None, options: SendOptions, *, once: bool
+        self,
+        message: Message,
+        element: Element,
+        queue: MessageQueue | None,
+        options: SendOptions,
+        *,
+        once: bool,
+        began: float,
     ) -> Future[SendResult]:
         sys_flag = 0
         if self._compresses(element) and not self._writers.routes.route(message.topic).is_batch:
@@ -84,7 +99,7 @@ class Outbox:
         packed = encode_elements((element,))
         request = self._request(message.topic, options, carrier=message.properties, sys_flag=sys_flag)
         message_ids = (message.properties.get(UNIQ_KEY) or request.request_id,)
-        return self._sender.send(Outgoing(request, packed, 1, queue, once=once, message_ids=message_ids))
+        return self._sender.send(Outgoing(request, packed, 1, queue, began=began, once=once, message_ids=message_ids))
 
     def _compresses(self, element: Element) -> bool:
         return self._compression is not None and len(element.body) >= self._compression.over_bytes

@@ -47,6 +47,7 @@ class Pending:
     packed           these, a wire batch; size: bytes of both, about
     deadline, given  time.monotonic() seconds
     count            of messages in flight that it counts as
+    messages         the number of messages in it
     message_ids      the UNIQ_KEY of each message, for its result
     """
 
@@ -56,6 +57,7 @@ class Pending:
     deadline: float
     count: int = 1
     repeat: Repeat = Repeat.HERE
+    messages: int = 1
     message_ids: Sequence[str] = ()
     given: float = field(default_factory=time.monotonic)
     future: Future[SendResult] = field(default_factory=Future)
@@ -98,6 +100,11 @@ class PendingBatches:
 
     def __len__(self) -> int:
         return len(self._unanswered)
+
+    @property
+    def messages(self) -> int:
+        """The number of messages in all unanswered batches."""
+        return sum(pending.messages for pending in self._unanswered.values())
 
     def have_room(self, size: int, count: int) -> bool:
         """Whether a batch of *size* bytes and *count* messages is within the limits."""

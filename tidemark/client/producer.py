@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Unpack
 from tidemark.client.accumulator import Accumulation, Accumulator
 from tidemark.client.channel import default_address
 from tidemark.client.compression import Compression
+from tidemark.client.delivery import Delivery
 from tidemark.client.hooks import Hooks
 from tidemark.client.keywords import suggests_keywords
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.outbox import Outbox
 from tidemark.client.pending import Limits
+from tidemark.client.process import OwnProcess
 from tidemark.client.program_traces import begin_send
 from tidemark.client.queue_choice import QueueChoice
 from tidemark.client.send_options import (
@@ -105,13 +107,18 @@ class Producer:
             listed, timeout_s=timeout_s, limits=limits, credentials=credentials or Credentials.from_environment()
         )
         choice = QueueChoice(self._writers, avoid_slow=avoid_slow_writers)
-        sender = Sender(self._writers, choice, timeout_s=timeout_s, retries=retries, observe=avoid_slow_writers)
+        self._delivery = Delivery(self._writers, timeout_s=timeout_s)
+        sender = Sender(
+            self._writers, choice, self._delivery, timeout_s=timeout_s, retries=retries, observe=avoid_slow_writers
+        )
         self._accumulator: Accumulator | None = None
         if accumulate:
             bounds = Accumulation() if accumulate is True else accumulate
             self._accumulator = Accumulator(bounds, sender, timeout_s=timeout_s)
+            self._delivery.hold(self._accumulator)
         compression = (Compression() if compress is True else compress) or None
         self._outbox = Outbox(self._writers, choice, sender, accumulator=self._accumulator, compression=compression)
+        self._process = OwnProcess("Producer")
         self._hooks = hooks
         self._trace = trace
         self._max_message_size = max_message_size_bytes
@@ -152,6 +159,7 @@ class Producer:
     def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
         """As `send_batch`, without waiting for the answer."""
         require_place_options(options, call="send_batch_async")
+        self._process.require()
         batch = list(messages)
         require_batch(batch)
         require_sendable_topic(batch[0].topic)
@@ -175,10 +183,11 @@ class Producer:
         count  messages in it, as its span tells
         """
         require_place_options(options, call="send_packed_async")
+        self._process.require()
         span = begin_send(topic, count) if self._trace else None
         if span is None:
-            return self._outbox.send_packed(topic, packed, options, carrier={})
-        return span.around(lambda: self._outbox.send_packed(topic, packed, options, carrier=span.carrier))
+            return self._outbox.send_packed(topic, packed, options, count=count, carrier={})
+        return span.around(lambda: self._outbox.send_packed(topic, packed, options, count=count, carrier=span.carrier))
 
     @suggests_keywords
     def send_table(
@@ -208,6 +217,7 @@ class Producer:
         )
 
     def _send(self, message: Message, options: SendOptions, *, once: bool = False) -> Future[SendResult]:
+        self._process.require()
         require_sendable_topic(message.topic)
         span = begin_send(message.topic, 1) if self._trace else None
         if span is None:
@@ -227,11 +237,13 @@ class Producer:
 
     def queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """Queues of *topic* that take messages, over all writers; asks them now and then."""
+        self._process.require()
         self._writers.look()
         return self._writers.routes.route(topic).queues
 
     def would_wait(self, topic: str, size: int) -> bool:
-        """Whether an async send of *size* bytes would wait first: for the topic's route, or for room in flight."""
+        """Return True if an async send of *size* bytes would wait first, for a route or for room in flight."""
+        self._process.require()
         links = self._writers.links()
         return (
             self._writers.routes.known(topic) is None
@@ -247,25 +259,31 @@ class Producer:
     @property
     def topics(self) -> Topics:
         """Topic administration of the first writer; of another one: `Topics(address)`."""
+        self._process.require()
         return self._writers.links()[0].topics
 
     def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
         """Bounds, limits and identity of the first writer's log, now."""
+        self._process.require()
         return self._writers.links()[0].log_info()
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until everything sent so far is acknowledged or has failed; whether it came so far in time."""
-        if self._accumulator is not None:
-            self._accumulator.flush()
-        return self._writers.flush(timeout_s)
+        """Wait until everything sent so far is acknowledged or has failed, for at most *timeout_s* (None: no limit).
 
-    def close(self) -> None:
-        """Wait for answers within the timeout and end the connections. What is left fails with its reason."""
-        if self._accumulator is not None:
-            self._accumulator.close()
-        self._writers.close()
+        Return True if it came so far in time and no send failed since the last `flush`.
+        """
+        self._process.require()
+        return self._delivery.flush(timeout_s)
+
+    def close(self) -> bool:
+        """Wait for answers for at most the producer's timeout, and end the connections; the rest fails.
+
+        Log the number of messages given up. Return True if no send failed since the last `flush`. A program that ends
+        without `close` does the same, unless a signal or `os._exit` ends it.
+        """
+        return self._delivery.close() if self._process.is_this_one else True
 
     def __enter__(self) -> Producer:
         return self

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
+from tidemark.client.delivery import Delivery
 from tidemark.client.latency import ISOLATION_S
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.pending import Pending, Repeat
@@ -46,8 +47,11 @@ _MAY_MOVE = (
 class Outgoing:
     """A batch to send, and *request*, which is all of it but its messages.
 
-    count  of messages in flight that it counts as; queue: None for any of *route*'s; wait: for room in flight
-    once   without any repeat
+    count     of messages in flight that it counts as; queue: None for any of *route*'s; wait: for room in flight
+    once      without any repeat
+    messages  the number of messages in it, where that is not *count*
+    began     time.monotonic() at which the program called; its timeout counts from here. None: from now
+    is_final  whether its failure is the failure of its messages: False where they are sent again one by one
     """
 
     request: commit_log_pb2.AppendBatchRequest
@@ -57,22 +61,45 @@ class Outgoing:
     route: Route | None = None  # None where a queue is given, or it is still to be asked for
     wait: bool = True
     once: bool = False
+    messages: int = 0
+    is_final: bool = True
+    began: float | None = None
     message_ids: Sequence[str] = ()  # the UNIQ_KEY of each message, for the result
 
 
 class Sender:
     """Sends batches within *timeout_s* each, over all attempts; to at most *retries* further queues."""
 
-    def __init__(self, writers: Writers, choice: QueueChoice, *, timeout_s: float, retries: int, observe: bool) -> None:
+    def __init__(
+        self,
+        writers: Writers,
+        choice: QueueChoice,
+        delivery: Delivery,
+        *,
+        timeout_s: float,
+        retries: int,
+        observe: bool,
+    ) -> None:
         self._writers = writers
+        self.delivery = delivery
         self._choice = choice
         self._timeout_s = timeout_s
         self._retries = retries
         self._observe = observe
 
     def send(self, outgoing: Outgoing) -> Future[SendResult]:
-        """Its answer to come. raises what `AppendStream.submit` does, and what there is no route for"""
-        deadline = time.monotonic() + self._timeout_s
+        """Send it and return the future of its answer. Its failure counts in `delivery`, if it is the last attempt.
+
+        Raises what `AppendStream.submit` raises, and a StoreError where there is no route.
+        """
+        self.delivery.open()
+        future = self._send(outgoing)
+        if outgoing.is_final:
+            self.delivery.watch(future, outgoing.messages or outgoing.count, oneway=outgoing.once)
+        return future
+
+    def _send(self, outgoing: Outgoing) -> Future[SendResult]:
+        deadline = (time.monotonic() if outgoing.began is None else outgoing.began) + self._timeout_s
         if outgoing.queue is None and self._retries and not outgoing.once and len(self._writers.by_address) > 1:
             return _Moving(self, outgoing, deadline, self._retries).start()
         queue = outgoing.queue or self.choose(self.route(outgoing), outgoing)
@@ -100,6 +127,7 @@ class Sender:
             deadline,
             count=outgoing.count,
             repeat=repeat,
+            messages=outgoing.messages or outgoing.count,
             message_ids=outgoing.message_ids,
         )
         pending.future.add_done_callback(lambda done: self._learn(queue, pending, done))

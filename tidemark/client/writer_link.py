@@ -69,7 +69,7 @@ class WriterLink:
         """Whether it has answered late, or does not answer what it was sent, so that others are better now."""
         return self.latency.is_avoided(time.monotonic(), waiting_s=self.stream.waiting_s())
 
-    def close(self) -> None:
-        """Wait for answers within the timeout, and end the connection."""
-        self.stream.close()
+    def close(self, deadline: float | None = None) -> None:
+        """Wait for answers until *deadline* (default: for the timeout), and end the connection."""
+        self.stream.close(deadline)
         self._channel.close()

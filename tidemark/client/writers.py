@@ -68,8 +68,12 @@ class Writers:
                     return False
         return True
 
-    def close(self) -> None:
-        """Wait for answers within the timeout, also to what moves from one to another, and end all connections."""
-        self.flush(self._timeout_s)
+    def unanswered_messages(self) -> int:
+        """Return the number of messages that are submitted to any writer and not answered."""
+        return sum(link.stream.unanswered_messages() for link in self._links.values())
+
+    def close(self, deadline: float) -> None:
+        """Wait for answers until *deadline*, also for batches that move to another writer, and end all connections."""
+        self.flush(max(0.0, deadline - time.monotonic()))
         for link in self._links.values():
-            link.close()
+            link.close(deadline)

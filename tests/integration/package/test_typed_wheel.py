@@ -60,7 +60,7 @@ def checked(client: Installed, program: str, folder: Path) -> list[str]:
 def test_a_program_is_checked_against_the_wheel(client: Installed, tmp_path: Path) -> None:
     lines = checked(client, PROGRAM, tmp_path)
     assert lines[-1] == "Success: no issues found in 1 source file", lines
-    assert 'Revealed type is "typing.Sequence[builtins.str]"' in lines[0]
+    assert 'Revealed type is "typing.Sequence[str]"' in lines[0]
 
 
 def test_mistakes_of_a_program_are_found_against_the_wheel(client: Installed, tmp_path: Path) -> None:
