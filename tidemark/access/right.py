@@ -49,11 +49,14 @@ KNOWN_ACTIONS = (Action.GET, Action.LIST, Action.PUB, Action.SUB)  # who may do 
 
 
 def on_topic(name: str, *actions: Action) -> Right:
-    """A group's own topics, of messages to try again and of dead letters, are consumed and written by who consumes for
-    the group."""
+    """Return the right to do *actions* to a topic.
+
+    The right to consume for a group covers the group's own topics, for retries and for dead letters.
+    """
     for prefix in _OF_A_GROUP:
         if name.startswith(prefix):
-            return on_group(name.removeprefix(prefix), *actions, Action.SUB)
+            group = name.removeprefix(prefix).partition("+")[0]  # %RETRY%group+topic
+            return on_group(group, *actions, Action.SUB)
     return Right(Kind.TOPIC, name, actions)
 
 

@@ -12,21 +12,12 @@ from typing import Any, NamedTuple
 from tidemark.cli.addresses import topic_path
 from tidemark.cli.group import offsets_of
 from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
-from tidemark.client.send_back import (
-    DLQ_ORIGIN_MESSAGE_ID,
-    DLQ_ORIGIN_TOPIC,
-    ORIGIN_MESSAGE_ID,
-    RETRY_TOPIC,
-    STORES_OWN,
-)
+from tidemark.client.retry_properties import DLQ_ORIGIN_TOPIC, OF_THE_WAY, RETRY_TOPIC
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 _PAGE = 500  # sent, acknowledged, and then put on record
 _POLL_S = 1.0
-_OF_THE_WAY = frozenset(  # properties that tell how it came here
-    {*STORES_OWN, RETRY_TOPIC, ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID}
-)
 
 
 class DeadLetters(NamedTuple):
@@ -139,7 +130,7 @@ def _as_first_sent(dead: ReceivedMessage, to: str | None) -> Message:
             queue_id=dead.queue_id,
             queue_offset=dead.queue_offset,
         )
-    properties = {name: value for name, value in dead.properties.items() if name not in _OF_THE_WAY}
+    properties = {name: value for name, value in dead.properties.items() if name not in OF_THE_WAY}
     return Message(topic, dead.body, tag=dead.tag, keys=dead.keys, properties=properties, flag=dead.flag)
 
 

@@ -17,8 +17,8 @@ class Bell:
         self._hand.setblocking(False)
 
     def ring(self) -> None:
-        """From any thread."""
-        with contextlib.suppress(BlockingIOError):  # rung often, and not heard yet
+        """Wake the waiting thread. Safe from any thread."""
+        with contextlib.suppress(OSError):  # the buffer is full of rings, or the bell is closed
             self._hand.send(b"\0")
 
     def wait(self, descriptors: Iterable[int], timeout_s: float) -> list[int]:

@@ -12,28 +12,37 @@ from typing import NamedTuple
 from tidemark.client.in_work import InWork
 from tidemark.client.program_traces import processing
 from tidemark.client.received import ReceivedMessage, TopicQueue
-from tidemark.client.send_back import SendBack, as_first_sent
-from tidemark.errors import StoreError
+from tidemark.client.retry_properties import as_first_sent, is_retry, origin_topic
+from tidemark.client.send_back import SendBack
+from tidemark.errors import UnauthenticatedError, UnavailableError
+from tidemark.status import status_of
 
 Handler = Callable[[ReceivedMessage], object]
 OnError = Callable[[ReceivedMessage, BaseException], None]
 _PAUSE_S = 1.0  # before a failed step is tried again
 _REVOKE_S = 10.0  # handlers may go on for so long with what goes to another member
 
+_STOPPED = InterruptedError("it is time to stop")
 _log = logging.getLogger(__name__)
 
 
 class _Task(NamedTuple):
-    queue: TopicQueue
-    message: ReceivedMessage
+    received: ReceivedMessage
+    message: ReceivedMessage  # for the handler: under the topic that it was first sent to
+
+    @property
+    def queue(self) -> TopicQueue:
+        """The queue that it was received from."""
+        return self.received.queue
 
 
 class Handling:
     """Runs a handler over messages in *workers* threads.
 
-    group     whose member it works for, for traces
+    group     the consumer group, for traces
+    topics    that the handler is for: a retry of another topic is forwarded to the members that read it. None: any
     ordered   of each queue one message at a time, in order; a failed one is tried again in its place
-    on_error  told of each failure, in the worker's thread
+    on_error  called with each failure, in the worker's thread
     stop      set: begin nothing new
     """
 
@@ -43,6 +52,7 @@ class Handling:
         send_back: SendBack,
         *,
         group: str | None = None,
+        topics: frozenset[str] | None = None,
         workers: int,
         ordered: bool,
         max_attempts: int,
@@ -52,6 +62,7 @@ class Handling:
         self._handler = handler
         self._send_back = send_back
         self._group = group
+        self._topics = topics
         self._ordered = ordered
         self._max_attempts = max_attempts
         self._on_error = on_error or _tell
@@ -70,7 +81,7 @@ class Handling:
     def begin(self, messages: Iterable[ReceivedMessage]) -> None:
         """Hand *messages* to the workers."""
         for message in messages:
-            task = _Task(message.queue, as_first_sent(message))
+            task = _Task(message, as_first_sent(message))
             self._in_work.begin(task.queue, message.queue_offset)
             if not self._ordered:
                 self._pool.submit(self._handle, task)
@@ -119,9 +130,27 @@ class Handling:
             following = self._next_of(task.queue)
 
     def _handle(self, task: _Task) -> None:
-        error = self._attempt(task.message)
-        if error is None or self._sent_back(task.message):
-            self._in_work.finish(task.queue, task.message.queue_offset)
+        if self._is_foreign(task.received):
+            is_done = self._stored(task, self._send_back.forward)
+        else:
+            is_done = self._attempt(task.message) is None or self._stored(task, self._send_back.send)
+        if is_done:
+            self._in_work.finish(task.queue, task.received.queue_offset)
+
+    def _is_foreign(self, received: ReceivedMessage) -> bool:
+        """Return True for a failed message of a topic that this handler is not for.
+
+        All retries of a group come by one topic, as in RocketMQ, so that any of its members may receive them.
+        """
+        return (
+            self._topics is not None
+            and is_retry(received)
+            and origin_topic(received)
+            not in {
+                *self._topics,
+                received.topic,
+            }
+        )
 
     def _handle_in_place(self, task: _Task) -> None:
         for attempt in range(1, self._max_attempts + 1):
@@ -130,10 +159,10 @@ class Handling:
             if attempt < self._max_attempts and self._stop.wait(_PAUSE_S):
                 return
         else:
-            last = task.message._replace(reconsume_times=self._max_attempts - 1)
-            if not self._sent_back(last):
+            last = task._replace(received=task.received._replace(reconsume_times=self._max_attempts - 1))
+            if not self._stored(last, self._send_back.send):
                 return
-        self._in_work.finish(task.queue, task.message.queue_offset)
+        self._in_work.finish(task.queue, task.received.queue_offset)
 
     def _attempt(self, message: ReceivedMessage) -> BaseException | None:
         try:
@@ -150,19 +179,46 @@ class Handling:
         except Exception:
             _log.exception("on_error failed itself")
 
-    def _sent_back(self, message: ReceivedMessage) -> bool:
-        """Whether it is stored again; tried until it is, or until it is time to stop."""
+    def _stored(self, task: _Task, store: Callable[[ReceivedMessage], None]) -> bool:
+        """Store the message again by *store*; False if it is time to stop before that has worked.
+
+        Where the store refuses it for good, the message becomes a dead letter with the reason. Where that is refused,
+        too, it is skipped: the group must not stand still for one message.
+        """
+        refusal = self._refusal(task, store)
+        if refusal is _STOPPED:
+            return False
+        if refusal is None:
+            return True
+        reason = status_of(refusal).reason
+        second = self._refusal(task, lambda message: self._send_back.bury(message, reason))
+        if second is _STOPPED:
+            return False
+        if second is not None:
+            _log.error(
+                "message skipped, neither retries nor dead letters take it: %s", _place(task.message), exc_info=second
+            )
+        return True
+
+    def _refusal(self, task: _Task, store: Callable[[ReceivedMessage], None]) -> BaseException | None:
+        """Call *store*, again while the store is unavailable; return what it raised for good, None if it worked."""
         while True:
             try:
-                self._send_back.send(message)
-            except StoreError as error:
-                self._report(message, error)
+                store(task.received)
+            except (UnavailableError, UnauthenticatedError) as error:  # a token is replaced as a service is restarted
+                self._report(task.message, error)
                 if self._stop.wait(_PAUSE_S):
-                    return False
+                    return _STOPPED
+            except Exception as error:
+                self._report(task.message, error)
+                return error
             else:
-                return True
+                return None
 
 
 def _tell(message: ReceivedMessage, error: BaseException) -> None:
-    place = f"{message.topic} queue {message.queue_id} offset {message.queue_offset}"
-    _log.warning("message not handled: %s", place, exc_info=error)
+    _log.warning("message not handled: %s", _place(message), exc_info=error)
+
+
+def _place(message: ReceivedMessage) -> str:
+    return f"{message.topic} queue {message.queue_id} offset {message.queue_offset}"

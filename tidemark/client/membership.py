@@ -19,6 +19,7 @@ from tidemark.client.problems import Json
 from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
 from tidemark.errors import GenerationStaleError, MemberFencedError, StoreError, UnavailableError
+from tidemark.format.topic_name import retry_topics
 
 
 class Assignment(NamedTuple):
@@ -59,7 +60,8 @@ class Membership:
         self.group = group
         self._query = query
         self._path = f"/v1/groups/{quote(group, safe='')}"
-        self._request: Json = {"topics": sorted(topics), "strategy": strategy, "member_id": uuid.uuid4().hex}
+        self._topics = sorted(set(topics))
+        self._request: Json = {"topics": self._topics, "strategy": strategy, "member_id": uuid.uuid4().hex}
         if session_timeout_ms is not None:
             self._request["session_timeout_ms"] = session_timeout_ms
         self._max_poll_interval_s = max_poll_interval_s
@@ -82,17 +84,26 @@ class Membership:
         """As the service knows it; None while it is no member."""
         return self._member_id
 
-    def add_topic(self, topic: str) -> None:
-        """Want a share of this one, too; ValueError once it is a member."""
-        if self._member_id is not None:
-            raise ValueError("this consumer reads already")
-        self._request["topics"] = sorted({*self._request["topics"], topic})
+    @property
+    def topics(self) -> list[str]:
+        """The topics that the program subscribed to."""
+        return self._topics
+
+    def add_retry_topics(self) -> None:
+        """Subscribe to the group's retry topics as well; ValueError if this is a member already and did not."""
+        topics = sorted({*self._topics, *retry_topics(self.group, self._topics)})
+        if topics != self._request["topics"]:
+            if self._member_id is not None:
+                raise ValueError("this consumer reads already: call consume before the first poll")
+            self._request["topics"] = topics
 
     def start(self) -> None:
         """Become a member; a StoreError when the service refuses, UnavailableError when it does not answer."""
         with self._lock:
-            self._join()
-        self._thread.start()
+            if self._member_id is None:
+                self._join()
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def assignment(self) -> Assignment:
         """As the service told last; its queues are in use from now on.

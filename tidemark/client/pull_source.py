@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tidemark.client.fetcher import Fetcher
 from tidemark.client.pulls import Pulls
+from tidemark.client.query import Query
+from tidemark.client.received import TopicQueue
 from tidemark.tls.credentials import Credentials
 
 _LONG_POLL_MS = 15_000
@@ -42,3 +44,25 @@ class PullSource:
             max_bytes=self.max_bytes or _MAX_BYTES,
             tags=[self.tag] if isinstance(self.tag, str) else list(self.tag or ()),
         )
+
+    def stored_end(self, queue: TopicQueue) -> int:
+        """Return the visible end of *queue* in the store's files."""
+        return self._stored_bounds(queue)[1]
+
+    def bounds(self, query: Query, queue: TopicQueue) -> tuple[int, int]:
+        """Return the minimum and the visible end of *queue*."""
+        if self.store is not None:
+            return self._stored_bounds(queue)
+        answer = query.queue(*queue)
+        return int(answer["min_offset"]), int(answer["max_offset"])
+
+    def _stored_bounds(self, queue: TopicQueue) -> tuple[int, int]:
+        from tidemark.read.store_reader import StoreReader
+
+        assert self.store is not None
+        store = StoreReader(Path(self.store))
+        try:
+            bounds = store.bounds(store.queue(*queue), store.watermark())
+            return bounds.min_offset, bounds.max_offset
+        finally:
+            store.watermarks.close()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Literal, Protocol, TypeVar
 
 from tidemark.client.assigned import Assigned
 from tidemark.client.cursor import Cursor, Cursors
+from tidemark.client.handout import Handout
 from tidemark.client.membership import Assignment
+from tidemark.client.missing_topics import MISSING_PAUSE_S, MissingTopics
 from tidemark.client.problems import Json
 from tidemark.client.pulls import Fetched, Pulls
 from tidemark.client.received import ReceivedMessage, TopicQueue
-from tidemark.errors import OffsetError, UnavailableError
+from tidemark.client.starts import Starts
+from tidemark.errors import OffsetError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
 
 P = TypeVar("P", bound="Page")
 OutOfRange = Literal["error", "earliest", "latest"]
@@ -24,25 +28,27 @@ _GLANCE_S = 1.0  # after so long a wait looks whether the assignment has changed
 
 
 class Page(Protocol):
-    """What one pull came to, in whichever form."""
+    """The content of one pull's answer, in any form."""
 
     @property
     def skipped(self) -> list[Json]: ...
 
 
 class OnLost(Protocol):
-    """What is told of queues that are lost."""
+    """A callback for queues that this consumer loses."""
 
     def __call__(self, cursors: Cursors, *, is_gone: bool) -> None: ...
 
 
 class Reading:
-    """What a Consumer reads.
+    """The reading state of a Consumer.
 
-    make_pulls     of answers in a form: where messages come from
-    begin          where a queue begins of which nothing is on record
-    on_lost        told of queues that go to others, before they are let go of; is_gone: they have gone already
-    on_new         told of queues that have come
+    make_pulls     open pulls whose answers have a given form
+    starts         decides where a queue begins that has no offset on record
+    reset          return the offset at which a queue continues whose offset does not exist; raises the error otherwise
+    on_lost        called with queues that another member gets, before they are released. is_gone: they are already
+                   another member's
+    on_new         called with queues that are newly assigned, until it returns without an exception
     """
 
     def __init__(
@@ -50,30 +56,34 @@ class Reading:
         assigned: Assigned,
         *,
         make_pulls: Callable[[str], Pulls],
-        begin: Callable[[TopicQueue], int | str],
-        out_of_range: OutOfRange,
+        starts: Starts,
+        reset: Callable[[TopicQueue, OffsetError], int],
         on_lost: OnLost,
         on_new: Callable[[frozenset[TopicQueue]], None],
     ) -> None:
         self._assigned = assigned
         self._make_pulls = make_pulls
-        self._begin = begin
-        self._out_of_range = out_of_range
+        self._starts = starts
+        self.decided: dict[TopicQueue, int] = {}  # positions to put on record at once: starts, resets, seeks
+        self._reset = reset
         self._on_lost, self._on_new = on_lost, on_new
         self._has_started = False
         self._assignment: Assignment | None = None
-        self._cursors: dict[TopicQueue, Cursor] = {}  # the one served last stands last
+        self._cursors: OrderedDict[TopicQueue, Cursor] = OrderedDict()  # in the order of the next turn
+        self._unwelcomed: set[TopicQueue] = set()  # assigned, and `on_new` has not returned yet
+        self._is_welcoming = False
+        self._missing = MissingTopics()
         self._pulls: Pulls | None = None
         self._accept = ""
         self._has_answered = False
 
     @property
     def cursors(self) -> Cursors:
-        """By queue."""
+        """The cursors by queue."""
         return self._cursors
 
     def cursor(self, queue: tuple[str, int]) -> Cursor:
-        """KeyError for a queue that is not read now."""
+        """Return the cursor of *queue*; KeyError for a queue that is not read now."""
         if TopicQueue(*queue) not in self._cursors:
             self.follow()
         if TopicQueue(*queue) not in self._cursors:
@@ -81,47 +91,88 @@ class Reading:
         return self._cursors[TopicQueue(*queue)]
 
     def follow(self) -> None:
-        """Take the queues that are assigned now, and let go of the others."""
+        """Take the queues that are assigned now, and release the others.
+
+        An exception of a callback or of the network leaves a state from which the next call continues.
+        """
         if not self._has_started:
+            self._starts.prepare()
             self._assigned.start()
             self._has_started = True
         assignment = self._assigned.assignment()
         before = self._assignment
-        if before is not None and assignment.offsets is before.offsets:
+        if before is None or assignment.offsets is not before.offsets:
+            self._release(assignment, is_same=before is not None and before.incarnation == assignment.incarnation)
+            self._assignment = assignment._replace(offsets={})  # new cursors are of this incarnation
+            self._add(assignment)
+            self._assignment = assignment  # last: when anything above raised, the next call does the rest
+        self._welcome()
+
+    def _release(self, assignment: Assignment, *, is_same: bool) -> None:
+        lost = {
+            queue: cursor for queue, cursor in self._cursors.items() if not is_same or queue not in assignment.queues
+        }
+        if not lost:
             return
-        is_same = before is not None and before.incarnation == assignment.incarnation
-        kept = {queue: cursor for queue, cursor in self._cursors.items() if is_same and queue in assignment.queues}
-        lost = {queue: cursor for queue, cursor in self._cursors.items() if queue not in kept}
-        if lost:
+        try:
             self._on_lost(lost, is_gone=not is_same)
-        self._cursors = kept
-        if self._pulls is not None:
-            self._pulls.keep_only(frozenset(kept))
-        if lost and is_same:
-            self._assigned.let_go(frozenset(lost))
-        self._assignment = assignment
-        self._add(assignment)
+        finally:  # even when the program's callback raised: another member waits for these queues
+            for queue, cursor in lost.items():
+                cursor.restart()
+                self._cursors.pop(queue, None)
+                self.decided.pop(queue, None)
+            self._unwelcomed.difference_update(lost)
+            if self._pulls is not None:
+                self._pulls.keep_only(frozenset(self._cursors))
+            if is_same:
+                self._assigned.let_go(frozenset(lost))
 
     def _add(self, assignment: Assignment) -> None:
-        new = assignment.queues - self._cursors.keys()
-        for queue in sorted(new):
+        for queue in sorted(assignment.queues - self._cursors.keys()):
             offset = assignment.offsets[queue]
-            self._cursors[queue] = Cursor(queue, self._begin(queue) if offset is None else offset, committed=offset)
-        if new:
-            self._on_new(new)
+            position = self._starts.begin(queue) if offset is None else offset
+            if offset is None and isinstance(position, int):
+                self.decided[queue] = position
+            self._unwelcomed.add(queue)
+            self._cursors[queue] = Cursor(queue, position, committed=offset)
 
-    def take(self, most: int, wanted: Callable[[ReceivedMessage], bool]) -> list[ReceivedMessage]:
-        """At most *most* messages of what has come, from the queues in turn."""
-        taken: list[ReceivedMessage] = []
-        for queue in list(self._cursors):
-            cursor = self._cursors[queue]
+    def _welcome(self) -> None:
+        """Call `on_new`; again at the next call if it raises, because the program may have wanted to seek."""
+        if self._unwelcomed and not self._is_welcoming:
+            new = frozenset(self._unwelcomed)
+            self._is_welcoming = True
+            try:
+                self._on_new(new)
+                self._unwelcomed -= new
+            finally:
+                self._is_welcoming = False
+
+    def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> Handout:
+        """Take at most *most* buffered messages, from the queues in turn.
+
+        An exception of *is_wanted* is raised when no message was taken; see `Cursor.take`.
+        """
+        handout = Handout()
+        try:
+            self._take(handout, most, is_wanted)
+        except Exception:
+            if not handout.messages:
+                handout.settle()  # the messages before it that were not wanted
+                raise
+        except BaseException:
+            handout.give_back()
+            raise
+        return handout
+
+    def _take(self, handout: Handout, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> None:
+        for queue, cursor in list(self._cursors.items()):
+            if len(handout.messages) >= most:
+                return
             if cursor.is_empty or cursor.is_paused:
                 continue
-            taken += cursor.take(most - len(taken), wanted)
-            self._cursors[queue] = self._cursors.pop(queue)
-            if len(taken) >= most:
-                break
-        return taken
+            self._cursors.move_to_end(queue)
+            handout.lend_of(cursor)
+            cursor.take(most - len(handout.messages), is_wanted, handout.messages)
 
     def pause(self, queue: TopicQueue) -> None:
         """Take nothing of *queue*."""
@@ -132,26 +183,30 @@ class Reading:
     # ── pulls ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def pull(self, accept: str) -> None:
-        """See to it that pulls in the form *accept* are under way, two pages ahead."""
+        """Ensure that pulls in the form *accept* are under way, two pages ahead."""
         if self._pulls is None or accept != self._accept:
             self._change_form(accept)
         assert self._pulls is not None
         for queue, cursor in self._cursors.items():
-            if not cursor.is_paused and cursor.pages < _PAGES_AHEAD:
+            if not cursor.is_paused and cursor.pages < _PAGES_AHEAD and not self._is_resting(cursor):
                 self._pulls.want(queue, cursor.fetch_at)
+
+    def _is_resting(self, cursor: Cursor) -> bool:
+        return cursor.retry_at > 0.0 and time.monotonic() < cursor.retry_at
 
     def _change_form(self, accept: str) -> None:
         if self._pulls is not None:
             self._pulls.close()
+            self._pulls = None
         for cursor in self._cursors.values():
-            cursor.seek(cursor.position)
-        self._accept = accept
+            cursor.restart()
         self._pulls = self._make_pulls(accept)
+        self._accept = accept
 
     def wait(self, timeout_s: float) -> Iterator[Fetched]:
         """Answers of queues that are still read, as they come; at most *timeout_s*, and less where something changes.
 
-        raises UnavailableError when the service never answered, or does not since a minute
+        raises UnavailableError when the service never answered, or has not answered for a minute
         """
         assert self._pulls is not None
         for fetched in self._pulls.fetched(min(timeout_s, _GLANCE_S)):
@@ -164,41 +219,49 @@ class Reading:
         self.follow()
 
     def answer(self, fetched: Fetched, decode: Callable[[Fetched], P]) -> P | None:
-        """What *fetched* holds; None where it was no page: the cursor or a later try takes care of it.
+        """Return the page of *fetched*; None for no page, where the cursor or a later pull takes care of it.
 
-        raises OffsetError as `out_of_range` says; what else was refused
+        raises OffsetError as `reset` decides; TopicNotFoundError for a topic that never answered, or when none of the
+        topics is left; any other refusal
         """
         assert self._pulls is not None
+        cursor = self._cursors[fetched.queue]
         try:
             page = decode(fetched)
-        except OffsetError:
-            if self._out_of_range == "error":
-                raise
-            self._cursors[fetched.queue].seek(self._out_of_range)
+        except OffsetError as error:
+            offset = _earliest_again(cursor, error) or self._reset(fetched.queue, error)
+            cursor.seek(offset)
+            self.decided[fetched.queue] = offset
+            return None
+        except TopicNotFoundError as error:
+            cursor.retry_at = time.monotonic() + MISSING_PAUSE_S
+            if self._missing.is_to_raise(fetched.queue.topic, read={queue.topic for queue in self._cursors}):
+                raise error
             return None
         except UnavailableError as error:
             self._pulls.failed(error)
             return None
         self._has_answered = True
+        if cursor.retry_at:
+            cursor.retry_at = 0.0
+        self._missing.has_answered(fetched.queue.topic)
         if page.skipped:
-            _tell_of_skipped(fetched.queue, page.skipped)
+            _warn_of_skipped(fetched.queue, page.skipped)
         return page
 
     def add(self, fetched: Fetched) -> None:
-        """Buffer its messages."""
+        """Buffer the messages of *fetched*."""
         page = self.answer(fetched, lambda fetched: fetched.page())
         if page is not None:
             self._cursors[fetched.queue].add(
-                page.messages,
-                requested_offset=page.requested_offset,
-                next_offset=page.next_offset,
-                max_offset=page.max_offset,
+                page.messages, requested_offset=page.requested_offset, next_offset=page.next_offset
             )
 
     def wake(self) -> None:
         """End a wait, from another thread."""
-        if self._pulls is not None:
-            self._pulls.wake()
+        pulls = self._pulls
+        if pulls is not None:
+            pulls.wake()
 
     def close(self) -> None:
         """Give up on pulls, and on the queues."""
@@ -209,8 +272,16 @@ class Reading:
             self._assigned.close()
 
 
-def _tell_of_skipped(queue: TopicQueue, skipped: list[Json]) -> None:
-    """Damaged records cannot be handed out, but nobody shall believe that there were none."""
+def _earliest_again(cursor: Cursor, error: OffsetError) -> int | None:
+    """Return the queue's present minimum where retention has passed the minimum that a seek to "earliest" found."""
+    if isinstance(error, OffsetTooSmallError) and cursor.position == cursor.earliest:
+        cursor.earliest = int(error.facts["min_offset"] or 0)
+        return cursor.earliest
+    return None
+
+
+def _warn_of_skipped(queue: TopicQueue, skipped: list[Json]) -> None:
+    """Log damaged records, which cannot be handed out."""
     _log.warning(
         "queue %d of %s: damaged records are left out: %s",
         queue.queue_id,

@@ -1,27 +1,43 @@
-"""What becomes of a message whose handler failed: it comes again later, and after too many attempts is laid aside.
+"""SendBack: stores a failed message again, to come later, or among the dead letters of its group.
 
 As RocketMQ's consumers do: to `%RETRY%group` with a delay that grows with each attempt, then to `%DLQ%group`.
 """
 
 from __future__ import annotations
 
+import hashlib
+
 from tidemark.client.message import Message
 from tidemark.client.producer import Producer
 from tidemark.client.received import ReceivedMessage
-from tidemark.format.properties import DELAY, REAL_QUEUE_ID, REAL_TOPIC
-from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
+from tidemark.client.retry_properties import (
+    DLQ_ORIGIN_MESSAGE_ID,
+    DLQ_ORIGIN_TOPIC,
+    DLQ_REASON,
+    ORIGIN_MESSAGE_ID,
+    REQUEST_PREFIX,
+    RETRY_TOPIC,
+    STORES_OWN,
+    is_retry,
+    origin_message_id,
+    origin_topic,
+    way_to,
+    without,
+)
+from tidemark.format.topic_name import DEAD_LETTER_PREFIX, retry_topic, retry_topic_of
 
-RETRY_TOPIC = "RETRY_TOPIC"
-ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
-DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID"
-STORES_OWN = frozenset({REAL_TOPIC, REAL_QUEUE_ID, DELAY})  # what a delayed delivery leaves in a message
+_DIGEST_LENGTH = 40
 
 
 class SendBack:
-    """Sends failed messages of one group back to the store.
+    """Sends failed messages of one group back to the store. Safe for several threads.
 
     max_attempts       of handling; after the last the message goes to the dead letters
     first_delay_level  after the first attempt; one level more after each further one
+
+    Each method takes a message as it was received, returns once the copy is acknowledged, and raises a StoreError when
+    it could not be stored. A repeated call (of a consumer that died before it committed) stores nothing: the request id
+    is made of the message's place, the group and the attempt.
     """
 
     def __init__(self, producer: Producer, group: str, *, max_attempts: int, first_delay_level: int) -> None:
@@ -31,36 +47,83 @@ class SendBack:
         self._first_delay_level = first_delay_level
 
     def send(self, message: ReceivedMessage) -> None:
-        """Store *message* again; acknowledged when it returns. A StoreError when it could not be.
-
-        Done twice (by a consumer that died before it committed) it is stored once: the request id tells the attempt.
-        """
+        """Store *message* for its next attempt, or as a dead letter after its last one."""
         attempts = message.reconsume_times + 1
-        origin = message.properties.get(ORIGIN_MESSAGE_ID) or message.message_id or f"@{message.physical_offset}"
-        properties = {name: value for name, value in message.properties.items() if name not in STORES_OWN}
-        properties.setdefault(ORIGIN_MESSAGE_ID, origin)
         if attempts >= self._max_attempts:
-            topic, delay_level = f"{DEAD_LETTER_PREFIX}{self._group}", 0
-            properties |= {DLQ_ORIGIN_TOPIC: message.topic, DLQ_ORIGIN_MESSAGE_ID: origin}
+            self._store(message, self._dead_letter_topic, attempts, further=_dead_letter_origin(message))
         else:
-            topic, delay_level = f"{RETRY_PREFIX}{self._group}", self._first_delay_level + message.reconsume_times
+            delay_level = self._first_delay_level + message.reconsume_times
+            self._store(message, retry_topic(self._group), attempts, delay_level=delay_level)
+
+    def bury(self, message: ReceivedMessage, reason: str) -> None:
+        """Store *message* as a dead letter at once, with the *reason*."""
+        further = {**_dead_letter_origin(message), DLQ_REASON: reason}
+        self._store(message, self._dead_letter_topic, message.reconsume_times + 1, further=further, way="refused")
+
+    def forward(self, message: ReceivedMessage) -> None:
+        """Store the retry *message*, unchanged and without a delay, for the members that read its first topic."""
+        topic = retry_topic_of(self._group, origin_topic(message))
+        self._store(message, topic, message.reconsume_times, way="forward")
+
+    @property
+    def _dead_letter_topic(self) -> str:
+        return f"{DEAD_LETTER_PREFIX}{self._group}"
+
+    def _store(
+        self,
+        message: ReceivedMessage,
+        topic: str,
+        attempts: int,
+        *,
+        delay_level: int = 0,
+        further: dict[str, str] | None = None,
+        way: str = "",
+    ) -> None:
+        # on any other topic these properties came along with a message that a program had received elsewhere
+        properties = without(message.properties, STORES_OWN if is_retry(message) else way_to(message.topic))
         properties.setdefault(RETRY_TOPIC, message.topic)
+        properties.setdefault(ORIGIN_MESSAGE_ID, origin_message_id(message) or _place_of(message))
         self._producer.send(
             Message(
                 topic,
                 message.body,
                 tag=message.tag,
                 keys=message.keys,
-                properties=properties,
+                properties={**properties, **(further or {})},
                 delay_level=delay_level,
                 flag=message.flag,
             ),
-            request_id=f"{origin}-{self._group}-{attempts}"[:255],
+            request_id=self._request_id(message, attempts, way),
             reconsume_times=attempts,
         )
 
+    def _request_id(self, message: ReceivedMessage, attempts: int, way: str) -> str:
+        """The same whenever this attempt at this message is stored, and another one for any other message.
 
-def as_first_sent(message: ReceivedMessage) -> ReceivedMessage:
-    """*message* under the topic that it was sent to first, when it is one that comes again."""
-    topic = message.properties.get(RETRY_TOPIC)
-    return message._replace(topic=topic) if topic and message.topic.startswith(RETRY_PREFIX) else message
+        The place in its store is the message's identity. Its id is not: programs choose it. Physical offset, time and
+        host are there to tell two stores with topics of one name apart.
+        """
+        facts = (
+            *message.queue,
+            message.queue_offset,
+            message.physical_offset,
+            message.store_timestamp_ms,
+            message.store_host,
+            self._group,
+            attempts,
+            way,
+        )
+        digest = hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()
+        return f"{REQUEST_PREFIX}{digest[:_DIGEST_LENGTH]}"
+
+
+def _dead_letter_origin(message: ReceivedMessage) -> dict[str, str]:
+    origin = message.properties.get(ORIGIN_MESSAGE_ID) if is_retry(message) else None
+    return {
+        DLQ_ORIGIN_TOPIC: origin_topic(message),
+        DLQ_ORIGIN_MESSAGE_ID: origin or origin_message_id(message) or _place_of(message),
+    }
+
+
+def _place_of(message: ReceivedMessage) -> str:
+    return f"{message.topic}-{message.queue_id}-{message.queue_offset}"

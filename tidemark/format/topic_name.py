@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
 
 from tidemark.errors import TopicForbiddenError, TopicIllegalError
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
@@ -20,12 +22,18 @@ FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send
         "OFFSET_MOVED_EVENT",
     }
 )
-_SAFE = re.compile(r"^[%|a-zA-Z0-9_-]{1,255}$")
+_SAFE = re.compile(r"(?:%RETRY%[%|a-zA-Z0-9_-]+\+)?[%|a-zA-Z0-9_-]+")
+_MAX_NAME_LENGTH = 255
+_SEPARATOR = "+"  # RocketMQ 5: of a group and a topic in the name of a retry topic
+_DIGEST_LENGTH = 40
 
 
 def is_topic_name(topic: str) -> bool:
-    """Whether a topic's name can be a folder: RocketMQ's characters, none of them a dot or a slash."""
-    return _SAFE.fullmatch(topic) is not None
+    """Whether a topic's name can be a folder: RocketMQ's characters, none of them a dot or a slash.
+
+    A plus sign is allowed once, in the name of a group's retry topic for one topic.
+    """
+    return len(topic) <= _MAX_NAME_LENGTH and _SAFE.fullmatch(topic) is not None
 
 
 def require_sendable_topic(topic: str) -> None:
@@ -54,5 +62,29 @@ def group_of(topic: str) -> str | None:
     """The group whose retry or dead-letter topic this is; None for any other topic."""
     for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
         if topic.startswith(prefix):
-            return topic.removeprefix(prefix)
+            return topic.removeprefix(prefix).partition(_SEPARATOR)[0]
     return None
+
+
+def retry_topic(group: str) -> str:
+    """Return the topic that takes the failed messages of *group*."""
+    return f"{RETRY_PREFIX}{group}"
+
+
+def retry_topic_of(group: str, topic: str) -> str:
+    """Return the topic that takes the failed messages of *group* that were first sent to *topic*.
+
+    RocketMQ 5's name, `%RETRY%group+topic`. Where that is longer than a topic's name may be, the first 79 characters of
+    the group and, instead of the topic, 40 hexadecimal digits of SHA-256 over `group+topic`.
+    """
+    name = f"{RETRY_PREFIX}{group}{_SEPARATOR}{topic}"
+    if len(name) <= MAX_TOPIC_SIZE_BYTES:
+        return name
+    digest = hashlib.sha256(f"{group}{_SEPARATOR}{topic}".encode()).hexdigest()[:_DIGEST_LENGTH]
+    room = MAX_TOPIC_SIZE_BYTES - len(RETRY_PREFIX) - len(_SEPARATOR) - _DIGEST_LENGTH
+    return f"{RETRY_PREFIX}{group[:room]}{_SEPARATOR}{digest}"
+
+
+def retry_topics(group: str, topics: Iterable[str]) -> list[str]:
+    """Return the retry topics that a member of *group* reads that handles *topics*."""
+    return [retry_topic(group), *(retry_topic_of(group, topic) for topic in topics)]

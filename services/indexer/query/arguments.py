@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
+from tidemark.format.topic_name import is_topic_name
 from tidemark.read.body import BodyEncoding
 from tidemark.read.offset_by_time import Boundary
 
@@ -53,7 +54,7 @@ def parse_time(text: Any) -> int:
 
 
 def _parse_topic(text: str) -> str:
-    if not re.fullmatch(r"[%|a-zA-Z0-9_-]{1,255}", text):
+    if not is_topic_name(text):
         raise ValueError(
             "a topic's name has letters, digits and %|_-: at most 127, and 255 for the retry topics of a broker"
         )
