@@ -6,6 +6,7 @@ Open: lock, recovery, new term, `abort`. Close, when clean: queue offsets, confi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +19,12 @@ from tidemark.store.flushed import Flushed
 from tidemark.store.format_file import require_known_format, write_format
 from tidemark.store.lock import StoreLock
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
+from tidemark.store.originals import Original, Outcome, repair, writers_originals
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import Term, begin_term
+from tidemark.store.topics import load_topics
 
 from .config import FlushMode, WriterSettings
 from .disk_guard import free_bytes
@@ -95,6 +98,8 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         storage.make_folder(folder)
     lock = StoreLock(paths.lock)
     try:
+        heal_originals(writers_originals(paths), storage)
+        load_topics(paths.topics)  # an unreadable file is reported before a term begins
         write_format(paths, storage)
         segments = _open_segments(settings, paths, storage)
         was_clean = _take_clean_flag(paths, storage)
@@ -117,6 +122,19 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         raise
     _tell(recovered, term, was_clean=was_clean)
     return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
+
+
+def heal_originals(originals: Sequence[Original], storage: Storage) -> None:
+    """Restore what one damage has changed, and report it; a file without a checked copy gets one.
+
+    Where file and copy are both damaged the reader of the file raises: nothing is guessed here.
+    """
+    for original in originals:
+        done = repair(original, storage)
+        if done.outcome is Outcome.RESTORED:
+            log.warning("original_restored", path=str(done.path), cause=done.cause)
+        elif done.outcome is Outcome.CHANGED:
+            log.info("original_changed_by_others", path=str(done.path))
 
 
 def _open_segments(settings: WriterSettings, paths: StorePaths, storage: Storage) -> Segments:

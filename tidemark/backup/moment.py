@@ -18,14 +18,16 @@ from tidemark.errors import StoreClosedError
 from tidemark.index.check.scope import whole_store
 from tidemark.index.end_of_log import find_end_of_log
 from tidemark.index.queue_ends import queue_ends
+from tidemark.store.checked_copy import read_checked
 from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.format_file import FORMAT_FORM
 from tidemark.store.lock import lock_holder
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.next_offsets import NextOffsets, encode_next_offsets, load_next_offsets
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import current_term
+from tidemark.store.terms import TERMS_FORM, current_term
 from tidemark.store.tombstones import encode_tombstones, load_tombstones
-from tidemark.store.topics import is_config
+from tidemark.store.topics import CONFIG_FORM, is_config
 
 _COMMIT_TIMEOUT_S = 10.0
 _POLL_S = 0.01
@@ -71,7 +73,7 @@ def _name(paths: StorePaths, path: Path) -> str:
 
 
 def _config_files(paths: StorePaths) -> dict[str, bytes]:
-    """What lies in config/. A file that is torn is taken from its `.bak`."""
+    """Return the files of config/. A damaged one is taken from its checked copy, or from its `.bak`."""
     files: dict[str, bytes] = {}
     folder = paths.topics.parent
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
@@ -79,7 +81,9 @@ def _config_files(paths: StorePaths) -> dict[str, bytes]:
             continue
         backup = path.with_name(path.name + ".bak")
         whole = backup if path.suffix == ".json" and not is_config(path) and is_config(backup) else path
-        files[_name(paths, path)] = whole.read_bytes()
+        choice = read_checked(path, CONFIG_FORM)
+        sound = choice.data if choice.has_copy else None
+        files[_name(paths, path)] = whole.read_bytes() if sound is None else sound
     return files
 
 
@@ -89,9 +93,10 @@ def _own_files(paths: StorePaths, end: int) -> dict[str, bytes]:
     if stones:
         clamped = [stone._replace(physical_offset=min(stone.physical_offset, end)) for stone in stones]
         files[_name(paths, paths.tombstones)] = encode_tombstones(clamped)
-    for path in (paths.terms, paths.format_file):
-        if path.exists():
-            files[_name(paths, path)] = path.read_bytes()
+    for path, form in ((paths.terms, TERMS_FORM), (paths.format_file, FORMAT_FORM)):
+        data = read_checked(path, form).data
+        if data is not None:
+            files[_name(paths, path)] = data
     return files
 
 

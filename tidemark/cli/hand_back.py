@@ -43,7 +43,7 @@ def hand_back(root: Path, *, on_step: Callable[[str], None] = lambda _: None) ->
     paths = StorePaths(root.absolute(), _log_folders(root.absolute()))
     if not any(folder.is_dir() for folder in paths.log_folders.all):
         raise StoreContradictionError("there is no store: no commitlog folder", path=str(paths.root))
-    _require_stopped(paths)
+    require_stopped(paths)
     (paths.root / "logs").mkdir(exist_ok=True)
     on_step("recovering the log")
     _start_and_stop_writer(paths)
@@ -65,7 +65,7 @@ def _log_folders(root: Path) -> LogFolders:
     return LogFolders.parse(root, *(os.environ.get(name, "") for name in names))
 
 
-def _require_stopped(paths: StorePaths) -> None:
+def require_stopped(paths: StorePaths) -> None:
     """StoreLockedError while anybody works on the store."""
     holder = lock_holder(paths.lock)
     if holder is not None:

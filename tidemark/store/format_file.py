@@ -6,11 +6,12 @@ rest. A newer minor version has only added what an older program may overlook; a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from tidemark.errors import CorruptStoreError, StoreTooNewError
+from tidemark.store.checked_copy import Form, read_checked, write_checked
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.version import program_version
@@ -37,18 +38,25 @@ def read_format(paths: StorePaths) -> FormatVersion | None:
     raises CorruptStoreError when the file is there and cannot be read, or says that a restore was not finished
     """
     path = paths.format_file
+    data = read_checked(path, FORMAT_FORM).data
+    if data is None:
+        return None
     try:
-        content = orjson.loads(path.read_bytes())
+        content = orjson.loads(data)
         if content == _UNFINISHED:
             raise CorruptStoreError(
                 f"{paths.root} was not restored to its end: empty it, and restore again", path=str(path)
             )
-        version = content["version"]
-        return FormatVersion(int(version["major"]), int(version["minor"]))
-    except FileNotFoundError:
-        return None
+        return _decode(content)
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptStoreError(f"{path} does not tell a version", path=str(path)) from error
+
+
+def _decode(content: dict[str, Any]) -> FormatVersion:
+    return FormatVersion(int(content["version"]["major"]), int(content["version"]["minor"]))
+
+
+FORMAT_FORM = Form(lambda data: _decode(orjson.loads(data)), tuple)
 
 
 def require_known_format(paths: StorePaths) -> FormatVersion | None:
@@ -70,8 +78,9 @@ def write_format(paths: StorePaths, storage: Storage) -> None:
     version = require_known_format(paths)
     if version is None or version < FORMAT:
         content = {"version": FORMAT._asdict(), "written_by": f"tidemark {program_version()}"}
-        storage.make_folder(paths.format_file.parent)
-        replace_file(storage, paths.format_file, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
+        write_checked(
+            paths.format_file, orjson.dumps(content, option=orjson.OPT_INDENT_2), storage, keep_previous=False
+        )
 
 
 def say_unfinished(paths: StorePaths, storage: Storage) -> None:

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tidemark.store.storage import Storage, replace_file
+from tidemark.errors import CorruptStoreError
+from tidemark.store.checked_copy import Form, read_checked, write_checked
+from tidemark.store.storage import Storage
 
 _VERSION = 1
 
@@ -26,8 +28,8 @@ class NextOffsets(NamedTuple):
 
 
 def save_next_offsets(path: Path, next_offsets: NextOffsets, storage: Storage) -> None:
-    """Durable when this returns; the previous one stays as `.bak`."""
-    replace_file(storage, path, encode_next_offsets(next_offsets))
+    """Write the table and its checked copy, durably; the previous one stays as `.bak`."""
+    write_checked(path, encode_next_offsets(next_offsets), storage)
 
 
 def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
@@ -45,7 +47,11 @@ def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
 
 
 def load_next_offsets(path: Path) -> NextOffsets | None:
-    """The last whole table, or its `.bak`; None without one that can be read: then the log tells."""
+    """Return the newest whole table; None without one that can be read: then the log tells."""
+    with contextlib.suppress(CorruptStoreError):
+        choice = read_checked(path, NEXT_OFFSETS_FORM)
+        if choice.has_copy and choice.data is not None:
+            return decode_next_offsets(orjson.loads(choice.data))
     for candidate in (path, path.with_name(path.name + ".bak")):
         with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return decode_next_offsets(orjson.loads(candidate.read_bytes()))
@@ -62,3 +68,6 @@ def decode_next_offsets(content: dict[str, Any]) -> NextOffsets:
         for queue_id, offset in queues.items()
     }
     return NextOffsets(int(content["position"]), int(content["storeTimestamp"]), table)
+
+
+NEXT_OFFSETS_FORM = Form(lambda data: decode_next_offsets(orjson.loads(data)), lambda table: (table.position,))

@@ -10,8 +10,9 @@ import contextlib
 import errno
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -242,14 +243,23 @@ def _fsync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(storage: Storage, path: Path, data: bytes, *, keep_previous: bool = True) -> None:
+def replace_file(
+    storage: Storage,
+    path: Path,
+    data: bytes,
+    *,
+    keep_previous: bool = True,
+    first: Mapping[Path, bytes] = MappingProxyType({}),
+) -> None:
     """Write a small file so that after any crash the old or the new content is there, whole.
+
+    first: further files, which get their names before this one.
 
     The previous content stays as ``<name>.bak`` (RocketMQ reads it too). Both are written beside and synced before the
     first takes its name, so a full disk changes nothing. For the folders of small files only: never for a data folder.
     """
     backup = path.with_name(path.name + ".bak")
-    new = {path: data}
+    new = {**first, path: data}
     if keep_previous and path.exists():
         new[backup] = path.read_bytes()
     for target, content in new.items():

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemark.store.storage import Storage, replace_file
+from tidemark.store.checked_copy import Form, read_checked, write_checked
+from tidemark.store.storage import Storage
 
 
 class Term(NamedTuple):
@@ -43,17 +44,35 @@ NO_TERM = Term(0, 0)  # a directory that no writer of ours has opened
 
 
 def read_terms(path: Path) -> list[Term]:
-    """All terms, oldest first; a line cut off by a crash does not count."""
-    try:
-        text = path.read_text("ascii", "replace")
-    except FileNotFoundError:
-        return []
-    terms: list[Term] = []
-    for line in text.splitlines(keepends=True):
-        words = line.split()
-        if line.endswith("\n") and len(words) == 3 and words[0].isdigit() and words[1].isdigit():
-            terms.append(Term(int(words[0]), int(words[1]), words[2]))
+    """Return all terms, oldest first; a line cut off by a crash does not count.
+
+    Raises CorruptStoreError when the file and its copy are both damaged.
+    """
+    data = read_checked(path, TERMS_FORM).data
+    return [] if data is None else [term for term in map(_term, _lines(data)) if term is not None]
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode("ascii", "replace").splitlines(keepends=True)
+
+
+def _term(line: str) -> Term | None:
+    words = line.split()
+    if line.endswith("\n") and len(words) == 3 and words[0].isdigit() and words[1].isdigit():
+        return Term(int(words[0]), int(words[1]), words[2])
+    return None
+
+
+def _parse(data: bytes) -> list[Term]:
+    """Return all terms of a whole file. Raises ValueError for a line that is none, or a number out of its row."""
+    terms = [term for term in map(_term, _lines(data)) if term is not None]
+    numbers = [term.number for term in terms]
+    if len(terms) != len(_lines(data)) or not terms or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise ValueError("this is no file of terms")
     return terms
+
+
+TERMS_FORM = Form(_parse, lambda terms: (terms[-1].number,))
 
 
 def current_term(path: Path) -> Term:
@@ -66,9 +85,8 @@ def begin_term(path: Path, recovered_end: int, storage: Storage) -> Term:
     """Start a new term, durable when this returns."""
     terms = read_terms(path)
     term = Term(terms[-1].number + 1 if terms else 1, recovered_end, machine_boot_id())
-    storage.make_folder(path.parent)
     lines = "".join(f"{number} {end} {boot_id}\n" for number, end, boot_id in [*terms, term])
-    replace_file(storage, path, lines.encode())
+    write_checked(path, lines.encode(), storage)
     return term
 
 

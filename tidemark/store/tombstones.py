@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError
+from tidemark.store.checked_copy import Form, read_checked
 from tidemark.store.storage import Storage
 from tidemark.store.topics import load_config, save_config
 
@@ -33,21 +34,40 @@ class Tombstone(NamedTuple):
 def load_tombstones(path: Path) -> list[Tombstone]:
     """All tombstones, oldest first; CorruptStoreError when the file cannot be read: numbers would be used again."""
     try:
-        content = load_config(path)
-        return [
-            Tombstone(
-                str(entry["topic"]),
-                int(entry["physicalOffset"]),
-                {int(queue_id): int(offset) for queue_id, offset in entry["nextOffsets"].items()},
-            )
-            for entry in ([] if content is None else content["tombstones"])
-        ]
+        choice = read_checked(path, TOMBSTONES_FORM)
+        if choice.has_copy:
+            return [] if choice.data is None else _parse(choice.data)
+        content = load_config(path)  # of a version that made no copies: its `.bak` stands in for a torn file
+        return [] if content is None else _decode(content)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptStoreError(f"{path} is no file of tombstones", path=str(path)) from error
 
 
+def _parse(data: bytes) -> list[Tombstone]:
+    return _decode(orjson.loads(data))
+
+
+def _decode(content: dict[str, Any]) -> list[Tombstone]:
+    return [
+        Tombstone(
+            str(entry["topic"]),
+            int(entry["physicalOffset"]),
+            {int(queue_id): int(offset) for queue_id, offset in entry["nextOffsets"].items()},
+        )
+        for entry in content["tombstones"]
+    ]
+
+
+def _version(tombstones: list[Tombstone]) -> tuple[int, ...]:
+    """Topics are only added, and their offsets only grow, but for what recovery lowers."""
+    return len(tombstones), sum(stone.physical_offset for stone in tombstones)
+
+
+TOMBSTONES_FORM = Form(_parse, _version)
+
+
 def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -> None:
-    """Durable when this returns."""
+    """Write all tombstones and their checked copy, durably."""
     save_config(path, _content(tombstones), storage)
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError, TopicAttributeError
-from tidemark.store.storage import Storage, replace_file
+from tidemark.store.checked_copy import Form, Version, read_checked, write_checked
+from tidemark.store.storage import Storage
 
 PERMISSION_READ, PERMISSION_WRITE = 4, 2
 QUEUE_TYPE = "queue.type"
@@ -70,10 +71,14 @@ def _quote_keys(data: bytes) -> bytes:
 
 
 def load_config(path: Path) -> Any:
-    """Content of a config file, or of its `.bak` when it is missing, empty or broken; None without either.
+    """Return the content of a config file; None where there is none.
 
-    raises CorruptStoreError when there is something and none of it can be read
+    Its checked copy counts when the file is damaged. Where no copy was ever made (a broker's store), its `.bak` counts.
+    Raises CorruptStoreError when there is something and none of it can be read.
     """
+    choice = read_checked(path, CONFIG_FORM)
+    if choice.has_copy:
+        return None if choice.data is None else loads_lenient(choice.data)
     found = False
     for candidate in (path, path.with_name(path.name + ".bak")):
         try:
@@ -93,13 +98,27 @@ def load_config(path: Path) -> Any:
 
 
 def save_config(path: Path, content: Any, storage: Storage) -> None:
-    """Write a config file, durable when this returns. The previous content stays as `.bak` if it could be read.
+    """Write a config file and its checked copy, durably. The previous content stays as `.bak` if it could be read.
 
-    What a crash of another program has torn must not take the place of the copy that stands in for it.
+    A file that a crash of another program has torn must not replace the `.bak` that stands in for it.
     """
-    storage.make_folder(path.parent)
-    data = orjson.dumps(content, option=orjson.OPT_INDENT_2)
-    replace_file(storage, path, data, keep_previous=is_config(path))
+    write_checked(path, orjson.dumps(content, option=orjson.OPT_INDENT_2), storage, keep_previous=is_config(path))
+
+
+def _parse_config(data: bytes) -> dict[str, Any]:
+    content = loads_lenient(data)
+    if not isinstance(content, dict):
+        raise TypeError("a config file holds an object")
+    return content
+
+
+def _data_version(content: dict[str, Any]) -> Version | None:
+    """RocketMQ's DataVersion, which each write of the file raises; None where the file has none, as of old brokers."""
+    version = content.get("dataVersion")
+    return (int(version["counter"]), int(version.get("timestamp", 0))) if version else None
+
+
+CONFIG_FORM = Form(_parse_config, _data_version, shared=True)
 
 
 def is_config(path: Path) -> bool:

@@ -18,12 +18,17 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import structlog
+
 from tidemark.errors import DiskFailedError, DiskFullError, StoreClosedError, StoreError, StoreLockedError
 from tidemark.store.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.lock import FolderLock
+from tidemark.store.originals import Outcome, querys_originals, repair
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 from tidemark.store.topics import load_config, save_config
+
+log = structlog.get_logger()
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -107,12 +112,20 @@ class ConsumerOffsets:
             return  # a read-only directory
         self._lock = lock
         if lock.try_acquire():
+            self._heal()
             self._table = load_consumer_offsets(self._paths.consumer_offsets)
             version = (load_config(self._paths.consumer_offsets) or {}).get("dataVersion") or {}
             self._counter = int(version.get("counter", 0))
             self._on_owned()
             self._thread = threading.Thread(target=self._write_all, name="consumer-offsets", daemon=True)
             self._thread.start()
+
+    def _heal(self) -> None:
+        """Restore the offsets from their checked copy if the file is damaged."""
+        for original in querys_originals(self._paths):
+            done = repair(original, self._storage)
+            if done.outcome is Outcome.RESTORED:
+                log.warning("original_restored", path=str(done.path), cause=done.cause)
 
     def require_owner(self) -> None:
         """Become the owner if nobody else is; StoreLockedError if somebody is."""

@@ -188,7 +188,8 @@ def test_dms12_dms13_a_damaged_end_above_the_durable_floor_is_cut(tmp_path: Path
     """The log ends at the damaged record's start, the queue before it; 100 more puts work."""
     place, _ = damaged_store(tmp_path, abort=abort)
     confirm(StorePaths(tmp_path), place)
-    (StorePaths(tmp_path).writer / "queue_offsets").unlink()
+    for name in ("queue_offsets", "queue_offsets.copy"):
+        (StorePaths(tmp_path).writer / name).unlink()
     with open_store(tmp_path) as store:
         assert store.max_physical_offset == place
         store.dispatch()

@@ -10,8 +10,10 @@ import pytest
 
 from tests.builders import wire_batch
 from tests.integration.writer.harness import stored_places
+from tidemark.store.checked_copy import write_checked
 from tidemark.store.flushed import read_floor_of_async
 from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .process import SEGMENT_SIZE, WriterProcess
@@ -53,7 +55,8 @@ def lose(paths: StorePaths, start: int, end: int) -> None:
 def reboot(paths: StorePaths) -> None:
     """What was written so far was written in an earlier boot of the machine."""
     lines = [line.split() for line in paths.terms.read_text().splitlines()]
-    paths.terms.write_text("".join(f"{number} {end} another-boot\n" for number, end, _ in lines))
+    text = "".join(f"{number} {end} another-boot\n" for number, end, _ in lines)
+    write_checked(paths.terms, text.encode(), DiskStorage())
 
 
 @pytest.mark.parametrize("lost", ["all of it", "its first page", "its last page"])

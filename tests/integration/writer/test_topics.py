@@ -124,7 +124,8 @@ def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None
         assert not writer.topics.ListTopics(pb.ListTopicsRequest()).topics
     stones = orjson.loads((tmp_path / "tidemark" / "writer" / "tombstones.json").read_bytes())["tombstones"]
     assert stones == [{"topic": "orders", "physicalOffset": end, "nextOffsets": {"1": 5}}]
-    (tmp_path / "tidemark" / "writer" / "queue_offsets").unlink()
+    for name in ("queue_offsets", "queue_offsets.copy"):
+        (tmp_path / "tidemark" / "writer" / name).unlink()
     with RunningWriter(tmp_path) as writer:
         create(writer, "orders", 2)
         assert writer.append("orders", ONE, queue_id=1).queue_offset == 5

@@ -20,6 +20,7 @@ from tidemark.backup.verify import verify_backup
 from tidemark.errors import ArgumentIllegalError, CorruptStoreError, StoreClosedError, StoreContradictionError
 from tidemark.index.check.scope import whole_store
 from tidemark.index.check.store import check_store
+from tidemark.store.checked_copy import write_checked
 from tidemark.store.format_file import require_known_format, write_format
 from tidemark.store.next_offsets import load_next_offsets
 from tidemark.store.paths import StorePaths
@@ -257,7 +258,6 @@ def test_a_restore_killed_anywhere_is_no_store(paths: StorePaths, folder: Path, 
 def test_a_topic_deleted_after_the_end_does_not_kill_what_comes_after_a_restore(paths: StorePaths) -> None:
     """Its tombstone counts from the backup's end: records of it that the restored store takes are alive."""
     end = look_at(paths).end
-    paths.writer.mkdir(parents=True)
     stones = [Tombstone("TopicTest", end + 5000, {0: 200}), Tombstone("Old", 10, {0: 3})]
     save_tombstones(paths.tombstones, stones, DiskStorage())
     moment = look_at(paths)
@@ -277,7 +277,7 @@ def test_a_torn_config_file_is_taken_from_its_bak(paths: StorePaths) -> None:
 def test_a_store_to_be_recovered_first_says_so(paths: StorePaths, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a reboot without a clean stop nobody knows the end but the writer's recovery."""
     begin_term(paths.terms, 0, DiskStorage())
-    paths.terms.write_text("1 0 another-boot\n")
+    write_checked(paths.terms, b"1 0 another-boot\n", DiskStorage())
     with pytest.raises(StoreClosedError, match="start it once"):
         look_at(paths)
 

@@ -53,8 +53,8 @@ def test_snapshot_comes_back(tmp_path: Path) -> None:
     assert load_snapshot(tmp_path / "queue_offsets") == snapshot
 
 
-def test_missing_or_broken_snapshot_falls_back_to_the_one_before(tmp_path: Path) -> None:
-    """Then to none: the log tells."""
+def test_missing_or_broken_snapshot_falls_back_to_its_copy(tmp_path: Path) -> None:
+    """Without a sound copy to the snapshot before, and then to none: the log tells."""
     path = tmp_path / "queue_offsets"
     assert load_snapshot(path) is None
     first, second = Snapshot(1, 1, table(a0=1)), Snapshot(2, 2, table(a0=2))
@@ -62,8 +62,10 @@ def test_missing_or_broken_snapshot_falls_back_to_the_one_before(tmp_path: Path)
     save_snapshot(path, second, STORAGE)
     for broken in (b"", b"{", b"[]", b'{"version":2}', b'{"version":1,"position":1}', b"\xff"):
         path.write_bytes(broken)
-        assert load_snapshot(path) == first
+        assert load_snapshot(path) == second
     path.unlink()
+    assert load_snapshot(path) == second
+    (tmp_path / "queue_offsets.copy").unlink()
     assert load_snapshot(path) == first
     (tmp_path / "queue_offsets.bak").write_bytes(b"?")
     assert load_snapshot(path) is None

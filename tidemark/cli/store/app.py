@@ -9,6 +9,7 @@ from tidemark.cli.store.check import check
 from tidemark.cli.store.corruptions import corruptions
 from tidemark.cli.store.hand_back import hand_back
 from tidemark.cli.store.rebuild import rebuild
+from tidemark.cli.store.repair import repair
 from tidemark.cli.store.restore import restore
 from tidemark.cli.store.verify_backup import verify_backup
 
@@ -23,6 +24,7 @@ def _store() -> None:
 app.command(epilog="Example: tidemark store check data")(check)
 app.command(epilog="Example: tidemark store corruptions data --output json")(corruptions)
 app.command(epilog="Example: tidemark store rebuild data --queues")(rebuild)
+app.command(epilog="Example: tidemark store repair data")(repair)
 app.command("hand-back", epilog="Example: tidemark store hand-back data")(hand_back)
 app.command(epilog="Example: tidemark store backup data /backups/data")(backup)
 app.command("verify-backup", epilog="Example: tidemark store verify-backup /backups/data")(verify_backup)

@@ -11,10 +11,12 @@ import orjson
 from tidemark.errors import CorruptStoreError
 from tidemark.index.check.findings import Note, Reason, Report, relative
 from tidemark.index.check.queues import QueueKey
+from tidemark.store.checked_copy import Fault, read_checked
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.consumer_offsets import SEPARATOR, load_consumer_offsets
 from tidemark.store.marks import Marks
 from tidemark.store.next_offsets import decode_next_offsets, load_next_offsets
+from tidemark.store.originals import Original, querys_originals, writers_originals
 from tidemark.store.paths import StorePaths
 from tidemark.store.terms import clamp, read_terms
 from tidemark.store.tombstones import load_tombstones
@@ -22,23 +24,52 @@ from tidemark.store.topics import is_config, load_topics
 
 
 def check_small_files(paths: StorePaths, report: Report) -> None:
-    """Whether each can be read. One that is torn is told even where its `.bak` stands in."""
-    loaders: tuple[tuple[Path, Callable[[Path], Any]], ...] = (
-        (paths.topics, load_topics),
-        (paths.consumer_offsets, load_consumer_offsets),
-        (paths.tombstones, load_tombstones),
-        (paths.next_offsets, _load_next_offsets),
-    )
-    for path, load in loaders:
-        name = relative(path, paths.root)
-        try:
-            load(path)
-        except CorruptStoreError as error:
-            report.find(Reason.CONFIG, error.message.replace(str(path), name), path=name)
+    """Report each file that cannot be read, or that does not count because it is damaged."""
+    loaders: dict[Path, Callable[[Path], Any]] = {
+        paths.topics: load_topics,
+        paths.consumer_offsets: load_consumer_offsets,
+        paths.tombstones: load_tombstones,
+        paths.next_offsets: _load_next_offsets,
+    }
+    for original in (*writers_originals(paths), *querys_originals(paths)):
+        is_terms = original.path == paths.terms
+        if _check_copy(original, paths, report, Reason.TERMS if is_terms else Reason.CONFIG):
             continue
-        if path.exists() and not is_config(path):
-            report.find(Reason.CONFIG, "cannot be read; what its .bak says counts", path=name)
-    _check_terms(paths, report)
+        if is_terms:
+            _check_terms(paths, report)
+        elif original.path in loaders:
+            _check_content(original.path, loaders[original.path], paths, report)
+
+
+def _check_content(path: Path, load: Callable[[Path], Any], paths: StorePaths, report: Report) -> None:
+    name = relative(path, paths.root)
+    try:
+        load(path)
+    except CorruptStoreError as error:
+        report.find(Reason.CONFIG, error.message.replace(str(path), name), path=name)
+        return
+    if path.exists() and not is_config(path):
+        report.find(Reason.CONFIG, "cannot be read; what its .bak says counts", path=name)
+
+
+def _check_copy(original: Original, paths: StorePaths, report: Report, reason: Reason) -> bool:
+    """Compare an original with its checked copy; return True if one of them is damaged.
+
+    An older file is the trace of a crash, and no damage. Of a file without a copy its reader tells.
+    """
+    name = relative(original.path, paths.root)
+    try:
+        choice = read_checked(*original)
+    except CorruptStoreError as error:
+        report.find(reason, error.message.replace(str(original.path), name), path=name)
+        return True
+    if choice.fault in (Fault.DAMAGED, Fault.MISSING):
+        report.find(reason, f"is {choice.fault.lower()}; the content of its checked copy counts", path=name)
+        return True
+    if choice.has_copy and not choice.is_copy_sound:
+        report.find(reason, "its checked copy is damaged; the file counts", path=name)
+        return True
+    return False
 
 
 def _load_next_offsets(path: Path) -> None:

@@ -1,0 +1,282 @@
+"""Small originals: one damage of any kind to a file, or to its checked copy, loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+
+from tests.unit.store.recording_storage import KilledHere, RecordingStorage
+from tidemark.errors import CorruptStoreError, DiskFullError
+from tidemark.store.checked_copy import copy_path, decode_copy, encode_copy
+from tidemark.store.consumer_offsets import load_consumer_offsets
+from tidemark.store.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
+from tidemark.store.format_file import FORMAT, read_format, write_format
+from tidemark.store.next_offsets import NextOffsets, load_next_offsets, save_next_offsets
+from tidemark.store.originals import Outcome, querys_originals, repair, writers_originals
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage, Storage
+from tidemark.store.terms import begin_term, read_terms
+from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
+from tidemark.store.topics import TopicConfig, load_topics, save_config, save_topics
+
+DISK = DiskStorage()
+
+
+class File(NamedTuple):
+    """One kind of original: how it is written for the n-th time, and read."""
+
+    path: Callable[[StorePaths], Path]
+    save: Callable[[StorePaths, int, Storage], object]
+    load: Callable[[StorePaths], Any]
+
+
+def save_groups(paths: StorePaths, number: int, storage: Storage) -> None:
+    content = {"dataVersion": {"counter": number, "timestamp": number}, "offsetTable": {"t@g": {"0": number}}}
+    save_config(paths.consumer_offsets, content, storage)
+
+
+def topics(number: int) -> Mapping[str, TopicConfig]:
+    return {f"topic{i}": TopicConfig(f"topic{i}", 4, 4, attributes={"queue.type": "BatchCQ"}) for i in range(number)}
+
+
+FILES = {
+    "topics": File(
+        lambda paths: paths.topics,
+        lambda paths, number, storage: save_topics(paths.topics, topics(number), storage, counter=number),
+        lambda paths: load_topics(paths.topics),
+    ),
+    "delay offsets": File(
+        lambda paths: paths.delay_offsets,
+        lambda paths, number, storage: save_delay_offsets(
+            paths.delay_offsets, DelayOffsets(number, {1: number * 100}), storage
+        ),
+        lambda paths: load_delay_offsets(paths.delay_offsets),
+    ),
+    "group offsets": File(
+        lambda paths: paths.consumer_offsets, save_groups, lambda paths: load_consumer_offsets(paths.consumer_offsets)
+    ),
+    "tombstones": File(
+        lambda paths: paths.tombstones,
+        lambda paths, number, storage: save_tombstones(
+            paths.tombstones, [Tombstone(f"t{i}", 4096 * (i + 1), {0: 7, 1: 9}) for i in range(number)], storage
+        ),
+        lambda paths: load_tombstones(paths.tombstones),
+    ),
+    "terms": File(
+        lambda paths: paths.terms,
+        lambda paths, number, storage: begin_term(paths.terms, number * 1000, storage),
+        lambda paths: read_terms(paths.terms),
+    ),
+    "format": File(
+        lambda paths: paths.format_file,
+        lambda paths, number, storage: write_format(paths, storage),
+        read_format,
+    ),
+    "queue offsets": File(
+        lambda paths: paths.next_offsets,
+        lambda paths, number, storage: save_next_offsets(
+            paths.next_offsets, NextOffsets(number * 4096, number, {("t", 0): number}), storage
+        ),
+        lambda paths: load_next_offsets(paths.next_offsets),
+    ),
+}
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "empty": lambda data: b"",
+    "half": lambda data: data[: len(data) // 2],
+    "cut by one": lambda data: data[:-1],
+    "zero": lambda data: bytes(len(data)),
+    "zero sector": lambda data: bytes(min(len(data), 512)) + data[512:],
+    "junk": lambda data: bytes((i * 37 + 11) % 256 for i in range(len(data))),
+    "gone": lambda data: None,
+}
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> StorePaths:
+    return StorePaths(tmp_path)
+
+
+def copy_of(path: Path) -> Path:
+    copy = copy_path(path)
+    assert copy is not None
+    return copy
+
+
+def put(path: Path, data: bytes | None) -> None:
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+
+
+def repaired(paths: StorePaths, path: Path, **options: bool) -> Outcome:
+    """What `repair` says of the file at *path*."""
+    originals = [*writers_originals(paths), *querys_originals(paths)]
+    (original,) = [one for one in originals if one.path == path]
+    return repair(original, DISK, **options).outcome
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("target", ["file", "copy"])
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_one_damage_loses_nothing(
+    paths: StorePaths, file: File, target: str, damage: Callable[[bytes], bytes | None]
+) -> None:
+    """Every reader gets the last content, before and after its owner has repaired the pair."""
+    for number in (1, 2, 3):
+        file.save(paths, number, DISK)
+    expected = file.load(paths)
+    path = file.path(paths)
+    pair = {"file": path, "copy": copy_of(path)}
+    before = {name: one.read_bytes() for name, one in pair.items()}
+    put(pair[target], damage(before[target]))
+    assert file.load(paths) == expected
+    if pair[target].exists() and pair[target].read_bytes() == before[target]:
+        return  # nothing was damaged: the file is shorter than what would be cut
+    assert repaired(paths, path) in {Outcome.RESTORED if target == "file" else Outcome.COPIED}
+    assert {name: one.read_bytes() for name, one in pair.items()} == before
+    assert file.load(paths) == expected
+    assert repaired(paths, path) is Outcome.SOUND
+
+
+@pytest.mark.parametrize("target", ["file", "copy"])
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_every_flipped_bit_is_noticed(paths: StorePaths, file: File, target: str) -> None:
+    """Also one that leaves valid text with another name or number."""
+    for number in (1, 2):
+        file.save(paths, number, DISK)
+    expected = file.load(paths)
+    path = file.path(paths)
+    flipped = path if target == "file" else copy_of(path)
+    data = flipped.read_bytes()
+    for bit in range(0, 8 * len(data), 3):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        flipped.write_bytes(damaged)
+        assert file.load(paths) == expected, bit
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_killed_at_any_step_the_old_or_the_new_content_counts(tmp_path: Path, file: File) -> None:
+    """And all readers agree from then on."""
+    finished = StorePaths(tmp_path / "finished")
+    for number in (1, 2):
+        file.save(finished, number, DISK)
+    for step in range(100):
+        paths = StorePaths(tmp_path / str(step))
+        file.save(paths, 1, DISK)
+        old = file.load(paths)
+        try:
+            file.save(paths, 2, RecordingStorage(die_before=step))
+        except KilledHere:
+            seen = file.load(paths)
+            assert seen in (old, file.load(finished))
+            repaired(paths, file.path(paths))
+            assert file.load(paths) == seen
+            continue
+        return
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> None:
+    """The error names the file and the command; with --accept-older the previous content counts, if there is one."""
+    for number in (1, 2):
+        file.save(paths, number, DISK)
+    path = file.path(paths)
+    for one in (path, copy_of(path)):
+        one.write_bytes(b"\0" * 100)
+    if file is not FILES["queue offsets"]:  # which the log can tell
+        with pytest.raises(CorruptStoreError, match="tidemark store repair") as refused:
+            file.load(paths)
+        assert str(path) in refused.value.message
+    assert repaired(paths, path) is Outcome.LOST
+    has_older = path.with_name(f"{path.name}.bak").exists()
+    assert repaired(paths, path, accept_older=True) is (Outcome.OLDER if has_older else Outcome.LOST)
+    assert has_older is (file is not FILES["format"])
+    if has_older:
+        file.load(paths)
+        assert repaired(paths, path) is Outcome.SOUND
+
+
+@pytest.mark.parametrize("name", ["topics", "delay offsets", "group offsets"])
+def test_file_that_a_broker_has_written_counts(paths: StorePaths, name: str) -> None:
+    """With a higher version, with none as old brokers write it, or edited by hand under the same one."""
+    file = FILES[name]
+    for number in (1, 2):
+        file.save(paths, number, DISK)
+    path = file.path(paths)
+    emptied: dict[str, Any] = {"topicConfigTable" if name == "topics" else "offsetTable": {}}
+    for version in ({"dataVersion": {"counter": 3, "timestamp": 1}}, {}, None):
+        file.save(paths, 2, DISK)
+        ours = orjson.loads(path.read_bytes())
+        path.write_bytes(orjson.dumps(ours | emptied if version is None else version | emptied))
+        empty = file.load(paths)
+        assert not (empty.table if name == "delay offsets" else empty)
+        assert repaired(paths, path) is Outcome.CHANGED
+        assert decode_copy(copy_of(path).read_bytes()) == path.read_bytes()
+
+
+def test_damaged_file_is_kept(paths: StorePaths) -> None:
+    """For whoever wants to look at it, outside of the folders that a broker reads."""
+    save_topics(paths.topics, topics(1), DISK, counter=1)
+    paths.topics.write_bytes(b"{junk")
+    assert repaired(paths, paths.topics) is Outcome.RESTORED
+    assert (paths.writer / "topics.json.damaged").read_bytes() == b"{junk"
+    assert sorted(path.name for path in paths.topics.parent.iterdir()) == ["topics.json"]
+
+
+def test_file_of_an_older_version_gets_a_copy(paths: StorePaths) -> None:
+    """A store that was written without copies opens as before, and one damage later nothing is lost."""
+    save_topics(paths.topics, topics(2), DISK, counter=1)
+    copy_of(paths.topics).unlink()
+    assert set(load_topics(paths.topics)) == {"topic0", "topic1"}
+    assert repaired(paths, paths.topics) is Outcome.COPIED
+    paths.topics.unlink()
+    assert set(load_topics(paths.topics)) == {"topic0", "topic1"}
+
+
+def test_older_version_that_wrote_on_without_copies_counts(paths: StorePaths) -> None:
+    """After a downgrade and an upgrade the file is newer than its copy."""
+    for number in (1, 2):
+        begin_term(paths.terms, number, DISK)
+    stale = copy_of(paths.terms).read_bytes()
+    begin_term(paths.terms, 3, DISK)
+    copy_of(paths.terms).write_bytes(stale)
+    assert [term.number for term in read_terms(paths.terms)] == [1, 2, 3]
+
+
+def test_full_disk_changes_neither_file_nor_copy(paths: StorePaths) -> None:
+    """A refused change must not take effect later."""
+
+    class Full(DiskStorage):
+        def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
+            if b"TIDEMARK-COPY" not in bytes(data):
+                raise DiskFullError("the disk is full")
+            super().pwrite(descriptor, data, at)
+
+    save_topics(paths.topics, topics(1), DISK, counter=1)
+    with pytest.raises(DiskFullError):
+        save_topics(paths.topics, topics(2), Full(), counter=2)
+    assert set(load_topics(paths.topics)) == {"topic0"}
+    assert repaired(paths, paths.topics) is Outcome.SOUND
+
+
+def test_store_without_originals_has_none(paths: StorePaths) -> None:
+    """Nothing is made of nothing."""
+    originals = [*writers_originals(paths), *querys_originals(paths)]
+    assert {repair(original, DISK).outcome for original in originals} == {Outcome.ABSENT}
+    assert (load_topics(paths.topics), read_format(paths), read_terms(paths.terms)) == ({}, None, [])
+
+
+def test_copy_tells_its_content_and_nothing_else() -> None:
+    """Any other bytes are no copy."""
+    copy = encode_copy(b"content\nof lines")
+    assert decode_copy(copy) == b"content\nof lines"
+    for wrong in (b"", copy[:-1], copy + b"x", copy.replace(b"1 ", b"2 ", 1), b"content"):
+        assert decode_copy(wrong) is None
+    assert FORMAT.major == 1

@@ -1,0 +1,172 @@
+"""A second, checksummed copy of each small original, so that one damaged file loses nothing.
+
+An original cannot be derived from the log: topics, tombstones, terms, the format's version, offsets of groups and of
+delay levels. RocketMQ's own files in `config/` must stay its JSON and have no room for a checksum, so the copy is a
+file of ours: `tidemark/<owner>/<name>.copy`. It is written before the file itself, so it is never older.
+
+    TIDEMARK-COPY 1 <CRC-32 of the content, 8 hexadecimal digits> <bytes of the content>\\n <content>
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from isal.isal_zlib import crc32
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store.storage import Storage, replace_file
+
+_HEAD = b"TIDEMARK-COPY 1 "
+_OWNERS = {"topics.json": "writer", "delayOffset.json": "writer", "consumerOffset.json": "query"}  # of files in config/
+_OWN_NAMES = frozenset({"format", "terms", "tombstones.json", "queue_offsets"})
+
+Version = tuple[int, ...]
+
+
+class Form(NamedTuple):
+    """How to judge one kind of file.
+
+    parse    returns the content; raises ValueError, KeyError, TypeError or AttributeError for bytes of another kind
+    version  of a content; a later one is greater, None: it does not tell
+    shared   brokers and operators may write the file, too
+    """
+
+    parse: Callable[[bytes], Any]
+    version: Callable[[Any], Version | None]
+    shared: bool = False
+
+
+class Fault(enum.StrEnum):
+    """Why a file does not count, and its copy does."""
+
+    MISSING = "MISSING"
+    DAMAGED = "DAMAGED"
+    OLDER = "OLDER"  # a crash came between the writes of the copy and of the file
+
+
+class Choice(NamedTuple):
+    """Which content counts. data: None where there is neither file nor copy.
+
+    fault           of the file, where the copy's content counts
+    is_foreign      another program wrote the file after the copy
+    is_copy_sound   False where the copy is missing or damaged
+    has_copy        False where it is missing
+    """
+
+    data: bytes | None
+    fault: Fault | None = None
+    is_foreign: bool = False
+    is_copy_sound: bool = True
+    has_copy: bool = True
+
+
+def copy_path(path: Path) -> Path | None:
+    """Return the place of the checked copy of *path*; None for a file that has none."""
+    if path.parent.name == "config" and path.name in _OWNERS:
+        return path.parent.parent / "tidemark" / _OWNERS[path.name] / f"{path.name}.copy"
+    if path.name in _OWN_NAMES:
+        return path.with_name(f"{path.name}.copy")
+    return None
+
+
+def encode_copy(content: bytes) -> bytes:
+    """Return the bytes of a copy."""
+    return _HEAD + b"%08x %d\n" % (crc32(content), len(content)) + content
+
+
+def decode_copy(data: bytes) -> bytes | None:
+    """Return the content of a copy; None when the copy is damaged."""
+    head, _, content = data.partition(b"\n")
+    return content if head == _HEAD + b"%08x %d" % (crc32(content), len(content)) else None
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return the file's bytes; None when there is no such file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def read_checked(path: Path, form: Form) -> Choice:
+    """Return the content of *path* or of its copy, whichever is the newest sound one.
+
+    Raises CorruptStoreError (fact: path) when both are damaged: no content is guessed.
+    """
+    copy = copy_path(path)
+    stored = None if copy is None else read_file(copy)
+    main = read_file(path)
+    kept = None if stored is None else decode_copy(stored)
+    if kept is not None:
+        return _choose(main, kept, form)
+    if stored is not None and not is_sound(main, form):
+        raise CorruptStoreError(
+            f"{path} and its copy {copy} are both damaged: `tidemark store repair` tells what can be restored",
+            path=str(path),
+        )
+    return Choice(main, is_copy_sound=False, has_copy=stored is not None)
+
+
+def is_sound(data: bytes | None, form: Form) -> bool:
+    """Return True if the bytes are a file of this form."""
+    if data is None or not data.strip():
+        return False
+    try:
+        form.version(form.parse(data))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _choose(main: bytes | None, kept: bytes, form: Form) -> Choice:
+    """Decide between the file's bytes and those of its sound copy."""
+    if main == kept:
+        return Choice(main)
+    if main is None:
+        return Choice(kept, Fault.MISSING)
+    if not is_sound(main, form) or _differ_by_one_bit(main, kept):
+        return Choice(kept, Fault.DAMAGED)
+    of_main, of_kept = form.version(form.parse(main)), form.version(form.parse(kept))
+    if of_main is None or of_kept is None or of_main > of_kept or (of_main == of_kept and form.shared):
+        return Choice(main, is_foreign=True)
+    return Choice(kept, Fault.DAMAGED if of_main == of_kept else Fault.OLDER)
+
+
+def _differ_by_one_bit(one: bytes, other: bytes) -> bool:
+    """Return True for the trace of a flipped bit; no program makes such a change."""
+    if len(one) != len(other):
+        return False
+    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count() == 1
+
+
+def write_checked(path: Path, data: bytes, storage: Storage, *, keep_previous: bool = True) -> None:
+    """Write *path* and its copy; after any crash one of them is whole, and a full disk changes neither."""
+    copy = copy_path(path)
+    first: dict[Path, bytes] = {}
+    if copy is not None:
+        storage.make_folder(copy.parent)
+        first[copy] = encode_copy(data)
+    storage.make_folder(path.parent)
+    replace_file(storage, path, data, keep_previous=keep_previous, first=first)
+
+
+def heal(path: Path, form: Form, storage: Storage) -> Choice:
+    """Let file and copy be the same again, for the file's owner; return what was found.
+
+    The bytes of a damaged file are kept beside the copy as `<name>.damaged`.
+    Raises CorruptStoreError when both are damaged.
+    """
+    copy = copy_path(path)
+    choice = read_checked(path, form)
+    assert copy is not None, "only originals are healed"
+    if choice.data is None or not is_sound(choice.data, form):
+        return choice  # there is nothing to keep, or the caller has an older content to judge
+    if choice.fault is Fault.DAMAGED:
+        storage.make_folder(copy.parent)
+        replace_file(storage, copy.with_name(f"{path.name}.damaged"), path.read_bytes(), keep_previous=False)
+    if choice.fault is not None or choice.is_foreign or not choice.is_copy_sound:
+        write_checked(path, choice.data, storage, keep_previous=False)
+    return choice

@@ -1,0 +1,98 @@
+"""The small originals of a store: the files that cannot be derived from its log, and how to restore each."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.errors import CorruptStoreError
+from tidemark.store.checked_copy import Choice, Form, heal, is_sound, read_file, write_checked
+from tidemark.store.format_file import FORMAT_FORM
+from tidemark.store.next_offsets import NEXT_OFFSETS_FORM
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
+from tidemark.store.terms import TERMS_FORM
+from tidemark.store.tombstones import TOMBSTONES_FORM
+from tidemark.store.topics import CONFIG_FORM
+
+
+class Original(NamedTuple):
+    """One file, with the form by which it is judged."""
+
+    path: Path
+    form: Form
+
+
+class Outcome(enum.StrEnum):
+    """The result of a repair."""
+
+    SOUND = "sound"
+    ABSENT = "absent"
+    COPIED = "checked copy written"
+    CHANGED = "changed by another program, checked copy written"
+    RESTORED = "restored from the checked copy"
+    OLDER = "replaced by its older .bak"
+    LOST = "lost"
+
+
+class Repair(NamedTuple):
+    """What a repair did to one file. cause: why the file did not count."""
+
+    path: Path
+    outcome: Outcome
+    cause: str = ""
+
+
+def writers_originals(paths: StorePaths) -> tuple[Original, ...]:
+    """Return the originals that the writer owns."""
+    return (
+        Original(paths.format_file, FORMAT_FORM),
+        Original(paths.terms, TERMS_FORM),
+        Original(paths.tombstones, TOMBSTONES_FORM),
+        Original(paths.next_offsets, NEXT_OFFSETS_FORM),
+        Original(paths.topics, CONFIG_FORM),
+        Original(paths.delay_offsets, CONFIG_FORM),
+    )
+
+
+def querys_originals(paths: StorePaths) -> tuple[Original, ...]:
+    """Return the originals that the query service owns."""
+    return (Original(paths.consumer_offsets, CONFIG_FORM),)
+
+
+def repair(original: Original, storage: Storage, *, accept_older: bool = False) -> Repair:
+    """Restore a file or its checked copy from the other one; with *accept_older* both from the file's `.bak`.
+
+    Never raises for damage: the outcome is LOST where nothing sound is left.
+    """
+    path, form = original
+    try:
+        choice = heal(path, form, storage)
+    except CorruptStoreError as error:
+        return (
+            _from_previous(original, storage, error.message) if accept_older else Repair(path, Outcome.LOST, str(error))
+        )
+    if choice.data is not None and not is_sound(choice.data, form):
+        cause = f"{path} is damaged, and there is no checked copy of it"
+        return _from_previous(original, storage, cause) if accept_older else Repair(path, Outcome.LOST, cause)
+    return Repair(path, _outcome(choice), choice.fault or "")
+
+
+def _outcome(choice: Choice) -> Outcome:
+    if choice.data is None:
+        return Outcome.ABSENT
+    if choice.fault is not None:
+        return Outcome.RESTORED
+    if choice.is_foreign:
+        return Outcome.CHANGED
+    return Outcome.SOUND if choice.is_copy_sound else Outcome.COPIED
+
+
+def _from_previous(original: Original, storage: Storage, cause: str) -> Repair:
+    path, form = original
+    data = read_file(path.with_name(f"{path.name}.bak"))
+    if data is None or not is_sound(data, form):
+        return Repair(path, Outcome.LOST, f"{cause}; its .bak cannot be read either")
+    write_checked(path, data, storage, keep_previous=False)
+    return Repair(path, Outcome.OLDER, cause)
