@@ -95,6 +95,8 @@ class AsyncConsumer:
 
     async def close(self, *, commit: bool = True) -> None:
         """See `Consumer.close`. A second call waits for the first one; a poll of another task ends with []."""
+        if not self.consumer._process.is_this_one:
+            return
         if self._closing is None:
             if self._abandoned is not None:
                 self._abandoned.set()
@@ -104,6 +106,7 @@ class AsyncConsumer:
         await asyncio.shield(self._closing)
 
     def _run(self, call: Callable[[], R]) -> asyncio.Future[R]:
+        self.consumer._process.require()  # the thread exists in the other process only
         if self._closing is not None:
             raise ValueError("this consumer is closed")
         return asyncio.get_running_loop().run_in_executor(self._thread, call)

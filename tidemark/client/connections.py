@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection
-from typing import NamedTuple
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, RemoteDisconnected
+from typing import NamedTuple, NoReturn
 from urllib.parse import urlencode, urlsplit
 
+from tidemark.client.process import OwnProcess
 from tidemark.client.program_traces import current_carrier
 from tidemark.errors import QueryUnreachableError, TlsFailedError
 from tidemark.tls.credentials import Credentials
@@ -21,9 +23,16 @@ from tidemark.tls.fault import fault_of, look
 
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
+_LONGEST_IDLE_S = 3.0  # the service closes idle connections after 5 s
+_CLOSED_AS_IDLE = (RemoteDisconnected, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 _WORTH_A_LEASE = 128 << 10  # bytes of an answer; below it memory costs nothing
 _PIECE = 256 << 10
 _WORTH_WAITING_FOR = 4 * _PIECE
+
+
+class _Idle(NamedTuple):
+    connection: HTTPConnection
+    since: float  # time.monotonic()
 
 
 class Answer(NamedTuple):
@@ -62,36 +71,59 @@ class Connections:
         self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
         self._kept = kept
-        self._idle: deque[HTTPConnection] = deque(maxlen=kept)
+        self._process = OwnProcess("connection to a query service")
+        self._idle: deque[_Idle] = deque(maxlen=kept)
 
     def get(self, path: str, parameters: Parameters, accept: str) -> Answer:
         """The answer to a GET; QueryUnreachableError when there is none."""
         return self.ask(path, parameters, accept).answer()
 
-    def ask(self, path: str, parameters: Parameters, accept: str) -> Asked:
-        """Send a GET, and do not wait for its answer. parameters: None is left out, a list is repeated."""
+    def ask(self, path: str, parameters: Parameters, accept: str, *, is_repeatable: bool = True) -> Asked:
+        """Send a GET, and do not wait for its answer. parameters: None is left out, a list is repeated.
+
+        is_repeatable: False for a caller that repeats a failed request itself and must not wait for a second answer
+        """
         given = {name: value for name, value in parameters.items() if value is not None}
         target = f"{self._prefix}{path}?{urlencode(given, doseq=True)}" if given else self._prefix + path
-        return Asked(self, "GET", target, {"Accept": accept, **self._shown(), **current_carrier()})
+        headers = {"Accept": accept, **self._shown(), **current_carrier()}
+        return Asked(self, "GET", target, headers, is_repeatable=is_repeatable)
 
-    def send(self, method: str, path: str, body: bytes | None, accept: str) -> Asked:
-        """Send a request, with a JSON *body* or none, and do not wait for its answer."""
+    def send(
+        self, method: str, path: str, body: bytes | None, accept: str, *, is_repeatable: bool | None = None
+    ) -> Asked:
+        """Send a request, with a JSON *body* or none, and do not wait for its answer.
+
+        is_repeatable: whether to send it twice does its work once; default: every method but POST
+        """
         content_type = {} if body is None else {"Content-Type": "application/json"}
         headers = {"Accept": accept, **content_type, **self._shown(), **current_carrier()}
-        return Asked(self, method, self._prefix + path, headers, body)
+        repeatable = method != "POST" if is_repeatable is None else is_repeatable
+        return Asked(self, method, self._prefix + path, headers, body, is_repeatable=repeatable)
 
     def _shown(self) -> dict[str, str]:
         authorization = self._credentials.authorization()
         return {} if authorization is None else {"Authorization": authorization}
 
-    def take(self) -> HTTPConnection:
-        """An idle connection that its server has not closed, or a new one."""
+    def take(self, *, is_repeatable: bool) -> tuple[HTTPConnection, bool]:
+        """Return an idle connection that its server has not closed, or a new one, and whether it was used before.
+
+        A request that must not be sent twice gets no connection that its server may be about to close as idle.
+
+        raises ForkedProcessError in a process that was forked from the one that made these connections
+        """
+        self._process.require()
         with contextlib.suppress(IndexError):
             while True:
-                connection = self._idle.pop()
-                if connection.sock is not None and not _has_something_to_read(connection.sock):
-                    return connection
-                connection.close()
+                idle = self._idle.pop()
+                is_old = not is_repeatable and time.monotonic() - idle.since > _LONGEST_IDLE_S
+                sock = idle.connection.sock
+                if sock is not None and not is_old and not _has_something_to_read(sock):
+                    return idle.connection, True
+                idle.connection.close()
+        return self.new(), False
+
+    def new(self) -> HTTPConnection:
+        """Return a new connection."""
         if self._context is None:
             return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
         return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._context)
@@ -100,7 +132,7 @@ class Connections:
         """Keep *connection*, whose last answer was read to its end."""
         self._has_answered = True
         if len(self._idle) < self._kept:
-            self._idle.append(connection)
+            self._idle.append(_Idle(connection, time.monotonic()))
         else:
             connection.close()
 
@@ -121,20 +153,37 @@ class Connections:
         """Close those that nobody uses now."""
         with contextlib.suppress(IndexError):
             while True:
-                self._idle.pop().close()
+                self._idle.pop().connection.close()
 
 
 class Asked:
-    """A request that was sent. Read its answer, or close it."""
+    """A request that was sent. Read its answer, or close it.
+
+    A server may close an idle connection at the moment of its next use. Then the request goes once more on a new
+    connection, unless repeating it may do its work twice.
+    """
 
     def __init__(
-        self, connections: Connections, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        connections: Connections,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        is_repeatable: bool = True,
     ) -> None:
         self._connections = connections
-        self._connection = connections.take()
+        self._request = (method, target, body, dict(headers))
         self._response: HTTPResponse | None = None
-        with self._unavailable():
-            self._connection.request(method, target, body, dict(headers))
+        self._connection, is_used = connections.take(is_repeatable=is_repeatable)
+        self._may_repeat = is_used and is_repeatable
+        try:
+            self._connection.request(*self._request)
+        except _CLOSED_AS_IDLE as error:
+            self._repeat(error)
+        except (OSError, HTTPException) as error:
+            self._fail(error)
 
     def fileno(self) -> int:
         """Its socket, which becomes readable when the answer begins. -1 once it is closed."""
@@ -143,9 +192,29 @@ class Asked:
     def response(self) -> HTTPResponse:
         """Its status and headers; waits for them."""
         if self._response is None:
-            with self._unavailable():
+            try:
                 self._response = self._connection.getresponse()
+            except _CLOSED_AS_IDLE as error:
+                self._repeat(error)
+                with self._unavailable():
+                    self._response = self._connection.getresponse()
+            except (OSError, HTTPException) as error:
+                self._fail(error)
         return self._response
+
+    def _repeat(self, error: OSError | HTTPException) -> None:
+        """Send the request on a new connection; fail where this one was new, or may have done its work."""
+        if not self._may_repeat:
+            self._fail(error)
+        self._may_repeat = False
+        self._connection.close()
+        self._connection = self._connections.new()
+        with self._unavailable():
+            self._connection.request(*self._request)
+
+    def _fail(self, error: OSError | HTTPException) -> NoReturn:
+        self._connection.close()
+        raise self._connections.failure(error) from error
 
     def answer(self) -> Answer:
         """All of it."""
@@ -164,13 +233,11 @@ class Asked:
 
     @contextlib.contextmanager
     def _unavailable(self) -> Iterator[None]:
-        """Makes QueryUnreachableError or TlsFailedError of what http.client and sockets raise, and closes the
-        connection."""
+        """Raise QueryUnreachableError or TlsFailedError for exceptions of http.client and sockets."""
         try:
             yield
         except (OSError, HTTPException) as error:
-            self._connection.close()
-            raise self._connections.failure(error) from error
+            self._fail(error)
 
 
 def _read(response: HTTPResponse, sock: socket.socket | None) -> memoryview:

@@ -17,6 +17,7 @@ from tidemark.client.handout import Handout
 from tidemark.client.keywords import suggests_keywords
 from tidemark.client.membership import Membership
 from tidemark.client.pages import ARROW
+from tidemark.client.process import OwnProcess
 from tidemark.client.program_traces import tell_received
 from tidemark.client.pull_source import PullSource
 from tidemark.client.query import Query
@@ -125,6 +126,7 @@ class Consumer:
         self._max_messages = max_messages
         self._handling: Handling | None = None
         self._is_closed = False
+        self._process = OwnProcess("Consumer")
 
         def membership(group: str, topics: list[str]) -> Membership:
             return Membership(
@@ -290,6 +292,7 @@ class Consumer:
             yield from self.poll(max_messages=1)
 
     def _before_poll(self) -> None:
+        self._process.require()
         if self._is_closed:
             raise ValueError("this consumer is closed")
         self._committer.commit_if_due(self._reading.cursors)
@@ -336,6 +339,7 @@ class Consumer:
         from tidemark.client.send_back import SendBack
         from tidemark.format.topic_name import MAX_GROUP_LENGTH
 
+        self._process.require()
         if not isinstance(self._assigned, Membership):
             raise ValueError("consume needs a group that shares the queues of topics")
         if len(self._assigned.group) > MAX_GROUP_LENGTH:
@@ -408,11 +412,13 @@ class Consumer:
 
     def seek_all(self, place: Place) -> None:
         """The same in every queue it reads."""
+        self._process.require()
         self._reading.follow()
         self._move(self._targets(self.assignment, place))
 
     def _targets(self, queues: Iterable[tuple[str, int]], place: Place) -> dict[TopicQueue, _Target]:
         """Resolve *place* in each of *queues*; KeyError for a queue that is not read now."""
+        self._process.require()
         return {(found := self._reading.cursor(queue).queue): self._resolve(found, place) for queue in queues}
 
     def _move(self, offsets: Mapping[TopicQueue, _Target]) -> None:
@@ -439,6 +445,7 @@ class Consumer:
 
     def lag(self) -> dict[TopicQueue, int]:
         """How many visible messages lie ahead of its position, by queue."""
+        self._process.require()
         self._reading.follow()
         lags = {}
         for queue, cursor in self._reading.cursors.items():
@@ -474,6 +481,7 @@ class Consumer:
         raises GenerationStaleError when a queue among them has become another member's: what was handed out of it is
         read again there; ValueError without a group
         """
+        self._process.require()
         self._committer.commit(self._reading.cursors, _named(offsets))
         for queue, cursor in self._reading.cursors.items():  # a commit of the program replaces earlier decisions
             if offsets is None or queue in offsets:
@@ -483,6 +491,7 @@ class Consumer:
 
     def commit_async(self, offsets: Offsets | None = None) -> Future[None]:
         """As `commit` of this moment, without waiting for it."""
+        self._process.require()
         return self._committer.commit_async(self._reading.cursors, _named(offsets))
 
     def _lose(self, cursors: Cursors, *, is_gone: bool) -> None:
@@ -520,7 +529,7 @@ class Consumer:
     def close(self, *, commit: bool = True) -> None:
         """Leave the group. With auto_commit, all that was handed out is put on record before, unless *commit* is
         False."""
-        if self._is_closed:
+        if self._is_closed or not self._process.is_this_one:  # in a fork the member belongs to the other process
             return
         self._is_closed = True
         if commit:

@@ -136,10 +136,11 @@ class Fetcher:
         is_of_many = len(offsets) > 1
         if is_of_many:
             places = starmap(From, offsets.items())
-            asked = ask_for_many(self._connections, places, self._accept, self._parameters)
+            asked = ask_for_many(self._connections, places, self._accept, self._parameters, is_repeatable=False)
         else:
             ((queue, offset),) = offsets.items()
-            asked = self._connections.ask(messages_path(*queue), {"offset": offset, **self._parameters}, self._accept)
+            given = {"offset": offset, **self._parameters}
+            asked = self._connections.ask(messages_path(*queue), given, self._accept, is_repeatable=False)
         pull = _Pull(asked, offsets, is_of_many=is_of_many)
         self._pulls.add(pull)
         self._by_queue.update(dict.fromkeys(offsets, pull))

@@ -26,13 +26,17 @@ class From(NamedTuple):
     offset: int | str
 
 
-def ask_for_many(connections: Connections, places: Iterable[From], accept: str, parameters: Json) -> Asked:
-    """One request for all of them. parameters: None is left out."""
+def ask_for_many(
+    connections: Connections, places: Iterable[From], accept: str, parameters: Json, *, is_repeatable: bool = True
+) -> Asked:
+    """Send one request for all of them. parameters: None is left out. is_repeatable: as for `Connections.ask`."""
     given = {name: value for name, value in parameters.items() if value is not None}
     if isinstance(given.get("tag"), str):
         given["tag"] = [given["tag"]]
     queues = [{"topic": queue.topic, "queue_id": queue.queue_id, "offset": offset} for queue, offset in places]
-    return connections.send("POST", PULL_PATH, orjson.dumps({**given, "queues": queues}), accept)
+    return connections.send(
+        "POST", PULL_PATH, orjson.dumps({**given, "queues": queues}), accept, is_repeatable=is_repeatable
+    )
 
 
 def many_pages(
