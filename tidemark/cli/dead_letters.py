@@ -1,23 +1,27 @@
 """Dead letters of a group: messages of %DLQ%GROUP, where each came from, and the way back there.
 
-How far a redrive came is kept as offsets of the group `GROUP-redrive` on that topic, so that the next one goes on
-behind it. A redrive that died before it could say so sends the same again, which the writer knows by the request ids.
+The progress of a redrive is kept as offsets of the group `GROUP-redrive` on that topic, so that the next one continues
+there. A redrive that died before it recorded a page sends the same again, and the writer recognises the request ids.
 """
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tidemark.cli.addresses import topic_path
 from tidemark.cli.group import offsets_of
 from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
+from tidemark.client.membership import commit_as_administrator
 from tidemark.client.retry_properties import DLQ_ORIGIN_TOPIC, OF_THE_WAY, RETRY_TOPIC
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 _PAGE = 500  # sent, acknowledged, and then put on record
 _POLL_S = 1.0
+_DIGEST_LENGTH = 40
 
 
 class DeadLetters(NamedTuple):
@@ -27,6 +31,17 @@ class DeadLetters(NamedTuple):
     topic: str
     messages: int
     waiting: int
+
+
+class Progress(NamedTuple):
+    """Progress of a redrive.
+
+    stored  dead letters that it has stored again
+    passed  the same, and those that an earlier redrive had stored
+    """
+
+    stored: int
+    passed: int
 
 
 class Redrive(NamedTuple):
@@ -70,32 +85,66 @@ def dead_letters_of(service: Query, group: str) -> DeadLetters:
 
 
 def redrive(
-    service: Query, writer: str | None, asked: Redrive, *, on_acknowledged: Callable[[int], None] = lambda _: None
-) -> int:
-    """Send those that wait now back, page by page; how many. Each page is on record before the next one is sent.
+    service: Query, writer: str | None, asked: Redrive, *, on_acknowledged: Callable[[Progress], None] = lambda _: None
+) -> Progress:
+    """Send waiting dead letters back, page by page. Each page is on record before the next one is sent.
 
-    raises ArgumentIllegalError for a dead letter that does not tell where it came from, and what sending raises
+    raises ArgumentIllegalError for a dead letter without a topic of origin, and what sending raises
     """
     topic = dead_letter_topic(asked.group)
     queues = _queues(service, asked.group)
     ends = {(topic, queue["queue_id"]): queue["max_offset"] for queue in queues if queue["max_offset"]}
     waiting = dead_letters_of(service, asked.group).waiting
     left = waiting if asked.most is None else min(waiting, asked.most)
+    done = Progress(0, 0)
     if not left:
-        return 0
-    sent = 0
+        return done
     name = redrive_group(asked.group)
+    furthest = Furthest(service, asked.group)
     with (
         Consumer(queues=ends, group=name, auto_commit=False, url=service.url, out_of_range="earliest") as consumer,
         Producer(writer) as producer,
     ):
-        while sent < left and not _is_at_end(consumer, ends):
-            page = consumer.poll(_POLL_S, max_messages=min(_PAGE, left - sent))
-            _send(producer, page, asked.to)
+        while done.passed < left and not _is_at_end(consumer, ends):
+            page = consumer.poll(_POLL_S, max_messages=min(_PAGE, left - done.passed))
+            stored = _send(producer, page, asked.to, furthest)
             consumer.commit()
-            sent += len(page)
-            on_acknowledged(len(page))
-    return sent
+            furthest.advance(page)
+            done = Progress(done.stored + stored, done.passed + len(page))
+            on_acknowledged(done)
+    return done
+
+
+class Furthest:
+    """How far dead letters were ever sent back, by queue: offsets of the group `GROUP-redriven`.
+
+    Below it a dead letter is sent again because an operator has reset `GROUP-redrive`: it is to be stored once more.
+    From it on, a dead letter that the writer knows was sent by a redrive that died before it recorded that.
+    """
+
+    def __init__(self, service: Query, group: str) -> None:
+        self._service = service
+        self._group = f"{group}-redriven"
+        self._offsets = offsets_of(service, self._group, dead_letter_topic(group))
+        for queue_id, offset in _redriven(service, group).items():  # of a redrive that died between its two records
+            self._offsets[queue_id] = max(offset, self._offsets.get(queue_id, 0))
+        self._run = uuid.uuid4().hex
+
+    def request_id(self, dead: ReceivedMessage) -> str:
+        """Return the same whenever this dead letter is sent for the first time, and a new one for each later time."""
+        place = (*dead.queue, dead.queue_offset, dead.physical_offset, dead.store_timestamp_ms, dead.store_host)
+        is_again = dead.queue_offset < self._offsets.get(dead.queue_id, 0)
+        facts = (*place, self._run) if is_again else place
+        digest = hashlib.sha256("\n".join(map(str, facts)).encode()).hexdigest()
+        return f"redrive-{digest[:_DIGEST_LENGTH]}"
+
+    def advance(self, page: list[ReceivedMessage]) -> None:
+        """Put on record that *page* was sent."""
+        ends = {dead.queue: dead.queue_offset + 1 for dead in page}  # of each queue in order
+        further = {queue: end for queue, end in ends.items() if end > self._offsets.get(queue.queue_id, 0)}
+        if further:
+            commit_as_administrator(self._service, self._group, further.items())
+            self._offsets |= {queue.queue_id: end for queue, end in further.items()}
 
 
 def redrive_group(group: str) -> str:
@@ -109,16 +158,16 @@ def _is_at_end(consumer: Consumer, ends: Mapping[tuple[str, int], int]) -> bool:
     return all(position is not None and position >= end for position, end in positions)
 
 
-def _send(producer: Producer, page: list[ReceivedMessage], to: str | None) -> None:
-    """All of them, or the first failure is raised once all are answered."""
+def _send(producer: Producer, page: list[ReceivedMessage], to: str | None, furthest: Furthest) -> int:
+    """Send all of them and return how many were stored; the first failure is raised once all are answered."""
     messages = [_as_first_sent(dead, to) for dead in page]
     futures = [
-        producer.send_async(message, request_id=_request_id(dead)) for message, dead in zip(messages, page, strict=True)
+        producer.send_async(message, request_id=furthest.request_id(dead))
+        for message, dead in zip(messages, page, strict=True)
     ]
     for future in futures:
         future.exception()
-    for future in futures:
-        future.result()
+    return sum(not future.result().duplicate for future in futures)
 
 
 def _as_first_sent(dead: ReceivedMessage, to: str | None) -> Message:
@@ -132,11 +181,6 @@ def _as_first_sent(dead: ReceivedMessage, to: str | None) -> Message:
         )
     properties = {name: value for name, value in dead.properties.items() if name not in OF_THE_WAY}
     return Message(topic, dead.body, tag=dead.tag, keys=dead.keys, properties=properties, flag=dead.flag)
-
-
-def _request_id(dead: ReceivedMessage) -> str:
-    """The same whenever this dead letter is sent; it becomes the message's id, and is short however often it dies."""
-    return f"redrive-{dead.offset_msg_id or dead.message_id}"[:255]
 
 
 def _queues(service: Query, group: str) -> list[dict[str, Any]]:

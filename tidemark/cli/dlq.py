@@ -89,18 +89,19 @@ def redrive(
 ) -> None:
     """Send dead letters back, with their attempts counted anew. They stay in the dead letters as well.
 
-    The next redrive goes on behind the last one: how far it came are offsets of the group GROUP-redrive, which
-    `tidemark group reset` moves. All groups that read the topic get the messages, not this one alone.
+    The next redrive continues after the last one: its progress is kept as offsets of the group GROUP-redrive, which
+    `tidemark group reset` moves to send dead letters once more. All groups that read the topic get the messages, not
+    this one alone.
     """
-    from tidemark.cli.dead_letters import Redrive, dead_letters_of
+    from tidemark.cli.dead_letters import Progress, Redrive, dead_letters_of
     from tidemark.cli.dead_letters import redrive as send_back
     from tidemark.errors import StoreError
 
-    sent = 0
+    done = Progress(0, 0)
 
-    def acknowledged(count: int) -> None:
-        nonlocal sent
-        sent += count
+    def acknowledged(progress: Progress) -> None:
+        nonlocal done
+        done = progress
 
     with open_query(query) as service:
         waiting = dead_letters_of(service, group).waiting
@@ -109,12 +110,15 @@ def redrive(
             try:
                 send_back(service, writer, Redrive(group, most, to), on_acknowledged=acknowledged)
             except (StoreError, KeyboardInterrupt) as error:
-                error.add_note(f"{sent:,} dead letters were sent back; the next redrive goes on behind them")
+                error.add_note(f"{done.stored:,} dead letters were sent back; the next redrive continues after them")
                 raise
+    left = waiting - done.passed
     if output is Output.JSON:
-        print_json({"group": group, "sent": sent, "waiting": waiting - sent})
+        print_json({"group": group, "sent": done.stored, "waiting": left})
     else:
-        say(f"{sent:,} dead letters are sent back, {waiting - sent:,} wait")
+        known = done.passed - done.stored
+        before = f" ({known:,} more were stored by an earlier redrive)" if known else ""
+        say(f"{done.stored:,} dead letters are sent back{before}, {left:,} wait")
 
 
 def _line(message: dict[str, Any]) -> str:

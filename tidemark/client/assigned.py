@@ -11,7 +11,7 @@ from urllib.parse import quote
 from tidemark.client.membership import Assignment, commit_as_administrator
 from tidemark.client.query import Query
 from tidemark.client.received import TopicQueue
-from tidemark.errors import MessageNotFoundError, UnavailableError
+from tidemark.errors import MessageNotFoundError, TopicNotFoundError, UnavailableError
 
 _TOPIC_AGE_S = 30.0
 
@@ -82,23 +82,31 @@ class AllQueues(NamedQueues):
         self._looked_at = 0.0
 
     def start(self) -> None:
-        """TopicNotFoundError for a topic that does not exist."""
-        self._look()
+        """Look up the queues; TopicNotFoundError for a topic that does not exist."""
+        found = {topic: self._queues_of(topic) for topic in self._topics}
+        self._learn(found)
 
     def assignment(self) -> Assignment:
-        """Looks for new queues every 30 s; while the service is away, what is known holds: pulls tell of that."""
+        """Look for new queues every 30 s. While the service is away the known ones hold, and pulls report that."""
         if time.monotonic() - self._looked_at > _TOPIC_AGE_S:
             self._looked_at = time.monotonic()
             with contextlib.suppress(UnavailableError):
-                self._look()
+                self._learn({topic: self._queues_if_any(topic) for topic in self._topics})
         return self._assignment
 
-    def _look(self) -> None:
-        queues = {
-            TopicQueue(topic, queue_id)
-            for topic in self._topics
-            for queue_id in self._query.get(f"/v1/topics/{quote(topic, safe='')}")["queue_ids"]
-        }
+    def _queues_of(self, topic: str) -> frozenset[TopicQueue]:
+        queue_ids = self._query.get(f"/v1/topics/{quote(topic, safe='')}")["queue_ids"]
+        return frozenset(TopicQueue(topic, queue_id) for queue_id in queue_ids)
+
+    def _queues_if_any(self, topic: str) -> frozenset[TopicQueue]:
+        """Keep the queues of a topic that was deleted: pulls report that, and it may be created again."""
+        try:
+            return self._queues_of(topic)
+        except TopicNotFoundError:
+            return frozenset(queue for queue in self._assignment.queues if queue.topic == topic)
+
+    def _learn(self, found: Mapping[str, frozenset[TopicQueue]]) -> None:
         self._looked_at = time.monotonic()
+        queues = frozenset().union(*found.values())
         if queues != self._assignment.queues:
             self._assignment = Assignment(1, 0, dict.fromkeys(sorted(queues)))
