@@ -198,7 +198,6 @@ class Consumer:
             raise ValueError(f"max_messages is {most}: at least 0")
         deadline = time.monotonic() + timeout_s
         self._before_poll()
-        failure: Exception | None = None
         while not is_abandoned():
             handout, failed = self._try_to_take(most)
             try:
@@ -210,10 +209,9 @@ class Consumer:
                 handout.give_back()
                 raise
             handout.settle()  # past messages that are not wanted
-            if failed is not None and (failure is not None or left_s <= 0):
-                raise failed
-            failure = failed
             self._fetch(left_s if failed is None else min(left_s, _FAILED_PAUSE_S))
+            if failed is not None:
+                raise failed
         return Handout()
 
     def _try_to_take(self, most: int) -> tuple[Handout, Exception | None]:

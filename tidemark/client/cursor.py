@@ -33,6 +33,7 @@ class Cursor:
     earliest    the offset that a seek to "earliest" found; retention may delete more before the first fetch
     retry_at    time.monotonic() before which nothing is fetched; 0.0 for no pause
     generation  rises when lent and buffered messages become invalid
+    has_raised  set by the caller: the program got the exception of its function about the first buffered message
 
     `take` lends messages: positions move only when `settle` confirms that the program received them, and `rewind`
     takes them back. The consumer's thread owns a cursor; `settle` and `rewind` may also run in the thread of an event
@@ -46,12 +47,12 @@ class Cursor:
         self.retry_at = 0.0
         self.is_paused = False
         self.generation = 0
+        self.has_raised = False
         self._delivered = position  # the program received every wanted message below it, but for the held ones
         self._next = position  # the next queue offset to take
         self._is_lent = False
         self._pages: deque[_Page] = deque()
         self._held: dict[int, ReceivedMessage] = {}  # by queue offset: the program's function raised on them twice
-        self._has_failed = False  # the function raised on the first buffered message, once
         self._lock = threading.Lock()
 
     @property
@@ -110,24 +111,22 @@ class Cursor:
     def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool], into: list[ReceivedMessage]) -> None:
         """Append at most *most* messages to *into*, in order, without those that are not wanted.
 
-        When *is_wanted* raises, the messages before that one are taken, and the next call tries it again. If it raises
-        again, the message is held, and the messages after it are taken: each later call tries it again, and `position`
-        stays there. The exception is raised where nothing was taken.
+        When *is_wanted* raises, the messages before that one are taken; the exception is raised where there are none. If
+        it raises on the same message after that, the message is held, and the messages after it are taken. Each later
+        call tries the held messages again, and `position` stays at the first of them.
         """
         generation = self.generation
         self._is_lent = True
         begin, limit = len(into), len(into) + most
         error = self._take_held(limit, is_wanted, into)
-        is_second = self._has_failed
-        self._has_failed = False
+        may_hold, self.has_raised = self.has_raised, False
         while self._pages and len(into) < limit and self.generation == generation:
             message = self._pages[0].messages[0]
             try:
                 wanted = is_wanted(message)
             except Exception as raised:
                 error = error or raised
-                if not is_second or len(self._held) >= _MOST_HELD:
-                    self._has_failed = True
+                if not may_hold or len(self._held) >= _MOST_HELD:
                     break
                 self._held[message.queue_offset] = message
                 wanted = False
@@ -193,7 +192,7 @@ class Cursor:
         self._delivered = state.delivered
         self._held = state.held
         self.generation = state.generation
-        self._has_failed = False
+        self.has_raised = False
         self._is_lent = False
 
     def _step_over(self) -> None:

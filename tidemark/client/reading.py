@@ -165,14 +165,22 @@ class Reading:
         return handout
 
     def _take(self, handout: Handout, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> None:
+        errors: list[tuple[Cursor, Exception]] = []
         for queue, cursor in list(self._cursors.items()):
             if len(handout.messages) >= most:
-                return
+                break
             if cursor.is_empty or cursor.is_paused:
                 continue
             self._cursors.move_to_end(queue)
             handout.lend_of(cursor)
-            cursor.take(most - len(handout.messages), is_wanted, handout.messages)
+            try:
+                cursor.take(most - len(handout.messages), is_wanted, handout.messages)
+            except Exception as error:  # of this queue; the others continue
+                errors.append((cursor, error))
+        if errors and not handout.messages:
+            for cursor, _ in errors:
+                cursor.has_raised = True
+            raise errors[0][1]
 
     def pause(self, queue: TopicQueue) -> None:
         """Take nothing of *queue*."""

@@ -104,6 +104,9 @@ class Picky:
         taken: list[ReceivedMessage] = []
         try:
             cursor.take(9, self, taken)
+        except ValueError:
+            cursor.has_raised = True
+            raise
         finally:
             cursor.settle(cursor.generation)
         return [m.queue_offset for m in taken]
@@ -113,6 +116,8 @@ def test_a_message_on_which_the_function_raises_is_tried_again_before_others_pas
     cursor, picky = Cursor(QUEUE, 0), Picky(1)
     add(cursor, [0, 1, 2], requested=0, following=3)
     assert picky.take(cursor) == [0]
+    with pytest.raises(ValueError, match="not 1"):
+        picky.take(cursor)
     picky.offsets.clear()
     assert picky.take(cursor) == [1, 2]
 
@@ -121,6 +126,8 @@ def test_messages_pass_one_on_which_the_function_raised_twice_and_the_position_s
     cursor, picky = Cursor(QUEUE, 0), Picky(1)
     add(cursor, [0, 1, 2, 3], requested=0, following=4)
     assert picky.take(cursor) == [0]
+    with pytest.raises(ValueError, match="not 1"):
+        picky.take(cursor)
     assert picky.take(cursor) == [2, 3]
     assert (cursor.position, cursor.fetch_at) == (1, 4)
     with pytest.raises(ValueError, match="not 1"):
