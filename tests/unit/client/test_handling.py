@@ -13,20 +13,27 @@ from tidemark.client import handling as handling_module
 from tidemark.client.handling import Handling
 from tidemark.client.received import ReceivedMessage
 from tidemark.client.send_back import SendBack
-from tidemark.errors import DiskFullError
+from tidemark.errors import DiskFullError, ForbiddenError, MessageSizeExceededError, RequestConflictError, StoreError
+from tidemark.status import status_of
 
 MESSAGE = ReceivedMessage(
     "orders", 0, 7, b"body", None, (), {}, "id", "place", 0, 0, 0, 0, 0, 0, "127.0.0.1:1", "127.0.0.1:2"
 )
 
 
-def handle(handler: Callable[[ReceivedMessage], object], **how: object) -> tuple[Handling, Mock]:
-    """One message; done when everything has been done with it."""
-    send_back = Mock(spec=SendBack)
+def handle(
+    handler: Callable[[ReceivedMessage], object],
+    *,
+    message: ReceivedMessage = MESSAGE,
+    send_back: Mock | None = None,
+    **how: object,
+) -> tuple[Handling, Mock]:
+    """Handle one message to its end."""
+    send_back = send_back or Mock(spec=SendBack)
     settings = {"workers": 1, "ordered": False, "max_attempts": 2, "on_error": None, "stop": threading.Event(), **how}
     handling = Handling(handler, send_back, **settings)  # type: ignore[arg-type]
-    handling.begin([MESSAGE])
-    handling.drain(frozenset({MESSAGE.queue}))
+    handling.begin([message])
+    handling.drain(frozenset({message.queue}))
     handling.close()
     return handling, send_back
 
@@ -88,3 +95,48 @@ def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pyt
     handling.close()
     assert handling.first_unfinished() == {MESSAGE.queue: MESSAGE.queue_offset}
     assert told[:3] == [RuntimeError, DiskFullError, DiskFullError]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize(
+    "refusal", [RequestConflictError("used"), MessageSizeExceededError("large"), ValueError("bug")]
+)
+def test_a_message_that_no_repetition_can_send_back_becomes_a_dead_letter(refusal: Exception, *, ordered: bool) -> None:
+    told: list[type] = []
+    send_back = Mock(spec=SendBack)
+    send_back.send.side_effect = refusal
+    handling, _ = handle(
+        fail, send_back=send_back, ordered=ordered, max_attempts=1, on_error=lambda _, error: told.append(type(error))
+    )
+    send_back.send.assert_called_once()
+    (_, reason), _ = send_back.bury.call_args
+    assert reason == (status_of(refusal).reason if isinstance(refusal, StoreError) else "INTERNAL")
+    assert handling.first_unfinished() == {}
+    assert told == [RuntimeError, type(refusal)]
+
+
+def test_a_message_that_even_dead_letters_do_not_take_is_skipped_with_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    send_back = Mock(spec=SendBack)
+    send_back.send.side_effect = send_back.bury.side_effect = ForbiddenError("no right")
+    handling, _ = handle(fail, send_back=send_back)
+    assert handling.first_unfinished() == {}
+    assert "message skipped" in caplog.text
+    assert "orders queue 0 offset 7" in caplog.text
+
+
+def test_a_retry_of_a_foreign_topic_is_forwarded_and_not_handled() -> None:
+    retry = MESSAGE._replace(topic="%RETRY%g", properties={"RETRY_TOPIC": "returns"})
+    handled: list[ReceivedMessage] = []
+    handling, send_back = handle(handled.append, message=retry, topics=frozenset({"orders"}))
+    send_back.forward.assert_called_once_with(retry)
+    assert (handled, handling.first_unfinished()) == ([], {})
+
+
+def test_a_retry_of_its_own_topic_is_handled() -> None:
+    retry = MESSAGE._replace(topic="%RETRY%g", properties={"RETRY_TOPIC": "orders"})
+    handled: list[ReceivedMessage] = []
+    _, send_back = handle(handled.append, message=retry, topics=frozenset({"orders"}))
+    send_back.forward.assert_not_called()
+    assert [message.topic for message in handled] == ["orders"]

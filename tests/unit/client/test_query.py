@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
+import threading
 
 import orjson
 import pytest
 
 from tests.unit.client.fake_query import Reply, fake_query
 from tidemark.cli.local_stack import free_port
-from tidemark.client import Query
+from tidemark.client import Query, connections
 from tidemark.errors import OffsetTooSmallError, StoreError, UnavailableError
 
 
@@ -159,3 +161,54 @@ def test_only_http() -> None:
     """Other addresses are a mistake of the caller."""
     with pytest.raises(ValueError, match="ftp"):
         Query("ftp://127.0.0.1")
+
+
+class IdleServer:
+    """A service that answers each connection's first request, and closes it at the second, as one that is idle."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=(self._socket.accept()[0],), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            self.requests.append(connection.recv(65_536).split(b" ")[0].decode())
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            connection.recv(65_536)  # the answer is a closed connection
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete"])
+def test_a_request_on_a_connection_that_the_service_closes_as_idle_is_repeated(method: str) -> None:
+    server = IdleServer()
+    with contextlib.closing(server), Query(server.url) as query:
+        for _ in range(3):
+            assert query.put("/x", {}) == {} if method == "put" else getattr(query, method)("/x") == {}
+    assert server.requests == [method.upper()] * 3
+
+
+def test_a_post_that_may_have_done_its_work_is_not_repeated() -> None:
+    server = IdleServer()
+    with contextlib.closing(server), Query(server.url) as query:
+        query.post("/x", {})
+        with pytest.raises(UnavailableError):
+            query.post("/x", {})
+    assert server.requests == ["POST"]
+
+
+def test_a_post_gets_no_connection_that_has_been_idle_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_LONGEST_IDLE_S", 0.0)
+    server = IdleServer()
+    with contextlib.closing(server), Query(server.url) as query:
+        for _ in range(3):
+            assert query.post("/x", {}) == {}
+    assert server.requests == ["POST"] * 3
