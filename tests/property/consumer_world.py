@@ -1,4 +1,4 @@
-"""A world for a real Consumer: queues, a group's record and pulls that fail as told, and a model of its positions."""
+"""A world for a real Consumer: queues, a group's record, pulls with planned failures, and a model of positions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stored:
 
 
 class Faults:
-    """What goes wrong next. Each entry is used once, by the thread of the consumer."""
+    """The next failures of each kind. The thread of the consumer uses each entry once."""
 
     def __init__(self) -> None:
         self.answers: list[BaseException | str] = []  # raised by one answer's decoding; "late": it does not come yet

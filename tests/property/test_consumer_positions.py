@@ -340,7 +340,7 @@ class AsyncProgram(Program):
         return self.wrapper.consumer
 
     def run(self, call: Callable[[Consumer], R]) -> R | None:
-        """In the consumer's thread, after everything that is under way."""
+        """Call in the consumer's thread, after everything that is under way."""
         try:
             return self.wrapper._thread.submit(call, self.consumer).result(10)
         except PLANNED:

@@ -63,6 +63,8 @@ def consume(
 ) -> None:
     """Print messages, queue by queue; with --follow as they come. Within a queue their order is kept.
 
+    With --follow and without --queue and --to, queues that the topic gets later are read from their beginning.
+
     A body that is no text is printed as base64, but for raw. Who reads may end the pipe at any time: that is exit
     status 0. Nothing is committed for any group.
     """
@@ -100,7 +102,8 @@ def _by_queue(service: Query, topic: str, asked: _Asked) -> Iterator[list[dict[s
     spans = spans_of(service, topic, asked.queue_ids, asked.first, asked.last, follow=asked.follow)
     page_size = min(MAX_PAGE, asked.most or MAX_PAGE)
     if asked.follow:
-        yield from follow_queues(service, topic, spans, asked.tags, page_size=page_size)
+        new = not asked.queue_ids and asked.last is None
+        yield from follow_queues(service, topic, spans, asked.tags, page_size=page_size, with_new_queues=new)
         return
     for span in spans:
         yield from pages_of_queue(service, topic, span, asked.tags, page_size=page_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _WAIT_MS = 10_000  # a long poll that finds nothing is asked again
 MAX_PAGE = 500
 _TIMEOUT_S = 60.0
+_NEW_QUEUES_S = 5.0  # between two looks for queues that the topic has got
 _Messages = list[dict[str, Any]]
 
 
@@ -72,17 +74,31 @@ def _messages_of(topic: str, span: Span, page: dict[str, Any]) -> _Messages:
 
 
 def follow_queues(
-    service: Query, topic: str, spans: list[Span], tags: list[str], *, page_size: int = MAX_PAGE
+    service: Query,
+    topic: str,
+    spans: list[Span],
+    tags: list[str],
+    *,
+    page_size: int = MAX_PAGE,
+    with_new_queues: bool = False,
 ) -> Iterator[_Messages]:
-    """Messages of several queues as they come, by a long poll a queue. Ends when every span has its end."""
+    """Messages of several queues as they come, by a long poll a queue. Ends when every span has its end.
+
+    with_new_queues: read queues that the topic gets later, from their beginning
+    """
     limits = {"max_messages": page_size, "tag": tags or None, "wait_ms": _WAIT_MS, "body_encoding": "auto"}
     left = {TopicQueue(topic, span.queue_id): span for span in spans if span.end is None or span.start < span.end}
     pulls = Fetcher(service.url, accept=JSON, parameters=limits, timeout_s=_TIMEOUT_S)
+    known = {span.queue_id for span in spans}
+    looked_at = time.monotonic()
     try:
         while left:
+            if with_new_queues and time.monotonic() - looked_at >= _NEW_QUEUES_S:
+                looked_at = time.monotonic()
+                left |= {TopicQueue(topic, span.queue_id): span for span in _new_spans(service, topic, known)}
             for each, span in left.items():
                 pulls.want(each, span.start)
-            for fetched in pulls.fetched(_TIMEOUT_S):
+            for fetched in pulls.fetched(_NEW_QUEUES_S if with_new_queues else _TIMEOUT_S):
                 page = fetched.content()
                 span = left.pop(fetched.queue)
                 if found := _messages_of(topic, span, page):
@@ -94,6 +110,13 @@ def follow_queues(
                 raise pulls.unreachable[1]
     finally:
         pulls.close()
+
+
+def _new_spans(service: Query, topic: str, known: set[int]) -> list[Span]:
+    """Return the queues that are not *known* yet, each from its beginning, and add them."""
+    new = [queue for queue in queues_of(service, topic, []) if queue["queue_id"] not in known]
+    known.update(queue["queue_id"] for queue in new)
+    return [Span(queue["queue_id"], queue["min_offset"], None) for queue in new]
 
 
 def pages_by_key(

@@ -57,7 +57,7 @@ class AsyncConsumer:
             return self.consumer._received_table(taken)
 
     async def _take(self, take: Callable[[Callable[[], bool]], T]) -> T:
-        """Call *take* in the thread. Once this coroutine is cancelled, what was taken is given back there.
+        """Call *take* in the thread. Once this coroutine is cancelled, the taken messages are given back there.
 
         The thread works in order, so that a commit or a seek after the cancellation finds the positions unmoved.
         """
@@ -119,7 +119,7 @@ class AsyncConsumer:
 
 
 class _Messages(AsyncIterator[ReceivedMessage]):
-    """An iteration. Unlike an async generator it goes on after a cancelled step."""
+    """An iteration. Unlike an async generator it continues after a cancelled step."""
 
     def __init__(self, consumer: AsyncConsumer) -> None:
         self._consumer = consumer

@@ -67,12 +67,12 @@ class Cursor:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing can be taken."""
+        """Return True if nothing can be taken."""
         return not self._pages and not self._held
 
     @property
     def pages(self) -> int:
-        """Number of buffered pages."""
+        """The number of buffered pages."""
         return len(self._pages)
 
     @property
@@ -111,9 +111,9 @@ class Cursor:
     def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool], into: list[ReceivedMessage]) -> None:
         """Append at most *most* messages to *into*, in order, without those that are not wanted.
 
-        When *is_wanted* raises, the messages before that one are taken; the exception is raised where there are none. If
-        it raises on the same message after that, the message is held, and the messages after it are taken. Each later
-        call tries the held messages again, and `position` stays at the first of them.
+        When *is_wanted* raises, the messages before that one are taken; the exception is raised where there are none.
+        If it raises on the same message after that, the message is held, and the messages after it are taken. Each
+        later call tries the held messages again, and `position` stays at the first of them.
         """
         generation = self.generation
         self._is_lent = True

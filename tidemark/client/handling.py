@@ -201,7 +201,7 @@ class Handling:
         return True
 
     def _refusal(self, task: _Task, store: Callable[[ReceivedMessage], None]) -> BaseException | None:
-        """Call *store*, again while the store is unavailable; return what it raised for good, None if it worked."""
+        """Call *store*, again while the store is unavailable; return its final exception, None if it worked."""
         while True:
             try:
                 store(task.received)

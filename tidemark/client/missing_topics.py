@@ -27,8 +27,8 @@ class MissingTopics:
     def is_to_raise(self, topic: str, *, read: AbstractSet[str]) -> bool:
         """Note that *topic* does not exist; return True if the program is to get an error, once in MISSING_PAUSE_S.
 
-        It gets one when the topic never existed for this consumer, or when no topic of *read* is left. A topic that
-        was deleted while others go on is logged once.
+        It gets one when the topic never existed for this consumer, or when no topic of *read* is left. The
+        deletion of one topic among others is logged once.
         """
         now = time.monotonic()
         if topic in self._answered and not read <= {*self._missing, topic}:

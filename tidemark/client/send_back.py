@@ -101,7 +101,7 @@ class SendBack:
         """The same whenever this attempt at this message is stored, and another one for any other message.
 
         The place in its store is the message's identity. Its id is not: programs choose it. Physical offset, time and
-        host are there to tell two stores with topics of one name apart.
+        host distinguish two stores with topics of one name.
         """
         facts = (
             *message.queue,

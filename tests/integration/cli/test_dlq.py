@@ -119,3 +119,12 @@ def test_a_group_without_dead_letters_is_told(tidemark: Tidemark, verb: str) -> 
     """Nothing on standard output."""
     done = tidemark.run("dlq", verb, "no-such-group")
     assert (done.returncode, done.stdout) == (ExitStatus.NOT_FOUND, b""), done
+
+
+def test_a_redrive_after_a_reset_stores_dead_letters_again(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+    topic, group = failed
+    redrive = ("dlq", "redrive", group, "--yes")
+    assert tidemark.json(*redrive)["sent"] == COUNT
+    tidemark.run("group", "reset", f"{group}-redrive", "--topic", f"%DLQ%{group}", "--to", "earliest", "--yes")
+    assert tidemark.json(*redrive) == {"group": group, "sent": COUNT, "waiting": 0}
+    _wait_until(lambda: len(tidemark.messages(topic)) == 3 * COUNT)

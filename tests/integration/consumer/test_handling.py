@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.consumer.test_consumer import take
 from tidemark.cli.local_stack import WRITER, LocalStack
-from tidemark.client import Consumer, Producer, ReceivedMessage
+from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 from tidemark.errors import TopicNotFoundError
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -28,7 +28,10 @@ class Worker:
     def __init__(self, stack: LocalStack, topic: str, handler: Callable[[ReceivedMessage], object], **how: object):
         self.failures: list[Exception] = []
         self._stop = threading.Event()
-        self._consumer = Consumer(topic, group=f"{topic}-handlers", url=stack.query_url, auto_commit_interval_s=0.1)
+        group, auto_commit = how.pop("group", f"{topic}-handlers"), how.pop("auto_commit", True)
+        self._consumer = Consumer(
+            topic, group=str(group), url=stack.query_url, auto_commit=bool(auto_commit), auto_commit_interval_s=0.1
+        )
         settings = {"writer": stack.writer_address, "first_delay_level": 1, "stop": self._stop, **how}
         settings["on_error"] = lambda _, error: self.failures.append(error)
         self._thread = threading.Thread(target=self._consumer.consume, args=(handler,), kwargs=settings)
@@ -133,3 +136,110 @@ def test_a_failed_message_waits_for_its_writer(stack: LocalStack) -> None:
         stack.start_service(WRITER)
         wait(lambda: attempts == [0, 1], timeout_s=60)
     assert isinstance(worker.failures[0], RuntimeError)
+
+
+@pytest.mark.parametrize("bodies", [["a", "b", "c"], ["ping"] * 3])
+def test_each_failed_message_of_an_inner_batch_comes_again(stack: LocalStack, bodies: list[str]) -> None:
+    topic = f"inner-{bodies[0]}"
+    seen: list[str] = []
+    again: list[ReceivedMessage] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        if message.reconsume_times == 0:
+            seen.append(message.text())
+            raise RuntimeError("not yet")
+        again.append(message)
+
+    with Producer(stack.writer_address) as producer:
+        producer.topics.create(topic, queues=1, attributes={"+queue.type": "BatchCQ"})
+        producer.send_batch([Message(topic, body) for body in bodies])
+    with Worker(stack, topic, handle, workers=1) as worker:
+        wait(lambda: len(again) == len(bodies))
+    assert sorted(message.text() for message in again) == bodies
+    assert {type(failure) for failure in worker.failures} == {RuntimeError}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_each_failed_message_of_an_inner_batch_becomes_a_dead_letter(stack: LocalStack, *, ordered: bool) -> None:
+    topic = f"inner-dead-{ordered}"
+
+    def fail(_: ReceivedMessage) -> None:
+        raise RuntimeError("never")
+
+    with Producer(stack.writer_address) as producer:
+        producer.topics.create(topic, queues=1, attributes={"+queue.type": "BatchCQ"})
+        producer.send_batch([Message(topic, "ping") for _ in range(3)])
+    with (
+        Worker(stack, topic, fail, max_attempts=1, ordered=ordered),
+        Consumer(queues=[(f"%DLQ%{topic}-handlers", 0)], url=stack.query_url) as dead,
+    ):
+        wait(lambda: _exists(dead))
+        assert [message.text() for message in take(dead, 3, timeout_s=30)] == ["ping"] * 3
+
+
+def test_properties_that_a_handler_sends_on_are_those_of_the_first_send(stack: LocalStack) -> None:
+    received: list[ReceivedMessage] = []
+    with Producer(stack.writer_address) as producer:
+
+        def send_on(message: ReceivedMessage) -> None:
+            if message.reconsume_times == 0:
+                raise RuntimeError("not yet")
+            producer.send(Message("sent-on", message.body, properties=message.properties))
+
+        producer.topics.create("sent-on", queues=1)
+        producer.send("to-send-on", "order", properties={"customer": "7"})
+        with Worker(stack, "to-send-on", send_on), Consumer("sent-on", url=stack.query_url) as consumer:
+            received += take(consumer, 1, timeout_s=30)
+    assert [message.properties for message in received] == [{"customer": "7"}]
+
+
+def test_a_retry_reaches_only_members_that_read_its_first_topic(stack: LocalStack) -> None:
+    seen: dict[str, list[tuple[str, int]]] = {"first": [], "second": []}
+
+    def handler(own: str) -> Callable[[ReceivedMessage], None]:
+        def handle(message: ReceivedMessage) -> None:
+            seen[own].append((message.text(), message.reconsume_times))
+            if message.reconsume_times < 2:
+                raise RuntimeError("not yet")
+
+        return handle
+
+    send(stack, "first", *(f"first-{number}" for number in range(4)))
+    send(stack, "second", *(f"second-{number}" for number in range(4)))
+    with (
+        Worker(stack, "first", handler("first"), group="two-topics"),
+        Worker(stack, "second", handler("second"), group="two-topics"),
+    ):
+        wait(lambda: all(sum(times == 2 for _, times in got) >= 4 for got in seen.values()), timeout_s=120)
+    for own, got in seen.items():
+        assert {text for text, _ in got} == {f"{own}-{number}" for number in range(4)}
+        assert sorted(times for _, times in got) == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_handled_messages_are_on_record_without_auto_commit(stack: LocalStack) -> None:
+    handled: list[str] = []
+    send(stack, "no-auto", "a", "b", "c")
+    for _ in range(2):
+        with Worker(stack, "no-auto", lambda message: handled.append(message.text()), auto_commit=False):
+            wait(lambda: len(handled) >= 3)
+            time.sleep(0.5)
+    assert sorted(handled) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("group", [None, "of-two-topics"])
+def test_a_consumer_goes_on_with_its_other_topic_when_one_is_deleted(stack: LocalStack, group: str | None) -> None:
+    topics = [f"deleted-{group}", f"kept-{group}"]
+    send(stack, topics[0], "old")
+    send(stack, topics[1], "old")
+    with (
+        Producer(stack.writer_address) as producer,
+        Consumer(topics, group=group, url=stack.query_url, auto_commit_interval_s=0.1) as consumer,
+    ):
+        assert len(take(consumer, 2)) == 2
+        producer.topics.delete(topics[0])
+        got: list[str] = []
+        for number in range(20):
+            producer.send(topics[1], f"{number}")
+            got += [message.text() for message in consumer.poll(0.5)]
+        got += [message.text() for message in take(consumer, 20 - len(got))]
+    assert sorted(got) == sorted(f"{number}" for number in range(20))

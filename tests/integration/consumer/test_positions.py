@@ -14,7 +14,9 @@ import pytest
 
 from tests.integration.conftest import QUEUES, Served
 from tests.integration.consumer.test_consumer import take
-from tidemark.client import AsyncConsumer, Consumer, ReceivedMessage, TopicQueue, assigned
+from tidemark.cli import pulling
+from tidemark.cli.places import Place, PlaceKind
+from tidemark.client import AsyncConsumer, Consumer, Query, ReceivedMessage, TopicQueue, assigned
 from tidemark.client.handout import Handout
 from tidemark.errors import ForkedProcessError, OffsetOutOfRangeError
 
@@ -262,6 +264,21 @@ def test_start_latest_reads_a_younger_topic_from_its_beginning(served: Served) -
         served.store.topic("later", queues=1)
         served.put(b"first", b"second", topic="later")
         assert [message.body for message in take(consumer, 2)] == [b"first", b"second"]
+
+
+def test_the_command_line_follows_a_younger_queue_from_its_beginning(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulling, "_NEW_QUEUES_S", 0.2)
+    latest = Place(PlaceKind.LATEST)
+    served.put(b"old")
+    with Query(served.url) as query:
+        spans = pulling.spans_of(query, "orders", [], latest, None, follow=True)
+        pages = pulling.follow_queues(query, "orders", spans, [], with_new_queues=True)
+        served.store.topic("orders", queues=QUEUES + 1)
+        served.put(b"new", queue_id=QUEUES)
+        assert [message["body"] for message in next(pages)] == ["new"]
+        pages.close()  # type: ignore[attr-defined]
 
 
 def test_a_new_member_begins_a_queue_that_is_younger_than_its_group_at_its_beginning(served: Served) -> None:

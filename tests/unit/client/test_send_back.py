@@ -20,7 +20,7 @@ def received(**changes: Any) -> ReceivedMessage:
 
 
 class Stored:
-    """What SendBack sends."""
+    """A SendBack whose producer records the messages."""
 
     def __init__(self, group: str = "billing", *, max_attempts: int = 16) -> None:
         self.producer = Mock(spec=Producer)
