@@ -101,7 +101,8 @@ def _numbered(error: StoreError, rows: Rows) -> StoreError:
     if not isinstance(row, int):
         return error
     number = rows.first + row
-    return type(error)(f"{rows.unit} {number}: {error.message}", **{rows.unit: number})
+    message = error.message.removeprefix(f"row {row}: ").removeprefix(f"row {row}, ")
+    return type(error)(f"{rows.unit} {number}: {message}", **{rows.unit: number})
 
 
 def _print(topic: str, sent: Sent, *, is_complete: bool) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.client.row_json import json_rows
+from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError
 from tidemark.format.pack import ABSENT, Column, MessageColumns
 
 if TYPE_CHECKING:
@@ -62,9 +63,13 @@ def column_slices(table: pa.Table, names: ColumnNames) -> Iterator[tuple[int, Me
     rows = _rows_per_slice(table)
     for first_row in range(0, table.num_rows, rows):
         part = table.slice(first_row, rows)
-        body = json_rows(part) if names.body is None else part[names.body]
-        optional = [ABSENT if name is None else _column(part[name]) for name in names[1:]]
-        yield first_row, MessageColumns(_column(body), *optional)
+        body = json_rows(part, first_row=first_row) if names.body is None else _values(part, names.body, first_row)
+        tag, key, unique_key = (
+            ABSENT if name is None else _column(_utf8(_values(part, name, first_row), name, first_row))
+            for name in (names.tag, names.key, names.unique_key)
+        )
+        others = ABSENT if names.properties is None else _column(part[names.properties])
+        yield first_row, MessageColumns(_column(body), tag, key, unique_key, others)
 
 
 def _rows_per_slice(table: pa.Table) -> int:
@@ -72,10 +77,55 @@ def _rows_per_slice(table: pa.Table) -> int:
     return max(1, min(_SLICE_ROWS, _SLICE_BYTES // row_bytes))
 
 
+def _values(part: pa.Table, name: str, first_row: int) -> pa.ChunkedArray:
+    """Return column *name* as text or bytes; numbers and times as Arrow writes them.
+
+    Raises ArgumentIllegalError (facts: column, row) for a type of several values, such as a list.
+    """
+    values = part[name]
+    if pa.types.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
+    if _is_bytes(values.type):
+        return values
+    try:
+        return pc.cast(values, pa.large_string())
+    except pa.ArrowException as error:
+        raise ArgumentIllegalError(
+            f"column {name!r} of type {values.type} has no text: name a column of text, bytes, numbers or times, or "
+            "leave body= out to send the row as JSON",
+            column=name,
+            row=first_row,
+        ) from error
+
+
+def _utf8(values: pa.ChunkedArray, name: str, first_row: int) -> pa.ChunkedArray:
+    """Return *values* of a tag or key as text. Raises PropertiesIllegalError (facts: column, row) for other bytes."""
+    try:
+        return pc.cast(values, pa.large_string())
+    except pa.ArrowInvalid:
+        at = next(at for at, value in enumerate(values.to_pylist()) if value is not None and not _is_utf8(value))
+        raise PropertiesIllegalError(
+            f"row {first_row + at}, column {name!r}: {values[at].as_py()[:32]!r} is no UTF-8 text, as a key or tag is",
+            column=name,
+            row=first_row + at,
+        ) from None
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in _BYTES)
+
+
 def _column(values: pa.Array | pa.ChunkedArray) -> Column:
-    """Bytes and offsets of *values*, nulls without bytes; whatever is neither text nor bytes as Arrow writes it."""
-    kind = values.type
-    is_bytes = any(is_kind(kind) for is_kind in _BYTES)
+    """Return bytes and offsets of *values*, which are text or bytes; nulls have no bytes."""
+    is_bytes = _is_bytes(values.type)
     array = pc.cast(values, pa.large_binary() if is_bytes else pa.large_string())
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

@@ -61,8 +61,11 @@ class PackedBatch(NamedTuple):
 
 _FAULTS: dict[int, tuple[type[StoreError], str]] = {
     kernel.SEPARATOR_FAULT: (PropertiesIllegalError, "a tag or key holds U+0001 or U+0002, or a key a space"),
-    kernel.PROPERTIES_FAULT: (PropertiesSizeExceededError, "a row's properties are longer than 32,767 bytes"),
-    kernel.BODY_FAULT: (BatchEmptyError, "a row has no body"),
+    kernel.PROPERTIES_FAULT: (
+        PropertiesSizeExceededError,
+        "its properties and UNIQ_KEY are longer than 32,767 bytes",
+    ),
+    kernel.BODY_FAULT: (BatchEmptyError, "its body is null or empty; a body has at least one byte"),
 }
 
 
@@ -104,7 +107,7 @@ def pack_batches(
     )
     if fault != kernel.NO_FAULT:
         leaf, text = _FAULTS[fault]
-        raise leaf(text, row=first_row + int(row))
+        raise leaf(f"row {first_row + int(row)}: {text}", row=first_row + int(row))
     order = np.argsort(queue_of, kind="stable")
     for start, end in _cut(order, queue_of, size_of, max_count=max_count, max_bytes=max_bytes):
         rows = order[start:end]

@@ -15,6 +15,8 @@ from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, require_writable
 
 SLICE_ROWS = 16_384
 SLICE_BYTES = 16 << 20  # of bodies
+_NO_KEY = "^$|[\x00-\x20\x7f]"
+_ROW = "row"  # the number of each row in its task, which the sink adds
 _NO_VALUE = "^$|[\x01\x02]"
 _OWN_COLUMN = frozenset({TAGS, KEYS, UNIQ_KEY})
 _TEXT, _TEXTS = StringType(), ArrayType(StringType())
@@ -110,8 +112,18 @@ def _keys(table: pa.Table) -> pa.ChunkedArray | pa.Array:
     if "keys" not in table.column_names:
         return _column(table, "key")
     keys = table.column("keys").combine_chunks()
-    if pc.any(pc.match_substring(pc.list_flatten(keys), " ")).as_py():
-        raise PropertiesIllegalError("a key holds a space, which stands between keys")
+    given = pc.list_flatten(keys)
+    refused = pc.fill_null(pc.match_substring_regex(given, _NO_KEY), True)
+    at = pc.index(refused, True).as_py()
+    if at >= 0:
+        row = pc.list_parent_indices(keys)[at].as_py()
+        if _ROW in table.column_names:
+            row = table.column(_ROW)[row].as_py()
+        raise PropertiesIllegalError(
+            f"row {row} of this task has the key {given[at].as_py()!r}: a key is neither null nor empty, and holds no "
+            "space and no control character; filter such keys out",
+            row=row,
+        )
     return pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
 
 

@@ -123,7 +123,7 @@ def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, t
         ("1 AS price", {"topic": "t"}, "messages have no column price"),
         ("1 AS body", {"topic": "t"}, "column body is binary or string, not int"),
         ("'x' AS body, 'a b' AS key", {"topic": "t"}, "or a key a space"),
-        ("string(null) AS body", {"topic": "t"}, "a row has no body"),
+        ("string(null) AS body", {"topic": "t"}, "row 0: its body is null or empty"),
         ("'x' AS body, map('TAGS', 'A') AS properties", {"topic": "t"}, "TAGS has a column of its own"),
         ("'x' AS body", {"topic": "t", "writers": ""}, "writers names no writer"),
         ("'x' AS body", {"topic": "t", "writers": "127.0.0.1:1", "timeout": "1s"}, "no writer has told"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import orjson
@@ -12,7 +13,13 @@ import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Result, refusal
 from tidemark.client import Producer, SendStatus
-from tidemark.errors import BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError, TopicForbiddenError
+from tidemark.errors import (
+    ArgumentIllegalError,
+    BatchEmptyError,
+    PropertiesIllegalError,
+    PropertiesSizeExceededError,
+    TopicForbiddenError,
+)
 from tidemark.format.message_id import decode_unique_key
 from tidemark.format.primitives import java_hash
 from tidemark.format.properties import decode_properties
@@ -171,3 +178,49 @@ def test_what_is_no_table_is_refused(producer: Producer) -> None:
     """By its type's name."""
     with pytest.raises(TypeError, match="list"):
         producer.send_table([1, 2], "t")
+
+
+@pytest.mark.parametrize(
+    ("column", "named"),
+    [
+        (pa.array([["a"]]), "list<"),
+        (pa.array([{"a": 1}]), "struct<"),
+        (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "map<"),
+    ],
+)
+@pytest.mark.parametrize("role", ["body", "key", "tag", "unique_key"])
+def test_a_column_of_several_values_is_refused_by_its_type(
+    writer: FakeWriter, producer: Producer, column: pa.Array, named: str, role: str
+) -> None:
+    columns: dict[str, Any] = {"body": "b", role: "c"}
+    with pytest.raises(ArgumentIllegalError, match=f"column 'c' of type {named}"):
+        producer.send_table(pa.table({"c": column, "b": ["x"]}), "t", **columns)
+    assert writer.received == []
+
+
+def test_dictionary_encoded_columns_are_sent_as_their_values(writer: FakeWriter, producer: Producer) -> None:
+    texts = pa.array(["k", None, "k"]).dictionary_encode()
+    result = producer.send_table(
+        pa.table({"k": texts, "b": ["x", "y", "z"], "t": texts}), "t", key="k", body="b", tag="t"
+    )
+    elements = [writer.stored[q][o] for q, o in zip(result.queue_ids, result.queue_offsets, strict=True)]
+    assert [decode_properties(element.properties).get("TAGS") for element in elements] == ["k", None, "k"]
+
+
+@pytest.mark.parametrize("role", ["key", "tag", "unique_key"])
+def test_bytes_that_are_no_text_are_refused_as_key_and_tag(producer: Producer, role: str) -> None:
+    table = pa.table({"c": [b"ok", None, b"\xff\xfe"], "b": ["x"] * 3})
+    columns: dict[str, Any] = {"body": "b", role: "c"}
+    with pytest.raises(PropertiesIllegalError, match="row 2, column 'c'") as raised:
+        producer.send_table(table, "t", **columns)
+    assert raised.value.facts == {"column": "c", "row": 2}
+
+
+def test_a_value_that_json_cannot_hold_is_refused_before_its_slice_is_sent(
+    writer: FakeWriter, producer: Producer
+) -> None:
+    """The row counts in the whole table."""
+    values = [0.5] * 70_000 + [float("inf")]
+    with pytest.raises(ArgumentIllegalError, match="row 70000, column 'x': inf"):
+        producer.send_table(pa.table({"x": values}), "t")
+    assert sum(len(elements) for elements in writer.stored.values()) < 70_000

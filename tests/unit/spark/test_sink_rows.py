@@ -104,3 +104,18 @@ def test_columns_that_are_no_messages_are_told(names: list[str], topic: str | No
         require_sink_schema(schema, topic)
     with pytest.raises(ArgumentIllegalError, match="binary or string, not int"):
         require_sink_schema(StructType([StructField("body", IntegerType())]), "t")
+
+
+@pytest.mark.parametrize("key", [None, "", "a b", "tab\t", "new\nline"])
+def test_a_key_that_would_be_lost_is_refused_with_its_row(key: str | None) -> None:
+    """A null among the keys took all of them away, and no lookup finds the others."""
+    table = pa.table(
+        {
+            "body": [b"x"] * 3,
+            "keys": pa.array([["k"], None, ["k", key]], pa.list_(pa.string())),
+            "row": [100, 101, 102],
+        }
+    )
+    with pytest.raises(PropertiesIllegalError, match="row 102 of this task has the key") as raised:
+        message_table(table, pa.array(["id"] * 3))
+    assert raised.value.facts["row"] == 102
