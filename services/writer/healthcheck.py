@@ -13,6 +13,7 @@ from tidemark.tls.reloading import Reloading
 from .config import WriterSettings
 
 _TIMEOUT_S = 3.0
+_NO_PROXY = ("grpc.enable_http_proxy", 0)
 
 
 def is_serving(address: str, tls: Reloading | None = None) -> bool:
@@ -27,10 +28,12 @@ def is_serving(address: str, tls: Reloading | None = None) -> bool:
 
 def _channel(address: str, tls: Reloading | None) -> grpc.Channel:
     if tls is None:
-        return grpc.insecure_channel(address)
+        return grpc.insecure_channel(address, options=(_NO_PROXY,))
     held = tls.current
     credentials = grpc.ssl_channel_credentials(held.cert, held.key, held.cert)
-    return grpc.secure_channel(address, credentials, options=(("grpc.ssl_target_name_override", held.leaf.name),))
+    return grpc.secure_channel(
+        address, credentials, options=(_NO_PROXY, ("grpc.ssl_target_name_override", held.leaf.name))
+    )
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ from tidemark.errors import (
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import KEY_SEPARATOR, KEYS, TAGS, encode_properties, require_writable
+from tidemark.format.text_rules import require_findable, require_key
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message
 
 
@@ -45,12 +46,12 @@ def _properties(message: Message, at: int) -> dict[str, str]:
         properties[TAGS] = message.tag
     if message.keys:
         for key in message.keys:
-            if not key or KEY_SEPARATOR in key:
-                raise PropertiesIllegalError("a key is empty or contains a space", at=at, key=key)
+            require_key(key, at=at)
         properties[KEYS] = KEY_SEPARATOR.join(message.keys)
     for name, value in message.properties.items():
         if name in properties:
             raise PropertiesIllegalError(f"{name} is given twice, as a field and as a property", at=at, name=name)
         properties[name] = value
     require_writable(properties, at=at)
+    require_findable(properties, at=at)
     return properties

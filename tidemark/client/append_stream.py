@@ -32,6 +32,7 @@ from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
 _CONNECT_SLICE_S = 0.5
 _BROKEN_PAUSE_S = 0.05
+_LOOK_EVERY_S = 5.0
 _FIRST_DELAY_S, _GREATEST_DELAY_S = 0.02, 1.0
 _APPEND_STREAM = f"/{commit_log_pb2.DESCRIPTOR.services_by_name['CommitLogService'].full_name}/AppendStream"
 _Outcome = Callable[[], None]  # completes one future
@@ -41,9 +42,21 @@ class AppendStream:
     """One stream to the writer at *address*.
 
     timeout_s  how long `close` waits for answers
+    explain    returns why the writer does not answer, and whether waiting does not help; it may take two seconds
     """
 
-    def __init__(self, channel: grpc.Channel, address: str, *, timeout_s: float, limits: Limits) -> None:
+    def __init__(
+        self,
+        channel: grpc.Channel,
+        address: str,
+        *,
+        timeout_s: float,
+        limits: Limits,
+        explain: Callable[[], tuple[StoreError, bool]] | None = None,
+    ) -> None:
+        self._explain = explain
+        self.has_connected = False  # a writer has answered at this address
+        self._explain_at = 0.0  # time.monotonic() from which a silent writer is looked at again
         self._stub = CommitLogServiceStub(channel)
         # As the stub's, of requests that are bytes already.
         self._append: grpc.StreamStreamMultiCallable[bytes, Any] = channel.stream_stream(
@@ -182,9 +195,23 @@ class AppendStream:
         except grpc.RpcError as failure:
             if not is_answer(failure):
                 self._give_back(error_of_rpc(failure))
+                self._look_for_a_cause()
                 return False
         self.is_down = False
+        self.has_connected = True
         return True
+
+    def _look_for_a_cause(self) -> None:
+        """Note why the writer does not answer; fail at once what waits for an address at which no writer can be."""
+        now = time.monotonic()
+        if self._explain is None or now < self._explain_at:
+            return
+        self._explain_at = now + _LOOK_EVERY_S
+        error, is_final = self._explain()
+        with self._lock:
+            failed = self._pending.explain(error, remove=is_final)
+            self._completing += len(failed)
+        self._complete([partial(pending.future.set_exception, error) for pending in failed])
 
     def _give_back(self, reason: StoreError) -> None:
         """The writer does not answer: what another one may get is given back."""

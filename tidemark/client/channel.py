@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import grpc
 import orjson
 
+from tidemark.client.address_faults import require_writer_address
 from tidemark.client.bearer import Bearer
 from tidemark.tls.credentials import Credentials
 
@@ -57,12 +60,22 @@ def open_channel(address: str, credentials: Credentials | None = None) -> grpc.C
     credentials: default, as the environment says. TlsFilesError for files that cannot be used
     """
     credentials = credentials or Credentials.from_environment()
-    target = credentials.target(address)
+    target = credentials.target(require_writer_address(address))
+    options = (*_OPTIONS, proxy_option())
     if target.is_tls:
-        channel = grpc.secure_channel(target.address, credentials_of(credentials), options=_OPTIONS)
+        channel = grpc.secure_channel(target.address, credentials_of(credentials), options=options)
     else:
-        channel = grpc.insecure_channel(target.address, options=_OPTIONS)
+        channel = grpc.insecure_channel(target.address, options=options)
     return grpc.intercept_channel(channel, Bearer(credentials)) if credentials.shows_token else channel
+
+
+def proxy_option() -> tuple[str, int]:
+    """Return the channel option that has gRPC ignore http_proxy and the like, unless TIDEMARK_GRPC_PROXY asks for them.
+
+    The environment is read by hand: pydantic takes longer to import than gRPC.
+    """
+    asked = os.environ.get("TIDEMARK_GRPC_PROXY", "").strip().lower() in ("1", "true", "t", "yes", "y", "on")
+    return "grpc.enable_http_proxy", int(asked)
 
 
 def credentials_of(credentials: Credentials) -> grpc.ChannelCredentials:

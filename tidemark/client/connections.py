@@ -15,6 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
 from typing import NamedTuple, NoReturn
 from urllib.parse import urlencode, urlsplit
 
+from tidemark.client.address_faults import speaks_grpc
 from tidemark.client.process import OwnProcess
 from tidemark.client.program_traces import current_carrier
 from tidemark.errors import QueryUnreachableError, TlsFailedError
@@ -62,7 +63,10 @@ class Connections:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no http or https address")
+            raise ValueError(
+                f"the query service's address {url!r} is no http or https address: write http://host:port, as in "
+                "http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
+            )
         self.url = url
         self._timeout_s = timeout_s
         self._credentials = credentials or Credentials.from_environment()
@@ -143,11 +147,23 @@ class Connections:
             is_tls = self._context is not None
             port = self._port or (443 if is_tls else 80)
             fault = look(self._host, port, credentials=self._credentials, is_tls=is_tls)
+        if fault is None and self._is_writer(error):
+            text = (
+                f"{self.url} was not reached: it speaks gRPC, so it is a writer's port; the query service has an http "
+                "address of its own, as in http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
+            )
+            return QueryUnreachableError(text, url=self.url)
         if fault is None:
             text = f"{self.url} does not answer: {error or type(error).__name__}"
             return QueryUnreachableError(text, url=self.url)
         hint = "" if self._context is not None else ": write https://"
         return TlsFailedError(f"{self.url} was not reached: {fault}{hint}", address=self.url)
+
+    def _is_writer(self, error: OSError | HTTPException) -> bool:
+        """Return True if a service that never answered HTTP/1 speaks gRPC."""
+        if self._has_answered or not isinstance(error, HTTPException | ConnectionResetError):
+            return False
+        return speaks_grpc(self._host, self._port or 80)
 
     def close(self) -> None:
         """Close those that nobody uses now."""

@@ -76,6 +76,11 @@ class Delivery:
             self._failed_oneway += messages if oneway else 0
             self._last_error = error
 
+    def seen(self, messages: int) -> None:
+        """Do not count *messages* as failed: their caller got the exception."""
+        with self._lock:
+            self._failed -= messages
+
     def flush(self, timeout_s: float | None) -> bool:
         """Wait until everything is acknowledged or has failed.
 
@@ -83,7 +88,7 @@ class Delivery:
         """
         in_time = self._wait(timeout_s)
         failed, _, _ = self._take_failures()
-        return in_time and not failed
+        return in_time and failed <= 0
 
     def close(self) -> bool:
         """Wait at most `timeout_s` for answers, end the connections, and log the number of messages given up.
@@ -98,7 +103,7 @@ class Delivery:
         self._writers.close(deadline)
         failed, oneway, error = self._take_failures()
         _report(max(failed - before, oneway), error, "the producer was closed")
-        return not failed
+        return failed <= 0
 
     def end(self, began: float) -> None:
         """Wait until `timeout_s` after *began*, when the program ended, and log the number of messages given up."""
@@ -124,7 +129,7 @@ class Delivery:
 
 
 def _report(messages: int, error: BaseException | None, when: str) -> None:
-    if messages:
+    if messages > 0:
         reason = "no answer in time" if error is None else f"{type(error).__name__}: {error}"
         _log.error("%d messages were given up when %s; the last reason: %s", messages, when, reason)
 

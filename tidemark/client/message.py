@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from tidemark.client.keywords import suggests_keywords
-from tidemark.client.validation import require_sendable_properties
+from tidemark.client.validation import require_property_types, require_sendable_properties
 from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, PropertiesSizeExceededError
 from tidemark.format.elements import Element
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import DELAY, KEY_SEPARATOR, KEYS, TAGS, encode_properties
 from tidemark.format.tags import MAX_DELAY_LEVEL
+from tidemark.format.text_rules import require_key, require_tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +47,48 @@ class Message:
         raises PropertiesIllegalError, PropertiesSizeExceededError, InnerBatchIllegalError, ArgumentIllegalError;
         TypeError for a body that is neither bytes nor text
         """
+        if isinstance(self.flag, bool) or not isinstance(self.flag, int):
+            raise TypeError(f"flag is an int, not {self.flag!r} of type {type(self.flag).__name__}")
         if not -(1 << 31) <= self.flag < 1 << 31:
-            raise ArgumentIllegalError("flag has 32 bits", argument="flag")
+            raise ArgumentIllegalError(f"flag is {self.flag}, and has 32 bits: -2^31 to 2^31 - 1", argument="flag")
         return Element(_bytes_of(self.body), self._encoded_properties(), self.flag)
 
     def _encoded_properties(self) -> bytes:
+        if not isinstance(self.properties, Mapping):
+            kind = type(self.properties).__name__
+            raise TypeError(f"properties are a mapping of texts (str) to texts, not {self.properties!r} of type {kind}")
         own = self._own_properties()
         if not own and not self.properties:
             return b""
         if twice := own.keys() & self.properties.keys():
             raise PropertiesIllegalError("a property is given twice", name=min(twice))
         properties = {**own, **self.properties}
+        require_property_types(properties)
         require_sendable_properties(properties)
         try:
             encoded = encode_properties(properties)
         except UnicodeEncodeError as error:
             raise PropertiesIllegalError("a property holds half of a surrogate pair") from error
         if len(encoded) > MAX_PROPERTIES_SIZE_BYTES:
-            raise PropertiesSizeExceededError("a message's properties are too long", limit=MAX_PROPERTIES_SIZE_BYTES)
+            raise PropertiesSizeExceededError(
+                f"a message's properties are {len(encoded):,} bytes, and at most {MAX_PROPERTIES_SIZE_BYTES:,} fit",
+                size=len(encoded),
+                limit=MAX_PROPERTIES_SIZE_BYTES,
+            )
         return encoded
 
     def _own_properties(self) -> dict[str, str]:
         own = {}
-        if self.tag:
-            own[TAGS] = self.tag
-        if self.keys:
-            own[KEYS] = _joined([self.keys] if isinstance(self.keys, str) else self.keys)
+        if self.tag is not None and self.tag != "":
+            own[TAGS] = require_tag(self.tag)
+        if isinstance(self.keys, str):
+            own |= {KEYS: require_key(self.keys)} if self.keys else {}
+        elif self.keys:
+            own[KEYS] = _joined(self.keys)
+        if isinstance(self.delay_level, bool) or not isinstance(self.delay_level, int):
+            raise TypeError(
+                f"delay_level is an int, not {self.delay_level!r} of type {type(self.delay_level).__name__}"
+            )
         if self.delay_level < 0:
             raise ArgumentIllegalError("delay_level is negative", argument="delay_level")
         if self.delay_level:
@@ -93,7 +110,6 @@ def _bytes_of(body: object) -> bytes:
 
 
 def _joined(keys: Sequence[str]) -> str:
-    for key in keys:
-        if not key or KEY_SEPARATOR in key:
-            raise PropertiesIllegalError("a key is empty or holds a space", key=key)
-    return KEY_SEPARATOR.join(keys)
+    if not isinstance(keys, Sequence) or isinstance(keys, bytes | bytearray | memoryview):
+        raise TypeError(f"keys are texts (str) in a list or tuple, not {keys!r} of type {type(keys).__name__}")
+    return KEY_SEPARATOR.join(require_key(key) for key in keys)

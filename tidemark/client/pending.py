@@ -195,6 +195,13 @@ class PendingBatches:
         self._delayed.clear()
         return self._remove(lambda pending: pending.maybe_stored and pending.repeat is Repeat.NEVER)
 
+    def explain(self, error: StoreError, *, remove: bool) -> list[Pending]:
+        """Note *error* as the reason why batches that were never sent wait; with *remove*, remove and return them."""
+        waiting = [pending for pending in self._unanswered.values() if not pending.sent and not pending.maybe_stored]
+        for pending in waiting:
+            pending.last_error = error
+        return self._remove(lambda pending: not pending.sent and not pending.maybe_stored) if remove else []
+
     def take_movable(self) -> list[Pending]:
         """Remove and give what another writer may get; while no stream carries anything."""
         return self._remove(lambda pending: pending.may_move)

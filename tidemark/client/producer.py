@@ -38,6 +38,7 @@ from tidemark.client.validation import (
 )
 from tidemark.client.writer_list import FixedList, RouteFile
 from tidemark.client.writers import Writers
+from tidemark.errors import StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2
@@ -135,7 +136,7 @@ class Producer:
                  queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
         require_send_options(options, call="send")
-        return self.send_async(message, body, **options).result()
+        return self._result(self.send_async(message, body, **options), 1)
 
     def send_async(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
@@ -154,7 +155,8 @@ class Producer:
     def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
         """Send several messages of one topic to one queue, all or none, and wait until they are acknowledged."""
         require_place_options(options, call="send_batch")
-        return self.send_batch_async(messages, **options).result()
+        batch = list(messages)
+        return self._result(self.send_batch_async(batch, **options), len(batch))
 
     def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
         """As `send_batch`, without waiting for the answer."""
@@ -216,6 +218,14 @@ class Producer:
             table, key=key, tag=tag, body=body, unique_key=unique_key
         )
 
+    def _result(self, future: Future[SendResult], messages: int) -> SendResult:
+        """Return the result of *future*; the caller sees its failure, so `flush` does not report it."""
+        try:
+            return future.result()
+        except StoreError:
+            self._delivery.seen(messages)
+            raise
+
     def _send(self, message: Message, options: SendOptions, *, once: bool = False) -> Future[SendResult]:
         self._process.require()
         require_sendable_topic(message.topic)
@@ -272,7 +282,8 @@ class Producer:
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything sent so far is acknowledged or has failed, for at most *timeout_s* (None: no limit).
 
-        Return True if it came so far in time and no send failed since the last `flush`.
+        Return True if it came so far in time, and no asynchronous or one-way send failed since the last `flush`. A
+        failure that `send` or `send_batch` raised does not count.
         """
         self._process.require()
         return self._delivery.flush(timeout_s)

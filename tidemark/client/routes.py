@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import grpc
 
+from tidemark.client.address_faults import PATIENCE_S
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.topics import BATCH_QUEUE
 from tidemark.client.wire_errors import error_of_rpc
@@ -88,6 +89,12 @@ class Routes:
         self._ask(topic, asked)
         end = time.monotonic() + self._timeout_s
         with self._changed:
+            patience_s = min(PATIENCE_S, self._timeout_s)
+            self._changed.wait_for(lambda: not asked.open or asked.answered_at is not None, patience_s)
+            is_silent = asked.open and asked.answered_at is None
+        if is_silent:
+            self._require_right_addresses(topic)
+        with self._changed:
             while asked.open:
                 until = end if asked.answered_at is None else min(end, asked.answered_at + GRACE_S)
                 left = until - time.monotonic()
@@ -99,6 +106,14 @@ class Routes:
                 return asked.route
             self._topics.pop(topic, None)
         raise self._failure(asked)
+
+    def _require_right_addresses(self, topic: str) -> None:
+        """Raise at once where none of the addresses can be a writer's."""
+        faults = [link.wrong_address() for link in self._links()]
+        if faults and faults[0] is not None and None not in faults:
+            with self._changed:
+                self._topics.pop(topic, None)
+            raise faults[0]
 
     def _failure(self, asked: _Asked) -> StoreError:
         """Why there is no route: what a writer said, else why none was reached."""

@@ -1,5 +1,4 @@
-"""Where a client finds the services when it is not told, whom it trusts, and what it shows: TIDEMARK_WRITER_ADDRESS,
-TIDEMARK_QUERY_URL, TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY, TIDEMARK_TOKEN, TIDEMARK_TOKEN_FILE."""
+"""Settings of clients: addresses of the services, trust, and credentials, from TIDEMARK_WRITER_ADDRESS and so on."""
 
 from __future__ import annotations
 
@@ -19,3 +18,4 @@ class ClientSettings(BaseSettings):
     tls_key: str | None = None
     token: SecretStr | None = None
     token_file: str | None = None
+    grpc_proxy: bool = False  # `channel.proxy_option` reads it by hand

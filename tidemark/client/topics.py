@@ -10,8 +10,7 @@ import grpc
 
 from tidemark.client.channel import default_address, open_channel
 from tidemark.client.keywords import suggests_keywords
-from tidemark.client.tls_faults import told_apart
-from tidemark.client.wire_errors import error_of_rpc
+from tidemark.client.unary import call_writer
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import topics_pb2
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -112,10 +111,8 @@ class Topics:
         return Topic.of(self._call(self._stub.GetRoute, topics_pb2.GetRouteRequest(name=name)).topic)
 
     def _call(self, method: Callable[..., _Response], request: _Request) -> _Response:
-        try:
-            return method(request, timeout=self._timeout_s)
-        except grpc.RpcError as error:
-            raise told_apart(error_of_rpc(error), self._address, self._credentials) from error
+        answer: _Response = call_writer(method, request, self._address, self._credentials, timeout_s=self._timeout_s)
+        return answer
 
     def close(self) -> None:
         """Close the connection, if it is this object's own."""

@@ -25,6 +25,7 @@ from tidemark.format.properties import (
     require_writable,
     timer_name,
 )
+from tidemark.format.text_rules import require_findable
 from tidemark.format.topic_name import RETRY_PREFIX
 
 if TYPE_CHECKING:
@@ -45,9 +46,22 @@ def require_body(body: bytes, max_size: int) -> None:
         raise MessageSizeExceededError("a body is too large", size=len(body), limit=max_size)
 
 
+def require_property_types(properties: Mapping[str, str]) -> None:
+    """TypeError for a name or value that is no text."""
+    for name, value in properties.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a property's name is a text (str), not {name!r} of type {type(name).__name__}")
+        if not isinstance(value, str):
+            raise TypeError(
+                f"the value of property {name!r} is a text (str), not {value!r} of type {type(value).__name__}: "
+                "write str(...) for a number, .decode() for bytes, and leave a None out"
+            )
+
+
 def require_sendable_properties(properties: Mapping[str, str]) -> None:
     """PropertiesIllegalError, InnerBatchIllegalError: for what a properties string cannot carry, or a store writes."""
     require_writable(properties)
+    require_findable(properties)
     if PROPERTY_CRC in properties:  # where it is wrong, the record would count as damaged
         raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", name=PROPERTY_CRC)
     if INNER_NUM in properties:

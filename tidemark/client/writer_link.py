@@ -6,14 +6,15 @@ import time
 
 import grpc
 
+from tidemark.client.address_faults import wrong_address
 from tidemark.client.append_stream import AppendStream
 from tidemark.client.channel import open_channel
 from tidemark.client.latency import Latency
 from tidemark.client.pending import Limits
 from tidemark.client.tls_faults import told_apart
 from tidemark.client.topics import Topics
-from tidemark.client.wire_errors import error_of_rpc
-from tidemark.errors import MessageSizeExceededError, StoreError
+from tidemark.client.unary import call_writer
+from tidemark.errors import MessageSizeExceededError, StoreError, WriterUnreachableError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2, topics_pb2
@@ -31,19 +32,36 @@ class WriterLink:
         self._channel = open_channel(address, credentials)
         self._log = CommitLogServiceStub(self._channel)
         self._topic_service = TopicServiceStub(self._channel)
-        self.stream = AppendStream(self._channel, address, timeout_s=timeout_s, limits=limits)
+        self.stream = AppendStream(
+            self._channel, address, timeout_s=timeout_s, limits=limits, explain=self._explain_silence
+        )
         self.topics = Topics(address, timeout_s=timeout_s, credentials=credentials, channel=self._channel)
         self.latency = Latency()
         self._greatest_batch: int | None = None
 
     def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
         """Bounds, limits and identity of the writer's log, now."""
-        try:
-            request = commit_log_pb2.GetLogInfoRequest()
-            answer: commit_log_pb2.GetLogInfoResponse = self._log.GetLogInfo(request, timeout=self._timeout_s)
-        except grpc.RpcError as error:
-            raise self.told_apart(error_of_rpc(error)) from error
+        request = commit_log_pb2.GetLogInfoRequest()
+        answer: commit_log_pb2.GetLogInfoResponse = call_writer(
+            self._log.GetLogInfo, request, self.address, self._credentials, timeout_s=self._timeout_s
+        )
         return answer
+
+    def wrong_address(self) -> StoreError | None:
+        """Return the error for an address at which no writer can be, as far as one dial shows.
+
+        None after a writer has answered there: its name may be unknown while it restarts.
+        """
+        if self.stream.has_connected:
+            return None
+        return wrong_address(self.address, self._credentials)
+
+    def _explain_silence(self) -> tuple[StoreError, bool]:
+        """Return why the writer does not answer, and whether waiting does not help."""
+        wrong = self.wrong_address()
+        if wrong is not None:
+            return wrong, True
+        return self.told_apart(WriterUnreachableError("the writer did not answer in time; nothing was sent")), False
 
     def told_apart(self, error: StoreError) -> StoreError:
         """*error* of a call to this writer, or the TlsFailedError behind it."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from tidemark.client.address_faults import require_writer_address
 from tidemark.errors import ArgumentIllegalError
 
 _LOOK_EVERY_S = 1.0
@@ -80,6 +81,6 @@ def _read(path: Path) -> tuple[str, ...]:
 
 def _checked(parts: Sequence[str], argument: str) -> tuple[str, ...]:
     addresses = tuple(dict.fromkeys(part.strip() for part in parts))
-    if not addresses or not all(":" in address for address in addresses):
-        raise ArgumentIllegalError("writers are host:port, at least one", argument=argument)
-    return addresses
+    if not addresses:
+        raise ArgumentIllegalError(f"{argument} names no writer: at least one host:port", argument=argument)
+    return tuple(require_writer_address(address, argument) for address in addresses)

@@ -140,12 +140,13 @@ class WriterForward:
 def _open(address: str, credentials: Credentials) -> grpc.aio.Channel:
     import grpc.aio
 
-    from tidemark.client.channel import credentials_of
+    from tidemark.client.channel import credentials_of, proxy_option
 
     options = (
         ("grpc.max_send_message_length", -1),  # the writer decides
         ("grpc.max_receive_message_length", _RECEIVE_LIMIT_BYTES),
         ("grpc.max_reconnect_backoff_ms", 1_000),
+        proxy_option(),
     )
     target = credentials.target(address)
     if not target.is_tls:

@@ -1,0 +1,169 @@
+"""Wrong addresses are diagnosed with the address and the cause, and proxies of the environment are left alone."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.client.fake_writer import FakeWriter
+from tidemark.client import Consumer, Message, Producer, Query, Topics
+from tidemark.client.address_faults import require_writer_address
+from tidemark.errors import ArgumentIllegalError, QueryUnreachableError, StoreError, WriterUnreachableError
+
+TIMEOUT_S = 8.0
+SOON_S = 4.0
+
+Call = Callable[[str], Any]
+WRITER_CALLS: dict[str, Call] = {
+    "send": lambda address: Producer(address, timeout_s=TIMEOUT_S).send("t", b"x"),
+    "send with key": lambda address: Producer(address, timeout_s=TIMEOUT_S).send("t", b"x", key="k"),
+    "send to queue": lambda address: Producer(address, timeout_s=TIMEOUT_S).send("t", b"x", queue_id=0),
+    "send accumulated": lambda address: Producer(address, timeout_s=TIMEOUT_S, accumulate=True).send("t", b"x"),
+    "send batch": lambda address: Producer(address, timeout_s=TIMEOUT_S).send_batch([Message("t", b"x")]),
+    "topics.create": lambda address: Topics(address, timeout_s=TIMEOUT_S).create("t"),
+    "topics.list_all": lambda address: Topics(address, timeout_s=TIMEOUT_S).list_all(),
+    "log_info": lambda address: Producer(address, timeout_s=TIMEOUT_S).log_info(),
+}
+QUERY_CALLS: dict[str, Call] = {
+    "query": lambda url: Query(url, timeout_s=TIMEOUT_S).get("/v1/status"),
+    "consumer": lambda url: Consumer("t", url=url, timeout_s=TIMEOUT_S).poll(1),
+}
+
+
+@pytest.fixture(scope="module")
+def http_port() -> Iterator[int]:
+    """The port of a service that speaks HTTP/1, as the query service does."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the base class's name
+        """Keep standard error clean."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def failure_of(call: Call, address: str) -> tuple[StoreError, float]:
+    """Return the error of *call*, and how long it took."""
+    began = time.monotonic()
+    with pytest.raises(StoreError) as raised:
+        call(address)
+    return raised.value, time.monotonic() - began
+
+
+@pytest.mark.parametrize("call", WRITER_CALLS.values(), ids=WRITER_CALLS.keys())
+def test_the_port_of_an_http_service_is_named_at_once(http_port: int, call: Call) -> None:
+    error, took_s = failure_of(call, f"127.0.0.1:{http_port}")
+    assert isinstance(error, WriterUnreachableError)
+    assert f"127.0.0.1:{http_port}" in error.message
+    assert "does not speak gRPC" in error.message
+    assert took_s < SOON_S
+
+
+@pytest.mark.parametrize("call", WRITER_CALLS.values(), ids=WRITER_CALLS.keys())
+def test_an_unknown_host_is_named_at_once(call: Call) -> None:
+    error, took_s = failure_of(call, "no-such-host.invalid:8081")
+    assert isinstance(error, WriterUnreachableError)
+    assert "no-such-host.invalid" in error.message
+    assert "unknown" in error.message
+    assert took_s < SOON_S
+
+
+@pytest.mark.parametrize("name", ["send", "send to queue", "topics.create"])
+def test_a_refused_connection_is_named(name: str) -> None:
+    """After the timeout: a writer may be starting there."""
+    address = f"127.0.0.1:{free_port()}"
+    calls: dict[str, Call] = {
+        "send": lambda address: Producer(address, timeout_s=1).send("t", b"x"),
+        "send to queue": lambda address: Producer(address, timeout_s=1).send("t", b"x", queue_id=0),
+        "topics.create": lambda address: Topics(address, timeout_s=1).create("t"),
+    }
+    error, took_s = failure_of(calls[name], address)
+    assert address in error.message
+    assert "refused" in error.message
+    assert took_s < SOON_S
+
+
+def test_a_writer_that_comes_within_the_timeout_gets_the_message() -> None:
+    """A refused connection alone ends nothing."""
+    writer = FakeWriter()
+    writer.port = free_port()
+    with Producer(writer.address, timeout_s=20) as producer:
+        future = producer.send_async("t", b"x", queue_id=0)
+        time.sleep(1.5)
+        writer.start()
+        assert future.result().count == 1
+    writer.stop()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://h:1", "https://h:1", "grpc://h:1", "h", "h:", ":1", "h:x", "h:0", "h:65536", "h:1/path", "h h:1", "u@h:1"],
+)
+def test_an_address_that_is_none_is_refused_by_its_text(address: str, tmp_path: Path) -> None:
+    route_file = tmp_path / "writers.json"
+    route_file.write_text(f'{{"one": "{address}"}}')
+    makers: tuple[Callable[[], object], ...] = (
+        lambda: Producer(address),
+        lambda: Producer(["127.0.0.1:1", address]),
+        lambda: Producer(route_file=route_file),
+        lambda: Topics(address),
+    )
+    for make in makers:
+        with pytest.raises(ArgumentIllegalError, match="host:port") as raised:
+            make()
+        assert repr(address) in raised.value.message
+
+
+@pytest.mark.parametrize("address", ["h:1", "tls://h:8081", "[::1]:8081", "tls://[::1]:1", "10.0.0.1:65535"])
+def test_an_address_of_the_right_form_is_taken(address: str) -> None:
+    assert require_writer_address(address) == address
+
+
+@pytest.mark.parametrize("call", QUERY_CALLS.values(), ids=QUERY_CALLS.keys())
+def test_the_port_of_a_writer_is_named_to_a_reader(writer: FakeWriter, call: Call) -> None:
+    error, took_s = failure_of(call, f"http://{writer.address}")
+    assert isinstance(error, QueryUnreachableError)
+    assert f"http://{writer.address}" in error.message
+    assert "gRPC" in error.message
+    assert took_s < SOON_S
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "tls://127.0.0.1:8080", "http://", "localhost"])
+def test_a_query_address_that_is_none_is_refused_by_its_text(url: str) -> None:
+    with pytest.raises(ValueError, match="write http://host:port"):
+        Query(url)
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"])
+def test_proxies_of_the_environment_are_left_alone(
+    writer: FakeWriter, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("no_proxy", "")
+    with Producer(writer.address, timeout_s=5) as producer:
+        assert producer.send("t", b"x").count == 1
+
+
+def test_a_proxy_is_used_where_it_is_asked_for(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("TIDEMARK_GRPC_PROXY", "true")
+    with Producer(writer.address, timeout_s=1) as producer, pytest.raises(StoreError):
+        producer.send("t", b"x")

@@ -1,0 +1,117 @@
+"""Wrong addresses: what stands in a writer's address, and what answers there."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, StoreError, WriterUnreachableError
+from tidemark.tls.credentials import TLS_SCHEME, Credentials
+
+PATIENCE_S = 0.7  # a writer that is there has answered by then; after that it is worth a look
+_LOOK_S = 1.0
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # HTTP/2, and empty SETTINGS
+_FRAME_HEAD, _SETTINGS = 9, 4  # bytes of a frame's head; the type of the frame that an HTTP/2 server sends first
+_TLS_ALERT = 0x15  # the first byte of a TLS server's answer to plain bytes
+_UNREACHED = (DeadlineExceededError, WriterUnreachableError)
+_REMEDY = "a writer's address is host:port, as in 127.0.0.1:8081 (TIDEMARK_WRITER_ADDRESS)"
+
+
+def require_writer_address(address: str, argument: str = "writers") -> str:
+    """Return *address*, which is host:port or tls://host:port. Raises ArgumentIllegalError that says what is wrong."""
+    scheme, separator, _ = address.partition("://")
+    if separator and f"{scheme}://" != TLS_SCHEME:
+        raise ArgumentIllegalError(
+            f"the writer's address {address!r} has the scheme {scheme}://, but writers speak gRPC: write host:port, or "
+            "tls://host:port; the http address of the query service is TIDEMARK_QUERY_URL",
+            argument=argument,
+        )
+    host, colon, port = address.removeprefix(TLS_SCHEME).rpartition(":")
+    is_port = port.isascii() and port.isdecimal() and 1 <= int(port) <= 65_535
+    if not colon or not host or not is_port or any(character.isspace() or character in "/@?" for character in host):
+        raise ArgumentIllegalError(
+            f"the writer's address {address!r} is not host:port with a port of 1 to 65535, as 127.0.0.1:8081 is",
+            argument=argument,
+        )
+    return address
+
+
+def explained(error: StoreError, address: str, credentials: Credentials) -> StoreError:
+    """Return *error* of a call to the writer at *address*, or an error that names the cause, where one is found."""
+    if not isinstance(error, _UNREACHED) or credentials.target(address).is_tls:
+        return error
+    cause = look(address)
+    if cause is None:
+        return error
+    explained_error = type(error)(f"{error.message}: the writer at {address} was not reached: {cause}", **error.facts)
+    explained_error.__cause__ = error
+    return explained_error
+
+
+def wrong_address(address: str, credentials: Credentials) -> WriterUnreachableError | None:
+    """Return the error for an *address* where waiting does not help: an unknown host, or another service.
+
+    None: nothing is wrong that can be seen within a second. A refused connection may be a writer that starts.
+    """
+    if credentials.target(address).is_tls:
+        return None
+    cause = look(address)
+    if cause is None or not cause.is_final:
+        return None
+    return WriterUnreachableError(f"the writer at {address} was not reached: {cause}", address=address)
+
+
+class Cause:
+    """Why an address cannot be used. is_final: it stays so, whatever starts or ends there."""
+
+    def __init__(self, text: str, *, is_final: bool) -> None:
+        self._text = text
+        self.is_final = is_final
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def look(address: str) -> Cause | None:
+    """Dial *address* once, for at most a second, and return what is wrong there; None where nothing is seen."""
+    found: list[Cause | None] = []
+
+    def dial() -> None:
+        found.append(_dial(address))
+
+    thread = threading.Thread(target=dial, name="tidemark-look", daemon=True)  # a resolver may take longer
+    thread.start()
+    thread.join(_LOOK_S)
+    return found[0] if found else None
+
+
+def _dial(address: str) -> Cause | None:
+    host, _, port = address.removeprefix(TLS_SCHEME).rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _LOOK_S) as connection:
+            connection.sendall(_PREFACE)
+            answer = connection.recv(64)
+    except socket.gaierror as error:
+        unknown = error.errno == socket.EAI_NONAME
+        return Cause(f"the host {host!r} is unknown ({error.strerror}); {_REMEDY}", is_final=unknown)
+    except ConnectionRefusedError:
+        return Cause("the connection is refused: is the writer running, and is this its port?", is_final=False)
+    except TimeoutError:
+        return None
+    except OSError as error:
+        return Cause(str(error), is_final=False)
+    if len(answer) < _FRAME_HEAD or answer[3] == _SETTINGS or answer[0] == _TLS_ALERT:
+        return None
+    spoken = ", but HTTP/1, as the query service does" if answer.startswith(b"HTTP/1") else ""
+    return Cause(f"the service there does not speak gRPC{spoken}; {_REMEDY}", is_final=True)
+
+
+def speaks_grpc(host: str, port: int) -> bool:
+    """Return True if the service at host:port answers HTTP/2 without TLS, as a writer does."""
+    try:
+        with socket.create_connection((host, port), _LOOK_S) as connection:
+            connection.sendall(_PREFACE)
+            answer = connection.recv(_FRAME_HEAD)
+    except OSError:
+        return False
+    return len(answer) == _FRAME_HEAD and answer[3] == _SETTINGS
