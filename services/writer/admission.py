@@ -36,6 +36,7 @@ from tidemark.format.properties import (
     split_keys,
 )
 from tidemark.format.record import BLANK_SIZE
+from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from tidemark.format.wire_batch import BatchFacts, add_unique_keys, scan, unique_key_after
 from tidemark.store.topics import TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
@@ -138,7 +139,9 @@ class Admission:
         return keyed, scan(keyed)
 
     def _too_large(self, size: int) -> MessageSizeExceededError:
-        return MessageSizeExceededError("the batch is too large", size=size, limit=self._limits.max_message_size)
+        limit = self._limits.max_message_size
+        text = f"the batch is {size:,} bytes, and at most {limit:,} fit: send it in parts"
+        return MessageSizeExceededError(text, size=size, limit=limit)
 
     def _check_facts(self, facts: BatchFacts, wire_size: int, config: TopicConfig) -> None:
         limit = self._limits.max_message_size
@@ -159,6 +162,12 @@ class Admission:
             raise InnerBatchIllegalError("a message of the batch says that it is a batch", at=facts.inner_at)
         if facts.crc_at is not None:  # where it is wrong, the record would count as damaged
             raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", at=facts.crc_at)
+        if facts.unfindable_at is not None and not config.name.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX)):
+            raise PropertiesIllegalError(
+                f"message {facts.unfindable_at} of the batch has a tag or key that nobody can ask for: a tag is not *, "
+                "holds no ||, and neither begins nor ends with a space; tags and keys hold no control characters",
+                at=facts.unfindable_at,
+            )
         if config.is_batch and facts.count > MAX_INNER_BATCH_COUNT:
             raise InnerBatchIllegalError(
                 "too many messages for an inner batch", count=facts.count, limit=MAX_INNER_BATCH_COUNT

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from tidemark.client.validation import require_batch_size
 from tidemark.errors import PropertiesSizeExceededError
-from tidemark.format.elements import Element, encode_elements
+from tidemark.format.elements import Element, Parts, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import UNIQ_KEY
@@ -37,18 +37,56 @@ def pack_batch(
     Raises as `Message.to_element`, `require_batch_size`; PropertiesSizeExceededError (fact: at).
     """
     elements = [message.to_element() for message in messages]
-    own = [message.properties.get(UNIQ_KEY) for message in messages]
+    own = [message.properties.get(UNIQ_KEY) if message.properties else None for message in messages]
     first_key = own[0] or request_id
-    made = derived_keys(first_key, len(own)) if first_key else unique_keys.make_many(len(own))
-    keys = [given or new for given, new in zip(own, made, strict=True)]
+    keys: Sequence[str]
+    keyed: Sequence[Parts]
+    if first_key is None and not any(own):
+        keys, keyed = _with_made_keys(elements, unique_keys)
+    else:
+        made = derived_keys(first_key, len(own)) if first_key else unique_keys.make_many(len(own))
+        keys = [given or new for given, new in zip(own, made, strict=True)]
+        keyed = with_unique_keys(elements, own, keys)
     request_id = request_id or (unique_keys.make() if own[0] else keys[0])
-    packed = encode_elements(with_unique_keys(elements, own, keys))
+    packed = encode_elements(keyed)
     if len(packed) > max_size:
         packed = encode_elements(elements)
         made = derived_keys(first_key or request_id, len(own))
         keys = [given or new for given, new in zip(own, made, strict=True)]
     require_batch_size(elements, len(packed), max_size)
     return KeyedBatch(packed, request_id, keys)
+
+
+class MadeKeys(Sequence[str]):
+    """Consecutive keys of `UniqueKeys.reserve`, each made when it is asked for."""
+
+    def __init__(self, head: str, first: int, count: int) -> None:
+        self._head = head
+        self._numbers = range(first, first + count)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [f"{self._head}{number:012X}" for number in self._numbers[index]]
+        return f"{self._head}{self._numbers[index]:012X}"
+
+
+def _with_made_keys(elements: Sequence[Element], unique_keys: UniqueKeys) -> tuple[MadeKeys, list[Parts]]:
+    """Return new keys, and *elements* with them: the common case, without a text for each key."""
+    head, first = unique_keys.reserve(len(elements))
+    entry = f"{UNIQ_KEY}\x01{head}%012X\x02".encode()
+    keyed = [
+        (body, properties + entry % number, flag) for number, (body, properties, flag) in enumerate(elements, first)
+    ]
+    keys = MadeKeys(head, first, len(elements))
+    _require_room(keyed, keys)
+    return keys, keyed
 
 
 def derived_keys(first_key: str, count: int) -> list[str]:
@@ -65,8 +103,13 @@ def with_unique_keys(elements: Sequence[Element], own: Sequence[str | None], key
         element if given else Element(element.body, element.properties + _UNIQUE_KEY % key.encode(), element.flag)
         for element, given, key in zip(elements, own, keys, strict=True)
     ]
-    for at, element in enumerate(keyed):
-        size = len(element.properties)
+    _require_room(keyed, keys)
+    return keyed
+
+
+def _require_room(keyed: Sequence[Parts], keys: Sequence[str]) -> None:
+    for at, (_, properties, _) in enumerate(keyed):
+        size = len(properties)
         if size > MAX_PROPERTIES_SIZE_BYTES:
             raise PropertiesSizeExceededError(
                 f"the properties of message {at} are {size:,} bytes with its UNIQ_KEY, and at most "
@@ -76,4 +119,3 @@ def with_unique_keys(elements: Sequence[Element], own: Sequence[str | None], key
                 size=size,
                 limit=MAX_PROPERTIES_SIZE_BYTES,
             )
-    return keyed

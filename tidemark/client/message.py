@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from tidemark.client.keywords import suggests_keywords
@@ -12,7 +12,8 @@ from tidemark.format.elements import Element
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import DELAY, KEY_SEPARATOR, KEYS, TAGS, encode_properties
 from tidemark.format.tags import MAX_DELAY_LEVEL
-from tidemark.format.text_rules import require_key, require_tag
+from tidemark.format.text_rules import require_findable, require_key, require_tag
+from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +48,14 @@ class Message:
         raises PropertiesIllegalError, PropertiesSizeExceededError, InnerBatchIllegalError, ArgumentIllegalError;
         TypeError for a body that is neither bytes nor text
         """
-        if isinstance(self.flag, bool) or not isinstance(self.flag, int):
+        if type(self.flag) is not int and (isinstance(self.flag, bool) or not isinstance(self.flag, int)):
             raise TypeError(f"flag is an int, not {self.flag!r} of type {type(self.flag).__name__}")
         if not -(1 << 31) <= self.flag < 1 << 31:
             raise ArgumentIllegalError(f"flag is {self.flag}, and has 32 bits: -2^31 to 2^31 - 1", argument="flag")
         return Element(_bytes_of(self.body), self._encoded_properties(), self.flag)
 
     def _encoded_properties(self) -> bytes:
-        if not isinstance(self.properties, Mapping):
+        if type(self.properties) is not dict and not isinstance(self.properties, Mapping):  # the second is slow
             kind = type(self.properties).__name__
             raise TypeError(f"properties are a mapping of texts (str) to texts, not {self.properties!r} of type {kind}")
         own = self._own_properties()
@@ -65,6 +66,8 @@ class Message:
         properties = {**own, **self.properties}
         require_property_types(properties)
         require_sendable_properties(properties)
+        if not self._comes_back:
+            require_findable(properties)
         try:
             encoded = encode_properties(properties)
         except UnicodeEncodeError as error:
@@ -77,15 +80,27 @@ class Message:
             )
         return encoded
 
+    @property
+    def _comes_back(self) -> bool:
+        """A message that failed keeps its tag and keys, whatever an earlier version or another client made of them."""
+        return self.topic.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX))
+
+    def _findable(self, require: Callable[[str], str], text: str) -> str:
+        return text if self._comes_back and isinstance(text, str) else require(text)
+
+    def _joined_keys(self) -> str:
+        _require_keys(self.keys)
+        return KEY_SEPARATOR.join(self._findable(require_key, key) for key in self.keys)
+
     def _own_properties(self) -> dict[str, str]:
         own = {}
         if self.tag is not None and self.tag != "":
-            own[TAGS] = require_tag(self.tag)
+            own[TAGS] = self._findable(require_tag, self.tag)
         if isinstance(self.keys, str):
-            own |= {KEYS: require_key(self.keys)} if self.keys else {}
-        elif self.keys:
-            own[KEYS] = _joined(self.keys)
-        if isinstance(self.delay_level, bool) or not isinstance(self.delay_level, int):
+            own |= {KEYS: self._findable(require_key, self.keys)} if self.keys else {}
+        elif self.keys is not None and self.keys != ():
+            own |= {KEYS: joined} if (joined := self._joined_keys()) else {}
+        if type(self.delay_level) is not int:
             raise TypeError(
                 f"delay_level is an int, not {self.delay_level!r} of type {type(self.delay_level).__name__}"
             )
@@ -109,7 +124,6 @@ def _bytes_of(body: object) -> bytes:
     raise TypeError(f"a body is bytes or text, not {type(body).__name__}")
 
 
-def _joined(keys: Sequence[str]) -> str:
+def _require_keys(keys: Sequence[str]) -> None:
     if not isinstance(keys, Sequence) or isinstance(keys, bytes | bytearray | memoryview):
         raise TypeError(f"keys are texts (str) in a list or tuple, not {keys!r} of type {type(keys).__name__}")
-    return KEY_SEPARATOR.join(require_key(key) for key in keys)

@@ -12,7 +12,7 @@ from tidemark.client.compression import Compression
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.queue_choice import QueueChoice
-from tidemark.client.send_options import PlaceOptions, SendOptions
+from tidemark.client.send_options import PlaceOptions, SendOptions, request_id_of
 from tidemark.client.send_result import SendResult
 from tidemark.client.sender import Outgoing, Sender
 from tidemark.client.validation import is_delayed
@@ -57,7 +57,7 @@ class Outbox:
 
     def pack(self, messages: Sequence[Message], options: PlaceOptions, *, max_size: int) -> KeyedBatch:
         """Pack *messages* into a wire batch of at most *max_size* bytes in which each has a UNIQ_KEY."""
-        return pack_batch(messages, options.get("request_id"), self._request_ids, max_size=max_size)
+        return pack_batch(messages, request_id_of(options), self._request_ids, max_size=max_size)
 
     def send_batch(self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions) -> Future[SendResult]:
         """Send *messages*, which are packed in *batch*."""
@@ -126,7 +126,7 @@ class Outbox:
         """All of it but its messages."""
         return commit_log_pb2.AppendBatchRequest(
             topic=topic,
-            request_id=request_id or options.get("request_id") or self._request_ids.make(),
+            request_id=request_id or request_id_of(options) or self._request_ids.make(),
             expected_next_offset=options.get("expected_next_offset"),
             sys_flag=sys_flag,
             reconsume_times=options.get("reconsume_times", 0),

@@ -8,6 +8,11 @@ from typing import TypedDict
 from tidemark.client.keywords import require_keywords
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
+from tidemark.errors import PropertiesIllegalError
+from tidemark.format.properties import require_writable
+from tidemark.format.text_rules import require_key
+
+MAX_REQUEST_ID_LENGTH = 255  # as the writer's
 
 Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
@@ -63,6 +68,28 @@ def require_place_options(options: PlaceOptions, *, call: str) -> None:
         require_keywords(options, _PLACE_NAMES, call=call)
 
 
+def request_id_of(options: PlaceOptions | SendOptions) -> str | None:
+    """Return the request id that *options* give; None for none. Raises TypeError, PropertiesIllegalError."""
+    request_id = options.get("request_id")
+    if request_id is None or request_id == "":
+        return None
+    if not isinstance(request_id, str):
+        raise TypeError(f"request_id is a text (str), not {request_id!r} of type {type(request_id).__name__}")
+    require_writable({"request_id": request_id})
+    if len(request_id) > MAX_REQUEST_ID_LENGTH or (not request_id.isascii() and _has_surrogate(request_id)):
+        raise PropertiesIllegalError(
+            f"request_id has {len(request_id)} characters; it is text of at most {MAX_REQUEST_ID_LENGTH}, without half "
+            "of a surrogate pair",
+            name="request_id",
+            limit=MAX_REQUEST_ID_LENGTH,
+        )
+    return request_id
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def message_of(message: Message | str, body: bytes | str | None, options: SendOptions) -> Message:
     """The Message that is given, or the one of topic, body and options."""
     if isinstance(message, Message):
@@ -74,14 +101,15 @@ def message_of(message: Message | str, body: bytes | str | None, options: SendOp
     if not options:
         return Message(message, body)
     keys, key = options.get("keys", ()), options.get("key")
-    if key:
-        keys = (key, *([keys] if isinstance(keys, str) else keys))
+    if key is not None and key != "":
+        keys = (require_key(key), *([keys] if isinstance(keys, str) else keys or ()))
+    properties = options.get("properties")
     return Message(
         message,
         body,
         tag=options.get("tag"),
         keys=keys,
-        properties=options.get("properties") or {},
+        properties={} if properties is None else properties,
         delay_level=options.get("delay_level", 0),
         flag=options.get("flag", 0),
     )

@@ -25,7 +25,6 @@ from tidemark.format.properties import (
     require_writable,
     timer_name,
 )
-from tidemark.format.text_rules import require_findable
 from tidemark.format.topic_name import RETRY_PREFIX
 
 if TYPE_CHECKING:
@@ -43,7 +42,9 @@ def require_body(body: bytes, max_size: int) -> None:
     if not body:
         raise BatchEmptyError("a message without a body")
     if len(body) > max_size:
-        raise MessageSizeExceededError("a body is too large", size=len(body), limit=max_size)
+        raise MessageSizeExceededError(
+            f"a body is {len(body):,} bytes, and at most {max_size:,} fit", size=len(body), limit=max_size
+        )
 
 
 def require_property_types(properties: Mapping[str, str]) -> None:
@@ -61,7 +62,6 @@ def require_property_types(properties: Mapping[str, str]) -> None:
 def require_sendable_properties(properties: Mapping[str, str]) -> None:
     """PropertiesIllegalError, InnerBatchIllegalError: for what a properties string cannot carry, or a store writes."""
     require_writable(properties)
-    require_findable(properties)
     if PROPERTY_CRC in properties:  # where it is wrong, the record would count as damaged
         raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", name=PROPERTY_CRC)
     if INNER_NUM in properties:
@@ -100,4 +100,8 @@ def require_batch_size(elements: Sequence[Element], size: int, max_size: int) ->
     for element in elements:
         require_body(element.body, max_size)
     if size > max_size:
-        raise MessageSizeExceededError("the batch is too large", size=size, limit=max_size)
+        raise MessageSizeExceededError(
+            f"the batch is {size:,} bytes with 22 for each message, and at most {max_size:,} fit: send it in parts",
+            size=size,
+            limit=max_size,
+        )

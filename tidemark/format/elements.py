@@ -19,6 +19,9 @@ assert ELEMENT_OVERHEAD == 22
 _PROPERTIES_LENGTH = struct.Struct(">h")
 
 
+Parts = tuple[bytes, bytes, int]  # of an Element: body, properties, flag
+
+
 class Element(NamedTuple):
     """One message of a wire batch; properties: the raw string."""
 
@@ -27,8 +30,8 @@ class Element(NamedTuple):
     flag: int = 0
 
 
-def encode_elements(elements: Iterable[Element]) -> bytes:
-    """The wire batch of *elements*."""
+def encode_elements(elements: Iterable[Parts]) -> bytes:
+    """Return the wire batch of *elements*."""
     parts: list[bytes] = []
     for body, properties, flag in elements:
         parts.append(ELEMENT_HEAD.pack(ELEMENT_OVERHEAD + len(body) + len(properties), 0, 0, flag, len(body)))

@@ -43,6 +43,7 @@ class Fact(enum.IntEnum):
     FIRST_PROPERTIES_LENGTH = kernel.FIRST_PROPERTIES_LENGTH
     CRC_AT = kernel.CRC_AT
     WITHOUT_UNIQUE_KEY = kernel.WITHOUT_UNIQUE_KEY
+    UNFINDABLE_AT = kernel.UNFINDABLE_AT
 
 
 class BatchFacts(NamedTuple):
@@ -61,6 +62,7 @@ class BatchFacts(NamedTuple):
     unique_key: bytes  # of the first element; b"" when it has none
     keys: bytes
     first_properties: bytes
+    unfindable_at: int | None  # with a tag that no filter can name, or a key that no lookup can carry
     without_unique_key: int  # number of elements that have no UNIQ_KEY
 
 
@@ -100,6 +102,7 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
         unique_key=text(Fact.UNIQUE_KEY_AT, Fact.UNIQUE_KEY_LENGTH),
         keys=text(Fact.KEYS_AT, Fact.KEYS_LENGTH),
         first_properties=first_properties,
+        unfindable_at=number(Fact.UNFINDABLE_AT),
         without_unique_key=int(facts[Fact.WITHOUT_UNIQUE_KEY]),
     )
 

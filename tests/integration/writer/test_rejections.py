@@ -338,3 +338,27 @@ def test_a_call_without_a_deadline_is_refused_where_it_has_to_have_one(tmp_path:
         assert (refusal.code.name, refusal.reason) == ("INVALID_ARGUMENT", "DEADLINE_MISSING")
         assert strict.append(packed=wire_batch((b"x", b"", 0))).message_count == 1
         assert list(strict.log.ReadLog(pb.ReadLogRequest()))
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        *({"TAGS": tag} for tag in ("*", "A||B", " A", "A ", "tab\there", "new\nline")),
+        *({"KEYS": keys} for keys in ("k tab\tkey", "new\nline")),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("form", ["packed", "messages"])
+def test_a_tag_or_key_that_no_reader_can_ask_for_is_refused(
+    writer: RunningWriter, form: str, named: dict[str, str]
+) -> None:
+    """In both forms of a request, with the number of the message."""
+    batch: dict[str, Any]
+    if form == "packed":
+        batch = {"packed": wire_batch((b"x", b"", 0), (b"y", properties(named), 0))}
+    else:
+        messages = [pb.Message(body=b"x"), pb.Message(body=b"y", properties=named)]
+        batch = {"messages": pb.MessageList(messages=messages)}
+    refusal = refusal_of(lambda: writer.append("t", **batch))
+    assert (refusal.reason, refusal.facts["at"]) == ("PROPERTIES_ILLEGAL", "1")
+    assert writer.info().max_physical_offset == 0

@@ -29,7 +29,7 @@ def test_each_message_gets_a_key_and_the_first_one_is_the_request_id() -> None:
     maker = UniqueKeys()
     made = [pack_batch(batch(None, None, None), None, maker, max_size=MAX_SIZE) for _ in range(2)]
     for one in made:
-        assert stored_keys(one.packed) == list(one.message_ids)
+        assert stored_keys(one.packed) == list(one.message_ids) == one.message_ids[:]
         assert one.message_ids[0] == one.request_id
     assert len({key for one in made for key in one.message_ids}) == 6
 

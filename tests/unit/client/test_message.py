@@ -74,3 +74,58 @@ def test_what_contradicts_itself_or_is_no_text_is_refused(parts: dict[str, Any])
     """Typed, not as an encoder's error."""
     with pytest.raises(PropertiesIllegalError):
         properties_of(**parts)
+
+
+@pytest.mark.parametrize(
+    "tag", ["*", "A||B", "||", " A", "A ", "\u00a0A", "A\u3000", "tab\there", "new\nline", "\x00", "\x7f", "\x85"]
+)
+def test_a_tag_that_no_filter_can_name_is_refused(tag: str) -> None:
+    """As the tag, and as the property TAGS; the error shows the tag."""
+    for parts in ({"tag": tag}, {"properties": {"TAGS": tag}}):
+        with pytest.raises(PropertiesIllegalError, match="tag") as raised:
+            properties_of(**parts)
+        assert repr(tag) in raised.value.message
+
+
+@pytest.mark.parametrize("tag", ["A", "a b", "A|B", "**", "*A", "%41", "标签", "e\u0301", "'\""])
+def test_a_tag_that_a_filter_can_name_is_kept(tag: str) -> None:
+    assert properties_of(tag=tag) == {"TAGS": tag}
+
+
+@pytest.mark.parametrize("key", ["", "a b", "tab\tkey", "new\nline", "\x7f"])
+def test_a_key_that_no_lookup_can_find_is_refused(key: str) -> None:
+    with pytest.raises(PropertiesIllegalError, match="key"):
+        properties_of(keys=["k", key])
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ({"tag": 1}, "a tag is a text .str., not 1 of type int"),
+        ({"tag": 0}, "not 0 of type int"),
+        ({"tag": b"A"}, "not b'A' of type bytes"),
+        ({"keys": [1]}, "a key is a text .str., not 1 of type int"),
+        ({"keys": 1}, "keys are texts"),
+        ({"keys": 0}, "keys are texts"),
+        ({"keys": b"k"}, "keys are texts"),
+        ({"keys": ["k", None]}, "not None of type NoneType"),
+        ({"properties": {"n": 1}}, "the value of property 'n' is a text .str., not 1 of type int"),
+        ({"properties": {"n": b"1"}}, "of type bytes"),
+        ({"properties": {"n": None}}, "of type NoneType"),
+        ({"properties": {1: "n"}}, "a property's name is a text"),
+        ({"properties": [("n", "1")]}, "properties are a mapping"),
+        ({"flag": "1"}, "flag is an int"),
+        ({"flag": True}, "flag is an int"),
+        ({"delay_level": "1"}, "delay_level is an int"),
+    ],
+)
+def test_a_part_of_a_wrong_type_is_refused_with_the_accepted_one(parts: dict[str, Any], named: str) -> None:
+    with pytest.raises(TypeError, match=named):
+        properties_of(**parts)
+
+
+def test_a_message_that_comes_back_keeps_its_tag_and_keys() -> None:
+    """An earlier version stored them, and a failed message must not be lost for them."""
+    for topic in ("%RETRY%g", "%DLQ%g"):
+        element = Message(topic, b"x", tag="A||B", keys=["tab\tkey"]).to_element()
+        assert decode_properties(element.properties) == {"TAGS": "A||B", "KEYS": "tab\tkey"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.client.fake_writer import FakeWriter
@@ -39,3 +41,20 @@ def test_a_message_brings_its_own_parts(producer: Producer) -> None:
         producer.send(Message("t", b"x"), tag="A")
     with pytest.raises(ValueError, match="topic and a body"):
         producer.send("t")
+
+
+@pytest.mark.parametrize("options", [{"key": 0}, {"key": 1}, {"key": b"k"}, {"properties": 0}, {"request_id": 7}])
+def test_an_option_of_a_wrong_type_is_refused(writer: FakeWriter, producer: Producer, options: dict[str, Any]) -> None:
+    """Also where its value counts as false."""
+    with pytest.raises(TypeError, match=r"not .* of type"):
+        producer.send("t", b"x", **options)
+    assert writer.received == []
+
+
+@pytest.mark.parametrize("request_id", ["a\x01b", "x" * 256, "\ud800"])
+def test_a_request_id_that_cannot_be_stored_is_refused(writer: FakeWriter, producer: Producer, request_id: str) -> None:
+    with pytest.raises(StoreError):
+        producer.send("t", b"x", request_id=request_id)
+    with pytest.raises(StoreError):
+        producer.send_batch([Message("t", b"x")] * 2, request_id=request_id)
+    assert writer.received == []

@@ -26,6 +26,8 @@ ELEMENT_OVERHEAD = 22
     DELAY_AT,
     INNER_AT,
     TRANSACTION_AT,
+    CRC_AT,
+    UNFINDABLE_AT,
     WAITING,
     NOT_WAITING,
     UNIQUE_KEY_AT,
@@ -33,13 +35,33 @@ ELEMENT_OVERHEAD = 22
     KEYS_AT,
     KEYS_LENGTH,
     FIRST_PROPERTIES_LENGTH,
-    CRC_AT,
     WITHOUT_UNIQUE_KEY,
-) = range(18)
-N_FACTS = 18
+) = range(19)
+N_FACTS = 19
 _UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
 _MAX_PROPERTIES = 32_767
-_NUMBER_SIGN = 35
+_BLANK, _NUMBER_SIGN, _STAR, _BAR = 32, 35, 42, 124
+
+
+@compiled
+def _has_no_control(wire, at, length):  # type: ignore[no-untyped-def]
+    for i in range(at, at + length):
+        if wire[i] < 32 or wire[i] == 127:
+            return False
+    return True
+
+
+@compiled
+def _is_findable_tag(wire, at, length):  # type: ignore[no-untyped-def]
+    """Return True if a filter can name the tag: it is not *, holds no ||, and has no blank at its ends."""
+    if length == 0:
+        return True
+    if wire[at] == _BLANK or wire[at + length - 1] == _BLANK or (length == 1 and wire[at] == _STAR):
+        return False
+    for i in range(at, at + length - 1):
+        if wire[i] == _BAR and wire[i + 1] == _BAR:
+            return False
+    return _has_no_control(wire, at, length)
 
 
 @compiled
@@ -48,16 +70,13 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
 
     COUNT elements; FAULT_AT byte of the first malformed element; PARTS_SIZE: sum of body and properties bytes;
     MAX_ELEMENT_PARTS: the greatest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
-    body, with a delay or timer property, with INNER_NUM, CRC_AT: with __CRC32#, TRANSACTION_AT: with TRAN_MSG=true
-    (-1: none); WAITING, NOT_WAITING: number of elements whose WAIT is true, or another value; UNIQUE_KEY, KEYS,
-    FIRST_PROPERTIES: of element 0. WITHOUT_UNIQUE_KEY: the number of elements that have no UNIQ_KEY.
+    body, with a delay or timer property, with INNER_NUM, TRANSACTION_AT: with TRAN_MSG=true, CRC_AT: with __CRC32#,
+    UNFINDABLE_AT: with a tag that no filter can name, or a control character in its keys (-1: none). WAITING,
+    NOT_WAITING: number of elements whose WAIT is true, or another value; UNIQUE_KEY, KEYS, FIRST_PROPERTIES: of
+    element 0. WITHOUT_UNIQUE_KEY: number of elements that have no UNIQ_KEY.
     """
     facts[:] = 0
-    facts[EMPTY_BODY_AT] = -1
-    facts[DELAY_AT] = -1
-    facts[INNER_AT] = -1
-    facts[CRC_AT] = -1
-    facts[TRANSACTION_AT] = -1
+    facts[EMPTY_BODY_AT : UNFINDABLE_AT + 1] = -1
     at = 0
     end = wire.size
     count = 0
@@ -98,6 +117,11 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
         wait_length = found[names.WAIT, 1]
         if wait_length > 0:
             facts[WAITING if is_java_true(wire, found[names.WAIT, 0], wait_length) else NOT_WAITING] += 1
+        if facts[UNFINDABLE_AT] < 0 and not (
+            _is_findable_tag(wire, found[names.TAGS, 0], found[names.TAGS, 1])
+            and _has_no_control(wire, found[names.KEYS, 0], found[names.KEYS, 1])
+        ):
+            facts[UNFINDABLE_AT] = count
         if found[names.UNIQ_KEY, 1] == 0:
             facts[WITHOUT_UNIQUE_KEY] += 1
         facts[PARTS_SIZE] += body_length + properties_length
