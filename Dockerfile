@@ -42,7 +42,7 @@ RUN python -c "from services.writer.encode import warm_up; warm_up(bytes(8))" \
     && python -c "from services.writer.delay_queues import warm_up; warm_up()" \
     && python -c "from tidemark.index.warm_up import warm_up; warm_up()"
 EXPOSE 8081
-HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.writer.healthcheck"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "writer"]
 CMD ["python", "-m", "services.writer"]
 
 FROM base AS indexer
@@ -54,7 +54,7 @@ COPY tidemark tidemark
 COPY services services
 USER tidemark
 RUN python -c "from tidemark.index.warm_up import warm_up; warm_up()"
-HEALTHCHECK --interval=5s --timeout=5s --start-period=120s CMD ["python", "-m", "services.indexer.healthcheck"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "pipeline"]
 CMD ["python", "-m", "services.indexer", "pipeline"]
 
 FROM base AS query
@@ -64,7 +64,7 @@ COPY services services
 USER tidemark
 RUN python -c "from tidemark.read.warm_up import warm_up; warm_up()"
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=5s --start-period=60s CMD ["python", "-m", "services.indexer.query.healthcheck"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "query"]
 CMD ["python", "-m", "services.indexer", "query"]
 
 # For the profile `tls` of docker-compose.yml.

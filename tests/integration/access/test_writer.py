@@ -14,9 +14,9 @@ from typing import Any
 import grpc
 import pytest
 
-from services.writer.healthcheck import is_serving
 from tests.access_files import AccessFolder, Issuer
 from tests.certificates import Authority
+from tests.health_checks import is_healthy
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tidemark.client import Credentials, Producer, Topics
 from tidemark.errors import ForbiddenError, RateLimitedError, StoreError, UnauthenticatedError
@@ -71,7 +71,7 @@ def test_whom_nobody_knows_is_refused_everywhere(tmp_path: Path, settings: dict[
             for shown in (nothing, [("authorization", "Bearer x")], [("authorization", "Basic eDp5")]):
                 codes = {name: call(stubs, name, shown) for name in _CALLS}
                 assert set(codes.values()) == {grpc.StatusCode.UNAUTHENTICATED}, codes
-        assert is_serving(writer.address)
+        assert is_healthy("writer", writer_listen=writer.address)
 
 
 def test_who_has_no_rights_may_know_the_bounds_alone(

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from services.writer.healthcheck import is_serving
 from tests.certificates import Authority, Pair
+from tests.health_checks import is_healthy
 from tests.integration.tls.shown import shows, wait_until
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tidemark.client import Credentials, Producer, Topics
 from tidemark.errors import StoreError, TlsFailedError
-from tidemark.tls.reloading import tell_reload
 
 pytestmark = pytest.mark.integration
 
@@ -156,8 +155,9 @@ def test_broken_files_leave_the_old_certificate_in_use(
 def test_the_health_check_asks_with_the_services_own_files(tmp_path: Path, authority: Authority, server: Pair) -> None:
     """Also where client certificates are required."""
     with serving(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
-        assert is_serving(writer.address, writer.settings.open_tls(writer.address, tell_reload))
-        assert not is_serving(writer.address)
+        files = {"tls_cert": server.cert, "tls_key": server.key, "tls_client_ca": authority.ca}
+        assert is_healthy("writer", writer_listen=writer.address, **files)
+        assert not is_healthy("writer", writer_listen=writer.address)
 
 
 @pytest.mark.parametrize("fault", ["plaintext", "expired"])

@@ -11,8 +11,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from services.writer.healthcheck import is_serving
 from tests.builders import wire_batch
+from tests.health_checks import is_healthy
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.terms import current_term
 from tidemark.v1 import commit_log_pb2 as pb
@@ -144,8 +144,8 @@ def test_health_says_serving(writer: RunningWriter, service: str) -> None:
 
 def test_healthcheck_tells_a_writer_that_serves_from_none(writer: RunningWriter) -> None:
     """What containers ask."""
-    assert is_serving(writer.address)
-    assert not is_serving("127.0.0.1:1")
+    assert is_healthy("writer", writer_listen=writer.address)
+    assert not is_healthy("writer", writer_listen="127.0.0.1:1")
 
 
 def test_reflection_lists_the_services(writer: RunningWriter) -> None:
