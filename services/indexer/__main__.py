@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from tidemark.settings.startup import exit_on_signal
+
 _USAGE = "usage: python -m services.indexer (pipeline [--once] | scan | query | attach) [--setting value …] [--help]"
 
 
 def main(arguments: list[str]) -> int:
-    """Start one part; its exit status."""
+    """Start one part; return its exit status. Handles signals before it imports that part."""
+    if arguments and arguments[0] in ("pipeline", "query"):
+        exit_on_signal(arguments[0])
     match arguments:
         case ["pipeline", *rest]:
             from .pipeline.__main__ import main as pipeline

@@ -1,87 +1,18 @@
-"""The writer's door: settings ▸ logging ▸ recover ▸ serve. Run as ``python -m services.writer``."""
+"""Entry point: ``python -m services.writer``. Handles signals before it imports the service."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 
-import structlog
-
-from tidemark.access.metrics import AccessState
-from tidemark.errors import StoreError
-from tidemark.metrics.families import make_registry
-from tidemark.metrics.listener import listen
-from tidemark.metrics.tls_state import TlsState
-from tidemark.settings.door import SettingsRefusedError, read_settings
-from tidemark.settings.logs import set_up_logging
-from tidemark.settings.malloc import limit_malloc
-from tidemark.settings.settling import settle_memory
-from tidemark.status import status_of
-from tidemark.store.open_files_limit import allow_many_files
-from tidemark.store.storage import DiskStorage
-from tidemark.tls.reloading import tell_reload
-
-from .config import WriterSettings
-from .server import WriterServer
-from .store import open_store, release_store
-
-log = structlog.get_logger()
-
-_SWITCH_INTERVAL_S = 0.001  # the appender and the flusher must not wait for the event loop's turn
-
-
-async def serve(settings: WriterSettings) -> int:
-    """Serve until a signal or a failure; the process's exit code."""
-    tls = settings.open_tls(settings.writer_listen, tell_reload)
-    guard = settings.open_writer_guard()
-    registry = make_registry()
-    listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
-    store = await asyncio.to_thread(open_store, settings, DiskStorage())
-    server = WriterServer(settings, store, tls, guard)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_once, loop, number, server)
-    try:
-        await server.start()
-    except RuntimeError as error:
-        release_store(store)
-        raise SystemExit(f"writer: cannot listen on {settings.writer_listen}: {error}") from error
-    settle_memory()
-    registry.register(server.metrics)
-    registry.register(AccessState(server.guard))
-    if tls is not None:
-        registry.register(TlsState(tls))
-    if listener is not None:
-        log.info("metrics_served", port=listener.server_port)
-    return 1 if await server.run() is not None else 0
-
-
-def _stop_once(loop: asyncio.AbstractEventLoop, number: int, server: WriterServer) -> None:
-    """An orderly stop; the same signal again ends the process at once."""
-    loop.remove_signal_handler(number)
-    server.ask_to_stop()
+from tidemark.settings.startup import exit_on_signal
 
 
 def main() -> int:
-    """The exit code: 0 after a clean stop, 1 when the store cannot be served, 2 for bad settings."""
-    try:
-        settings = read_settings("writer", WriterSettings)
-    except SettingsRefusedError as error:
-        sys.stderr.writelines(f"{line}\n" for line in error.lines)
-        return 2
-    set_up_logging(settings.log_level)
-    allow_many_files()
-    limit_malloc()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    try:
-        return asyncio.run(serve(settings))
-    except StoreError as error:
-        sys.stderr.write(f"writer: {status_of(error).reason}: {error.message}\n")
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"writer: {error}\n")
-        return 1
+    """Run the writer; return its exit status."""
+    exit_on_signal("writer")
+    from .door import main as run
+
+    return run()
 
 
 if __name__ == "__main__":

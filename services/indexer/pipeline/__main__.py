@@ -20,6 +20,7 @@ from tidemark.metrics.families import make_registry
 from tidemark.metrics.listener import listen
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.settings.logs import set_up_logging
+from tidemark.settings.startup import restore_signals
 from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.safety import require_safe_store
@@ -62,7 +63,11 @@ def main(arguments: list[str] | None = None) -> int:
         require_known_format(plan.paths)
         require_safe_store(plan.paths)
         with own_indexer(plan, storage):
-            run_once(settings, storage) if settings.once else _follow(settings, plan, storage)
+            if settings.once:
+                restore_signals()
+                run_once(settings, storage)
+            else:
+                _follow(settings, plan, storage)
     except StoreError as error:
         log.error("pipeline_failed", error=type(error).__name__, message=error.message, **error.facts)
         return 1
@@ -80,14 +85,9 @@ def _last_line(text: str) -> str:
 
 
 def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:
-    """Both followers until a signal or a failure ends them; over full disks."""
+    """Run both followers until a signal or a failure ends them; wait for room on a full disk."""
     stopping = threading.Event()
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     metrics = PipelineMetrics(plan)
     tracing = open_tracing(settings, "pipeline")
     told: list[EpochTold] = [metrics]
@@ -101,6 +101,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     shutil.rmtree(plan.scan_folder, ignore_errors=True)  # of a drain that was killed: who follows reads the log
     prepare(plan, storage)
     session = start_session(settings, plan)
+    _stop_on_signal(stopping)  # not before: nothing interrupts the start of a JVM, and Spark sets a handler of its own
     try:
         while True:
             try:
@@ -122,6 +123,14 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
         if tracing is not None:
             tracing.close()
     log.info("pipeline_stopped")
+
+
+def _stop_on_signal(stopping: threading.Event) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
 
 
 def _index_spans(tracing: Tracing) -> EpochTold:

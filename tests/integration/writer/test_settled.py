@@ -8,7 +8,7 @@ from pathlib import Path
 
 _PROGRAM = """
 import asyncio, gc, os, signal, sys
-from services.writer.__main__ import serve
+from services.writer.door import serve
 from services.writer.config import WriterSettings
 
 async def main():

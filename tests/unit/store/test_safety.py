@@ -11,7 +11,7 @@ import pytest
 from services.indexer.attach.__main__ import main as attach_main
 from services.indexer.pipeline.__main__ import main as pipeline_main
 from services.indexer.query.__main__ import main as query_main
-from services.writer.__main__ import main as writer_main
+from services.writer.door import main as writer_main
 from tests.built_store import BuiltStore
 from tidemark.errors import StoreUnsafeError
 from tidemark.store.log_folders import LogFolders

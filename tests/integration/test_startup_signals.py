@@ -1,0 +1,131 @@
+"""A signal while a service is starting ends it with status 0 and one line, at any moment of the start."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.built_store import BuiltStore
+
+pytestmark = pytest.mark.integration
+
+COMMANDS = {
+    "writer": ["-m", "services.writer"],
+    "pipeline": ["-m", "services.indexer", "pipeline"],
+    "query": ["-m", "services.indexer", "query"],
+}
+ENVIRONMENT = {
+    "TIDEMARK_WRITER_LISTEN": "127.0.0.1:0",
+    "TIDEMARK_WRITER_METRICS_LISTEN": "",
+    "TIDEMARK_QUERY_LISTEN": "127.0.0.1:0",
+    "TIDEMARK_PIPELINE_METRICS_LISTEN": "",
+    "TIDEMARK_LOG_LEVEL": "info",
+}
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
+Start = Callable[[str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a service on a small store."""
+    store = BuiltStore(tmp_path / "store")
+    store.topic("t")
+    store.append("t", b"x")
+    store.publish()
+    started: list[subprocess.Popen[str]] = []
+
+    def run(service: str) -> subprocess.Popen[str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
+        process = subprocess.Popen(
+            [sys.executable, *COMMANDS[service]],
+            env={**inherited, **ENVIRONMENT, "TIDEMARK_STORE_ROOT": str(store.root)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.005)
+
+
+def handles_signals(pid: int) -> bool:
+    """Return True once the process has its handlers: before, there is an interpreter and no service yet."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def javas_of(pid: int) -> list[int]:
+    """The JVMs below a process."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split() if folder.name.isdigit() else []
+            name = (folder / "comm").read_text().strip() if fields else ""
+        except OSError:
+            continue
+        if fields and int(fields[1]) == pid and name == "java":
+            found.append(int(folder.name))
+    return found
+
+
+def events(text: str) -> list[str]:
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    return [json.loads(line)["event"] for line in lines]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("service", COMMANDS)
+def test_signal_before_the_imports_are_done_ends_the_service(
+    start: Start, service: str, number: signal.Signals
+) -> None:
+    process = start(service)
+    wait_until(lambda: handles_signals(process.pid))
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, events(said)) == (0, ["startup_interrupted"]), said
+    assert json.loads(said)["signal"] == number.name
+
+
+@pytest.mark.parametrize("delay_s", [0.2, 0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("service", ["writer", "query"])
+def test_signal_at_any_moment_of_the_start_ends_the_service(start: Start, service: str, delay_s: float) -> None:
+    """With one line of the interrupted start, or with the last line of an orderly stop."""
+    process = start(service)
+    wait_until(lambda: handles_signals(process.pid))
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert [event in ("startup_interrupted", f"{service}_stopped") for event in events(said)].count(True) == 1, said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_signal_while_the_jvm_starts_ends_pipeline_and_jvm(start: Start, number: signal.Signals) -> None:
+    process = start("pipeline")
+    wait_until(lambda: javas_of(process.pid))
+    javas = javas_of(process.pid)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert events(said).count("startup_interrupted") == 1, said
+    wait_until(lambda: not any(Path(f"/proc/{java}").exists() for java in javas))

@@ -1,0 +1,35 @@
+"""Signals while a service starts, from before its imports until it can stop in order.
+
+Imports the standard library alone, and little of it: what comes before `exit_on_signal` is not covered.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def exit_on_signal(service: str) -> None:
+    """End the process with status 0 and the event `startup_interrupted` when a signal asks it to stop.
+
+    The process ends at once, because imports and the start of a JVM cannot be interrupted in order; every file of a
+    store survives that. A service replaces the handlers once it can stop by itself.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        name = signal.Signals(number).name
+        line = f'{{"event": "startup_interrupted", "service": "{service}", "signal": "{name}", "level": "info"}}\n'
+        os.write(2, line.encode())
+        os._exit(0)
+
+    for number in _SIGNALS:
+        signal.signal(number, end)
+
+
+def restore_signals() -> None:
+    """Let signals end the process as usual: for a run that is no service."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
