@@ -95,6 +95,17 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         le=7 * 86_400_000,
         description="a clock set ahead by more than a minute makes nothing older until it has stayed so for so long",
     )
+    append_warning_ms: int = Field(
+        500,
+        ge=0,
+        le=3_600_000,
+        description="an append that waits longer for its answer is told by the event append_waited, once a second at "
+        "most; 0: never",
+    )
+    grpc_reflection: bool | None = Field(
+        None,
+        description="answer gRPC reflection, which asks for no token; unset: only where there is no access file",
+    )
     max_reconsume_times: int = Field(
         16,
         ge=0,
@@ -163,6 +174,11 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     def log_folders(self, root: Path) -> LogFolders:
         """Where the CommitLog of the store at *root* lies."""
         return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
+
+    @property
+    def answers_reflection(self) -> bool:
+        """Whether clients may ask for the services and their messages. The answer tells nothing of the store."""
+        return self.access_file is None if self.grpc_reflection is None else self.grpc_reflection
 
     @property
     def retention(self) -> RetentionPolicy:

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from tidemark.metrics.families import histogram, number, numbers
 
+from .append_times import AppendTimes
 from .commit_log import CommitLog
 from .counts import AppendCounts
 from .retention import Retention
@@ -18,11 +19,14 @@ from .store import OpenStore
 class WriterMetrics(Collector):
     """Called by the listener's threads: of what others own it reads single numbers, and changes nothing."""
 
-    def __init__(self, store: OpenStore, commit_log: CommitLog, retention: Retention, counts: AppendCounts) -> None:
+    def __init__(
+        self, store: OpenStore, commit_log: CommitLog, retention: Retention, counts: AppendCounts, times: AppendTimes
+    ) -> None:
         self._store = store
         self._commit_log = commit_log
         self._retention = retention
         self._counts = counts
+        self._times = times
 
     def collect(self) -> Iterator[Metric]:
         log = self._commit_log
@@ -34,6 +38,7 @@ class WriterMetrics(Collector):
         yield number("tidemark_disk_free_bytes", self._store.free_bytes(self._store.paths.root))
         yield number("tidemark_retention_deleted_files_total", self._retention.deleted_files)
         yield number("tidemark_retention_deleted_bytes_total", self._retention.deleted_bytes)
+        yield histogram(self._times.seconds)
         for buckets in (log.groups.seconds, log.groups.batches, log.groups.bytes):
             yield histogram(buckets)
         yield from self._counts.families()

@@ -27,6 +27,7 @@ from .access import AccessInterceptor
 from .admission import Admission, Limits
 from .age_clock import AgeClock
 from .append import LogTail
+from .append_times import AppendTimes
 from .batch import QueueKey
 from .commit_log import CommitLog
 from .config import WriterSettings
@@ -131,7 +132,7 @@ class WriterServer:
         settings, store = self._settings, self._store
         advertised = settings.advertised_host(self.port)
         store_host = encode_host(advertised)
-        counts = AppendCounts(settings.metrics_max_topics)
+        counts, times = AppendCounts(settings.metrics_max_topics), AppendTimes(settings.append_warning_ms)
         topics = TopicTable(
             store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
         )
@@ -139,7 +140,7 @@ class WriterServer:
         self._reader = LogReader(self._open_log)
         self._retention = self._make_retention()
         self._scheduler = self._make_scheduler(topics, store_host)
-        self.metrics = WriterMetrics(store, self._commit_log, self._retention, counts)
+        self.metrics = WriterMetrics(store, self._commit_log, self._retention, counts, times)
         self._service = CommitLogService(
             settings,
             Identity(store.term, store_host, str(advertised)),
@@ -148,6 +149,7 @@ class WriterServer:
             Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
             self._reader,
             counts,
+            times,
             SendBack(self._commit_log, topics, self._reader, store_host, settings.max_reconsume_times),
             on_delayed=self._scheduler.appended,
             free_disk_bytes=lambda: store.free_bytes(store.paths.root),
@@ -197,7 +199,9 @@ class WriterServer:
             self._topic_service, self._server
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection((*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME), self._server)
+        if self._settings.answers_reflection:
+            names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._server)
 
     def _make_spans(self) -> AppendSpans | None:
         if self._tracing is None:

@@ -30,6 +30,7 @@ from .access import CALLER
 from .admission import Admission
 from .answers import response_of
 from .append_stream import AppendStream
+from .append_times import AppendTimes
 from .batch import Batch
 from .commit_log import CommitLog
 from .config import FlushMode, WriterSettings
@@ -89,6 +90,7 @@ class CommitLogService(CommitLogServiceServicer):
         admission: Admission,
         reader: LogReader,
         counts: AppendCounts,
+        times: AppendTimes,
         send_back: SendBack,
         *,
         on_delayed: Callable[[Batch], None],
@@ -102,6 +104,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._admission = admission
         self._reader = reader
         self._counts = counts
+        self._times = times
         self._send_back = send_back
         self._on_delayed = on_delayed
         self._free_disk_bytes = free_disk_bytes
@@ -149,6 +152,7 @@ class CommitLogService(CommitLogServiceServicer):
 
     async def _submit(self, sender: _Sender, received: Received, answer: Callable[[Batch], None]) -> None:
         request = received.request
+        answer = self._times.measuring(answer)
         span = None if self._spans is None else self._spans.begin(request, sender.metadata)
         try:
             sender.caller.require(on_topic(request.topic, Action.PUB))
@@ -211,12 +215,11 @@ class CommitLogService(CommitLogServiceServicer):
         caller = CALLER.get()
         caller.require(on_topic(request.topic, Action.SUB))
         done: asyncio.Future[Batch] = asyncio.get_running_loop().create_future()
+        answer = self._times.measuring(_setting(done))
         try:
             copy = await self._send_back.copy_of(request)
             caller.take_append(len(copy.element.body))
-            await self._place(
-                copy.topic, lambda topic: self._send_back.batch_of(copy, topic, _setting(done)), create=True
-            )
+            await self._place(copy.topic, lambda topic: self._send_back.batch_of(copy, topic, answer), create=True)
         except StoreError as error:
             self._counts.refuse(error)
             raise

@@ -67,6 +67,13 @@ ROWS = (
         "rocketmq_processor_watermark", _G, WRITER, "Appends that wait for their turn; processor: send", ("processor",)
     ),
     MetricRow(
+        "tidemark_writer_append_seconds",
+        _H,
+        WRITER,
+        "Time from an append's request to its answer, each batch once",
+        bounds=_SYNC_SECONDS,
+    ),
+    MetricRow(
         "tidemark_fdatasync_seconds",
         _H,
         WRITER,

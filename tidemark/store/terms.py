@@ -100,7 +100,7 @@ class TermsFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._signature: tuple[int, int] | None = None
+        self._signature: tuple[int, int] | None = (0, 0)  # of no file
         self.known: list[Term] = []  # as of the last look; another list once the file has changed
 
     def terms(self) -> list[Term]:
@@ -111,7 +111,7 @@ class TermsFile:
         except FileNotFoundError:
             signature = None
         if signature != self._signature:
-            self.known = [] if signature is None else read_terms(self._path)
+            self.known = read_terms(self._path)  # of the copy, where the file is gone
             self._signature = signature
         return self.known
 

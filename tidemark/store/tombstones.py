@@ -109,10 +109,9 @@ class TombstonesFile:
         return 0 if stone is None else stone.physical_offset
 
     def refresh(self) -> bool:
-        """Look at the file again; return True if it has changed."""
-        known = self._known
-        self.current()
-        return self._known is not known
+        """Look at the file again; return True if its content has changed."""
+        known = self._known[1]
+        return self.current() != known
 
     def current(self) -> Mapping[str, Tombstone]:
         """Return the tombstones of this moment by topic. The mapping is shared: do not change it.
@@ -121,9 +120,9 @@ class TombstonesFile:
         """
         try:
             status = os.stat(self._path)
-        except FileNotFoundError:
-            return self._known[1]
-        signature = (status.st_ino, status.st_mtime_ns, status.st_size)
+            signature = (status.st_ino, status.st_mtime_ns, status.st_size)
+        except FileNotFoundError:  # its checked copy may be there
+            signature = (0, 0, 0)
         seen, stones = self._known
         if signature != seen:
             stones = {stone.topic: stone for stone in load_tombstones(self._path)}

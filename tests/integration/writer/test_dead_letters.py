@@ -101,12 +101,13 @@ def test_what_is_no_retry_of_one_message_is_refused_as_before(tmp_path: Path) ->
     """A batch, malformed bytes, a limit that is no number, and an expected offset of the retry topic."""
     one = wire_batch((b"x", b"", 0))
     with RunningWriter(tmp_path) as writer:
-        for reason, fields in {
+        refusals: dict[str, dict[str, Any]] = {
             "BATCH_RETRY_TOPIC": {"packed": one + one},
             "BATCH_MALFORMED": {"packed": one[:-1]},
             "PROPERTIES_ILLEGAL": {"packed": wire_batch((b"x", properties({"MAX_RECONSUME_TIMES": "many"}), 0))},
             "ARGUMENT_ILLEGAL": {"packed": one, "expected_next_offset": 0},
-        }.items():
+        }
+        for reason, fields in refusals.items():
             refused = refusal_of(lambda fields=fields: writer.append(RETRY, **fields, reconsume_times=16))
             assert refused.reason in {reason, "BATCH_RETRY_TOPIC"}, reason
         assert writer.info().max_physical_offset == 0

@@ -7,17 +7,21 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.builders import wire_batch
 from tidemark.v1 import commit_log_pb2 as pb
 
+from .faulty_storage import FaultyStorage
 from .harness import RunningWriter, refusal_of
 
 pytestmark = pytest.mark.integration
 TOPICS = 3_000
+ONE = wire_batch((b"x", b"", 0))
 
 
 def values(writer: RunningWriter, name: str) -> dict[str, float]:
@@ -105,3 +109,36 @@ def test_a_taken_port_ends_the_start_before_the_store_is_opened(tmp_path: Path) 
     assert done.returncode == 1
     assert f"{taken}, for metrics (TIDEMARK_WRITER_METRICS_LISTEN), cannot be used" in done.stderr
     assert not (tmp_path / "store").exists()
+
+
+def test_time_of_appends_is_measured(writer: RunningWriter) -> None:
+    """Each answered batch once, a repeat too, a refused one not."""
+    for _ in range(2):
+        writer.append("t", ONE, request_id="r")
+    refusal_of(lambda: writer.append("t", b"rubbish"))
+    batch = pb.AppendBatchRequest(topic="t", packed=ONE)
+    entries = [pb.AppendStreamRequest.Entry(correlation_id=number, batch=batch) for number in range(3)]
+    answers = writer.log.AppendStream(iter([pb.AppendStreamRequest(batches=entries)]), timeout=30)
+    assert sum(len(answer.results) for answer in answers) == 3
+    assert values(writer, "tidemark_writer_append_seconds_count") == {"": 5}
+    (total,) = values(writer, "tidemark_writer_append_seconds_sum").values()
+    assert 0 < total < 60
+
+
+@pytest.mark.parametrize(("warn_ms", "warnings"), [(1, 1), (0, 0)])
+def test_append_that_waits_is_told(tmp_path: Path, warn_ms: int, warnings: int) -> None:
+    """One line a second at most, with the topic and the time; none where warnings are off."""
+    storage = FaultyStorage()
+    with capture_logs() as events, RunningWriter(tmp_path, storage, append_warning_ms=warn_ms) as writer:
+        writer.append("t", ONE)
+        storage.fdatasync_gate.clear()
+        pending = [
+            writer.log.AppendBatch.future(pb.AppendBatchRequest(topic="t", packed=ONE), timeout=60) for _ in range(4)
+        ]
+        time.sleep(0.1)
+        storage.fdatasync_gate.set()
+        assert {answer.result().status for answer in pending} == {pb.PUT_STATUS_PUT_OK}
+    told = [event for event in events if event["event"] == "append_waited"]
+    assert bool(told) is bool(warnings)
+    for event in told:
+        assert (event["topic"], event["messages"], event["waited_ms"] >= 1) == ("t", 1, True)

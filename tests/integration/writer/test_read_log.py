@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from tests.access_files import AccessFolder
 from tests.builders import wire_batch
 from tests.health_checks import is_healthy
 from tidemark.store.checkpoint import Checkpoint
@@ -155,6 +157,30 @@ def test_reflection_lists_the_services(writer: RunningWriter) -> None:
     (answer,) = stub.ServerReflectionInfo(iter([request]))
     names = {service.name for service in answer.list_services_response.service}
     assert {"tidemark.v1.CommitLogService", "tidemark.v1.TopicService", "grpc.health.v1.Health"} <= names
+
+
+def lists_services(writer: RunningWriter) -> bool:
+    stub = reflection_pb2_grpc.ServerReflectionStub(writer.channel)
+    call = stub.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
+    answers = []
+    with contextlib.suppress(grpc.RpcError):
+        answers = list(call)
+    assert call.code() in (grpc.StatusCode.OK, grpc.StatusCode.UNIMPLEMENTED)
+    return bool(answers)
+
+
+@pytest.mark.parametrize("setting", [None, True, False])
+@pytest.mark.parametrize("has_access_file", [False, True])
+def test_reflection_is_off_with_access_rules_unless_it_is_switched_on(
+    tmp_path: Path, has_access_file: bool, setting: bool | None
+) -> None:
+    """It answers without a token, so who has rules has to ask for it."""
+    settings: dict[str, Any] = {"grpc_reflection": setting}
+    if has_access_file:
+        (tmp_path / "access").mkdir()
+        settings["access_file"] = AccessFolder(tmp_path / "access").path
+    with RunningWriter(tmp_path / "store", **settings) as writer:
+        assert lists_services(writer) is (not has_access_file if setting is None else setting)
 
 
 def test_unknown_method_is_unimplemented(writer: RunningWriter) -> None:

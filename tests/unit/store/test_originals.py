@@ -19,9 +19,9 @@ from tidemark.store.next_offsets import NextOffsets, load_next_offsets, save_nex
 from tidemark.store.originals import Outcome, querys_originals, repair, writers_originals
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage, Storage
-from tidemark.store.terms import begin_term, read_terms
-from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
-from tidemark.store.topics import TopicConfig, load_topics, save_config, save_topics
+from tidemark.store.terms import TermsFile, begin_term, read_terms
+from tidemark.store.tombstones import Tombstone, TombstonesFile, load_tombstones, save_tombstones
+from tidemark.store.topics import TopicConfig, TopicsFile, load_topics, save_config, save_topics
 
 DISK = DiskStorage()
 
@@ -280,3 +280,20 @@ def test_copy_tells_its_content_and_nothing_else() -> None:
     for wrong in (b"", copy[:-1], copy + b"x", copy.replace(b"1 ", b"2 ", 1), b"content"):
         assert decode_copy(wrong) is None
     assert FORMAT.major == 1
+
+
+def test_readers_that_ask_often_notice_a_lost_file(paths: StorePaths) -> None:
+    """Files that are read again only after a change: one that is gone from the start, or goes later."""
+    for number in (1, 2):
+        begin_term(paths.terms, number, DISK)
+    save_tombstones(paths.tombstones, [Tombstone("t", 4096, {0: 1})], DISK)
+    save_topics(paths.topics, topics(1), DISK, counter=1)
+    watching = TermsFile(paths.terms), TombstonesFile(paths.tombstones), TopicsFile(paths.topics)
+    for look in ("before", "after"):
+        started_now = TermsFile(paths.terms), TombstonesFile(paths.tombstones), TopicsFile(paths.topics)
+        for terms, tombstones, of_topics in (watching, started_now):
+            tombstones.refresh()
+            assert (terms.current().number, tombstones.dead_end("t"), set(of_topics.topics())) == (2, 4096, {"topic0"})
+        if look == "before":
+            for path in (paths.terms, paths.tombstones, paths.topics):
+                path.unlink()
