@@ -99,8 +99,8 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         500,
         ge=0,
         le=3_600_000,
-        description="an append that waits longer for its answer is told by the event append_waited, once a second at "
-        "most; 0: never",
+        description="an append that waits longer for its answer is reported by the event append_waited, at most once "
+        "a second; 0: never",
     )
     grpc_reflection: bool | None = Field(
         None,
@@ -177,7 +177,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
 
     @property
     def answers_reflection(self) -> bool:
-        """Whether clients may ask for the services and their messages. The answer tells nothing of the store."""
+        """Whether clients may ask for the services and their messages. The answer holds no data of the store."""
         return self.access_file is None if self.grpc_reflection is None else self.grpc_reflection
 
     @property

@@ -86,7 +86,7 @@ class Copy(NamedTuple):
 
     @property
     def is_dead_letter(self) -> bool:
-        """Whether its group gets it no more."""
+        """Return True if the message goes to the dead letters."""
         return self.topic.startswith(DEAD_LETTER_PREFIX)
 
 

@@ -211,7 +211,10 @@ class CommitLogService(CommitLogServiceServicer):
     async def SendBack(  # noqa: N802
         self, request: pb.SendBackRequest, context: _Context
     ) -> pb.SendBackResponse:
-        """The interceptor has asked for the right Sub on the group; a group must not copy what it may not read."""
+        """Store a message of the log for another try.
+
+        The interceptor requires Sub on the group. Sub on the topic, too: else a group could copy unreadable messages.
+        """
         caller = CALLER.get()
         caller.require(on_topic(request.topic, Action.SUB))
         done: asyncio.Future[Batch] = asyncio.get_running_loop().create_future()

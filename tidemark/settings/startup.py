@@ -1,6 +1,6 @@
 """Signals while a service starts, from before its imports until it can stop in order.
 
-Imports the standard library alone, and little of it: what comes before `exit_on_signal` is not covered.
+Imports little, and from the standard library alone, because a signal before `exit_on_signal` ends the process as usual.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Form(NamedTuple):
     """How to judge one kind of file.
 
     parse    returns the content; raises ValueError, KeyError, TypeError or AttributeError for bytes of another kind
-    version  of a content; a later one is greater, None: it does not tell
+    version  of a content; a later one is greater; None: the content has none
     shared   brokers and operators may write the file, too
     """
 
@@ -104,7 +104,7 @@ def read_checked(path: Path, form: Form) -> Choice:
         return _choose(main, kept, form)
     if stored is not None and not is_sound(main, form):
         raise CorruptStoreError(
-            f"{path} and its copy {copy} are both damaged: `tidemark store repair` tells what can be restored",
+            f"{path} and its copy {copy} are both damaged: run `tidemark store repair`, which shows what can be restored",
             path=str(path),
         )
     return Choice(main, is_copy_sound=False, has_copy=stored is not None)
@@ -154,7 +154,7 @@ def write_checked(path: Path, data: bytes, storage: Storage, *, keep_previous: b
 
 
 def heal(path: Path, form: Form, storage: Storage) -> Choice:
-    """Let file and copy be the same again, for the file's owner; return what was found.
+    """Make file and copy equal again, for the file's owner; return the state before.
 
     The bytes of a damaged file are kept beside the copy as `<name>.damaged`.
     Raises CorruptStoreError when both are damaged.

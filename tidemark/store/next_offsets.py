@@ -47,7 +47,7 @@ def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
 
 
 def load_next_offsets(path: Path) -> NextOffsets | None:
-    """Return the newest whole table; None without one that can be read: then the log tells."""
+    """Return the newest whole table; None if none can be read: recovery then scans the log."""
     with contextlib.suppress(CorruptStoreError):
         choice = read_checked(path, NEXT_OFFSETS_FORM)
         if choice.has_copy and choice.data is not None:

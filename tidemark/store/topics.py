@@ -100,7 +100,7 @@ def load_config(path: Path) -> Any:
 def save_config(path: Path, content: Any, storage: Storage) -> None:
     """Write a config file and its checked copy, durably. The previous content stays as `.bak` if it could be read.
 
-    A file that a crash of another program has torn must not replace the `.bak` that stands in for it.
+    A file that a crash of another program has torn must not replace the `.bak` that is read in its place.
     """
     write_checked(path, orjson.dumps(content, option=orjson.OPT_INDENT_2), storage, keep_previous=is_config(path))
 

@@ -60,7 +60,11 @@ def test_spelled_out_retry_goes_to_the_dead_letters(tmp_path: Path) -> None:
     """Tag, keys and properties stay."""
     message = pb.Message(body=b"x", tag="a", keys=["k"], properties={"p": "q", "MAX_RECONSUME_TIMES": "1"}, flag=7)
     with RunningWriter(tmp_path) as writer:
-        request = {"messages": pb.MessageList(messages=[message]), "properties": {"DELAY": "3"}, "queue_id": 0}
+        request: dict[str, Any] = {
+            "messages": pb.MessageList(messages=[message]),
+            "properties": {"DELAY": "3"},
+            "queue_id": 0,
+        }
         answer = writer.append(RETRY, **request, reconsume_times=1)
     assert (answer.stored_topic, answer.deliver_timestamp_ms) == (DEAD, 0)
     (record,) = stored_records(tmp_path)
@@ -78,7 +82,7 @@ def test_retry_at_its_limit_on_a_stream_goes_to_the_dead_letters(tmp_path: Path)
 
 
 def test_dead_letters_are_created_where_no_topic_is_created_by_a_message(tmp_path: Path) -> None:
-    """As a broker does: a message that nobody handles any more must not be refused."""
+    """As a broker does: a message without further tries must not be refused."""
     with RunningWriter(tmp_path, auto_create_topics=False) as writer:
         assert refusal_of(lambda: retry(writer, reconsume_times=15)).reason == "TOPIC_NOT_FOUND"
         assert retry(writer, reconsume_times=16).stored_topic == DEAD

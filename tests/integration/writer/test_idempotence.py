@@ -203,7 +203,7 @@ def test_other_content_under_a_deleted_topics_id_is_no_conflict(writer: RunningW
 
 
 def test_compare_and_append_of_a_deleted_topic_compares_again(writer: RunningWriter, topic: str) -> None:
-    """Numbering goes on in the new topic, so the old expectation is a mismatch and the new one is met."""
+    """Numbering continues in the new topic, so the old expectation is a mismatch and the new one is met."""
     create(writer, topic)
     writer.append(topic, PLAIN, request_id="r1", expected_next_offset=0)
     recreate(writer, topic)

@@ -1,4 +1,4 @@
-"""A writer restores its small originals from their checked copies, and tells."""
+"""A writer restores its small originals from their checked copies, and reports it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fill(root: Path) -> None:
 @pytest.mark.parametrize("damage", [b"", b"\0" * 64, b"{junk", None], ids=["empty", "zero", "junk", "gone"])
 @pytest.mark.parametrize("name", FILES)
 def test_damaged_file_is_restored_at_the_start(tmp_path: Path, name: str, damage: bytes | None) -> None:
-    """Topics keep their type, numbers go on, the term is a new one; one event names the file and the cause."""
+    """Topics keep their type, numbering continues, the term is a new one; one event names the file and the cause."""
     fill(tmp_path)
     path = tmp_path / name
     before = path.read_bytes()

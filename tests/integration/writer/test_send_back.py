@@ -119,7 +119,7 @@ def test_messages_of_an_inner_batch_are_sent_back_one_by_one(tmp_path: Path) -> 
 
 
 def test_retry_that_fails_again_keeps_its_origin(tmp_path: Path) -> None:
-    """RETRY_TOPIC and ORIGIN_MESSAGE_ID are set once, and the tries go on counting."""
+    """RETRY_TOPIC and ORIGIN_MESSAGE_ID are set once, and the number of tries grows."""
     with RunningWriter(tmp_path, max_reconsume_times=1) as writer:
         given = properties({"RETRY_TOPIC": "orders", "ORIGIN_MESSAGE_ID": "first", "UNIQ_KEY": "retry 1"})
         place = writer.append("%DLQ%other", wire_batch((b"x", given, 0)), reconsume_times=1).physical_offset
@@ -157,7 +157,7 @@ def test_place_without_the_message_is_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_message_is_refused(tmp_path: Path) -> None:
-    """Its bytes are not what was sent."""
+    """Its bytes differ from the sent ones."""
     with RunningWriter(tmp_path) as writer:
         place = writer.append("t", ORDER).physical_offset
         with (tmp_path / "commitlog" / f"{0:020d}").open("r+b") as file:

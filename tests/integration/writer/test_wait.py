@@ -104,7 +104,7 @@ def test_batch_whose_messages_differ_is_refused(
 
 
 def test_failed_flush_is_told_to_what_waits(tmp_path: Path) -> None:
-    """A message that did not wait was acknowledged before: that is what it gives up."""
+    """A message that does not wait is acknowledged before the failure, and may be lost."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
         writer.append("t", wire("true"))  # which creates the topic

@@ -114,7 +114,7 @@ def put(path: Path, data: bytes | None) -> None:
 
 
 def repaired(paths: StorePaths, path: Path, **options: bool) -> Outcome:
-    """What `repair` says of the file at *path*."""
+    """Return the outcome of `repair` for the file at *path*."""
     originals = [*writers_originals(paths), *querys_originals(paths)]
     (original,) = [one for one in originals if one.path == path]
     return repair(original, DISK, **options).outcome
@@ -190,7 +190,7 @@ def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> 
     path = file.path(paths)
     for one in (path, copy_of(path)):
         one.write_bytes(b"\0" * 100)
-    if file is not FILES["queue offsets"]:  # which the log can tell
+    if file is not FILES["queue offsets"]:  # recovery scans the log instead
         with pytest.raises(CorruptStoreError, match="tidemark store repair") as refused:
             file.load(paths)
         assert str(path) in refused.value.message

@@ -1,4 +1,4 @@
-"""How long appends take, and which of them are told."""
+"""The times of appends, and the warnings for slow ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def append(times: AppendTimes, clock: Clock, seconds: float) -> None:
 
 
 def test_warnings_come_once_a_second_and_count_what_they_leave_out(clock: Clock) -> None:
-    """The next one tells how many waited since, and the longest of them."""
+    """The next one has the number of appends that waited since, and the longest time."""
     times = AppendTimes(500)
     with capture_logs() as events:
         for seconds in (0.5, 0.6, 0.7, 0.001, 0.9, 0.55):

@@ -54,7 +54,7 @@ def test_snapshot_comes_back(tmp_path: Path) -> None:
 
 
 def test_missing_or_broken_snapshot_falls_back_to_its_copy(tmp_path: Path) -> None:
-    """Without a sound copy to the snapshot before, and then to none: the log tells."""
+    """Without a sound copy to the snapshot before, and then to none: recovery scans the log."""
     path = tmp_path / "queue_offsets"
     assert load_snapshot(path) is None
     first, second = Snapshot(1, 1, table(a0=1)), Snapshot(2, 2, table(a0=2))

@@ -24,7 +24,7 @@ def repair(
     """Restore the small files that cannot be derived from the log: topics, tombstones, terms, format, offsets.
 
     Each has a copy with a checksum; the newest sound one of the two counts. The services restore a single damaged file
-    themselves when they start. This command also tells which files have lost both. A damaged file is kept as
+    themselves when they start. This command also names the files that have lost both. A damaged file is kept as
     `<name>.damaged` below `tidemark/`. Exits with 1 if a file is lost.
     """
     from tidemark.cli.hand_back import require_stopped

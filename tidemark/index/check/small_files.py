@@ -55,7 +55,7 @@ def _check_content(path: Path, load: Callable[[Path], Any], paths: StorePaths, r
 def _check_copy(original: Original, paths: StorePaths, report: Report, reason: Reason) -> bool:
     """Compare an original with its checked copy; return True if one of them is damaged.
 
-    An older file is the trace of a crash, and no damage. Of a file without a copy its reader tells.
+    An older file is the trace of a crash, and no damage. A file without a copy is judged by its reader.
     """
     name = relative(original.path, paths.root)
     try:
