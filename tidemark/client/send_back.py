@@ -24,9 +24,11 @@ from tidemark.client.retry_properties import (
     way_to,
     without,
 )
+from tidemark.format.properties import MAX_RECONSUME_TIMES
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, retry_topic, retry_topic_of
 
 _DIGEST_LENGTH = 40
+WRITERS_MAX_ATTEMPTS = 16  # the writer's default: it lays a message aside earlier unless the message says otherwise
 
 
 class SendBack:
@@ -53,7 +55,8 @@ class SendBack:
             self._store(message, self._dead_letter_topic, attempts, further=_dead_letter_origin(message))
         else:
             delay_level = self._first_delay_level + message.reconsume_times
-            self._store(message, retry_topic(self._group), attempts, delay_level=delay_level)
+            limit = {MAX_RECONSUME_TIMES: str(self._max_attempts)} if self._max_attempts > WRITERS_MAX_ATTEMPTS else {}
+            self._store(message, retry_topic(self._group), attempts, delay_level=delay_level, further=limit)
 
     def bury(self, message: ReceivedMessage, reason: str) -> None:
         """Store *message* as a dead letter at once, with the *reason*."""

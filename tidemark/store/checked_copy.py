@@ -104,7 +104,7 @@ def read_checked(path: Path, form: Form) -> Choice:
         return _choose(main, kept, form)
     if stored is not None and not is_sound(main, form):
         raise CorruptStoreError(
-            f"{path} and its copy {copy} are both damaged: run `tidemark store repair`, which shows what can be restored",
+            f"{path} and its copy {copy} are both damaged: run `tidemark store repair`, which shows the state of both",
             path=str(path),
         )
     return Choice(main, is_copy_sound=False, has_copy=stored is not None)

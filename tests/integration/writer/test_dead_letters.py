@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from tests.builders import properties, wire_batch
+from tidemark.client import Producer
+from tidemark.client.received import ReceivedMessage
+from tidemark.client.send_back import SendBack
 from tidemark.format.properties import decode_properties
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2
@@ -121,3 +124,15 @@ def test_other_topics_have_no_limit(tmp_path: Path) -> None:
     """The rule is of retry topics alone."""
     with RunningWriter(tmp_path) as writer:
         assert writer.append("t", wire_batch((b"x", b"", 0)), reconsume_times=99).stored_topic == ""
+
+
+def test_greater_limit_of_a_consumer_counts(tmp_path: Path) -> None:
+    """`consume(max_attempts=20)` gets its twenty attempts: the client says so in each retry."""
+    message = ReceivedMessage(
+        "orders", 0, 7, b"body", None, (), {}, "id", "place", 0, 0, 0, 0, 0, 16, "127.0.0.1:1", "127.0.0.1:2"
+    )
+    with RunningWriter(tmp_path) as writer, Producer(writer.address) as producer:
+        SendBack(producer, "g", max_attempts=20, first_delay_level=1).send(message)
+    (record,) = stored_records(tmp_path)
+    found = decode_properties(record.properties)
+    assert (record.reconsume_times, found["REAL_TOPIC"], found["MAX_RECONSUME_TIMES"]) == (17, RETRY, "20")
