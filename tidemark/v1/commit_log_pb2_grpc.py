@@ -71,7 +71,8 @@ class CommitLogServiceServicer:
 
     def AppendBatch(self, request, context):
         """Appends one batch: all of its messages or none, with dense queue offsets and one store timestamp.
-        In flush mode `sync` the answer comes after the fdatasync that covers the batch.
+        In flush mode `sync` the answer comes after the fdatasync that covers the batch, unless its messages have the
+        property WAIT with another value than `true`: then after the write.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

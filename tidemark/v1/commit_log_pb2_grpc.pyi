@@ -43,7 +43,8 @@ class CommitLogServiceStub:
     def __new__(cls, channel: _aio.Channel) -> CommitLogServiceAsyncStub: ...
     AppendBatch: _grpc.UnaryUnaryMultiCallable[_commit_log_pb2.AppendBatchRequest, _commit_log_pb2.AppendBatchResponse]
     """Appends one batch: all of its messages or none, with dense queue offsets and one store timestamp.
-    In flush mode `sync` the answer comes after the fdatasync that covers the batch.
+    In flush mode `sync` the answer comes after the fdatasync that covers the batch, unless its messages have the
+    property WAIT with another value than `true`: then after the write.
     """
     AppendStream: _grpc.StreamStreamMultiCallable[_commit_log_pb2.AppendStreamRequest, _commit_log_pb2.AppendStreamResponse]
     """The fast path: many batches in flight on one stream. Batches of one stream are appended in the order they were
@@ -66,7 +67,8 @@ class CommitLogServiceAsyncStub(CommitLogServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     AppendBatch: _aio.UnaryUnaryMultiCallable[_commit_log_pb2.AppendBatchRequest, _commit_log_pb2.AppendBatchResponse]  # type: ignore[assignment]
     """Appends one batch: all of its messages or none, with dense queue offsets and one store timestamp.
-    In flush mode `sync` the answer comes after the fdatasync that covers the batch.
+    In flush mode `sync` the answer comes after the fdatasync that covers the batch, unless its messages have the
+    property WAIT with another value than `true`: then after the write.
     """
     AppendStream: _aio.StreamStreamMultiCallable[_commit_log_pb2.AppendStreamRequest, _commit_log_pb2.AppendStreamResponse]  # type: ignore[assignment]
     """The fast path: many batches in flight on one stream. Batches of one stream are appended in the order they were
@@ -92,7 +94,8 @@ class CommitLogServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_commit_log_pb2.AppendBatchResponse, _abc.Awaitable[_commit_log_pb2.AppendBatchResponse]]:
         """Appends one batch: all of its messages or none, with dense queue offsets and one store timestamp.
-        In flush mode `sync` the answer comes after the fdatasync that covers the batch.
+        In flush mode `sync` the answer comes after the fdatasync that covers the batch, unless its messages have the
+        property WAIT with another value than `true`: then after the write.
         """
 
     @_abc_1.abstractmethod
