@@ -18,7 +18,7 @@ from tidemark.format.elements import decode_elements
 from tidemark.format.kernels import messages as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import masked_crc32
-from tidemark.format.record import MIN_RECORD_SIZE, Record
+from tidemark.format.record import HEAD, MIN_RECORD_SIZE, Record
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 
 MESSAGE = np.dtype(
@@ -54,6 +54,7 @@ MESSAGE = np.dtype(
 )
 MessageArray = NDArray[np.void]
 
+_QUEUE_OFFSET_AT = int(HEAD.fields["queue_offset"][1])  # type: ignore[index]
 _ELEMENT_SUFFIX_SIZE = len("-2147483647")
 OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # beside Fault's: a whole record, but of another topic or queue
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
@@ -107,6 +108,22 @@ def check_records(
     name = np.frombuffer(topic, np.uint8)
     kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, with_fields, rows, found)
     return rows
+
+
+def check_numbers(
+    buffer: U8Array,
+    places: NDArray[np.int64],
+    rows: RequestArray,
+    queue_offsets: NDArray[np.int64],
+    *,
+    may_restart: bool,
+    fault: int,
+) -> None:
+    """Give *fault* to each right record that says another queue offset than its unit's place.
+
+    may_restart: accept 0 at any place, as the peer does when the numbering of a queue began again.
+    """
+    kernel.check_numbers(buffer, places, rows, queue_offsets, _QUEUE_OFFSET_AT, may_restart, fault)
 
 
 def unwrap_records(

@@ -167,7 +167,12 @@ ROWS = (
         bounds=_REQUEST_SECONDS,
     ),
     MetricRow("tidemark_query_body_bytes_total", _C, QUERY, "Bytes of pull answers", ("format",)),
-    MetricRow("tidemark_query_skipped_records_total", _C, QUERY, "Damaged records that pulls met"),
+    MetricRow(
+        "tidemark_query_skipped_records_total",
+        _C,
+        QUERY,
+        "Messages that pulls passed over as damaged",
+    ),
     MetricRow("tidemark_query_waiting_requests", _G, QUERY, "Requests that wait for messages"),
     MetricRow("tidemark_query_owns_consumer_offsets", _G, QUERY, "1 where this process writes them"),
     MetricRow("tidemark_query_group_members", _G, QUERY, "Living members of a group", ("consumer_group",)),

@@ -122,7 +122,7 @@ def has_unit(store: StoreReader, watermark: Watermark, records: Records, i: int 
     if number is None:
         return False
     numbers = queue.numbers_to_check(queue.first_offsets(number, queue.run.read(number, 1)))
-    return numbers is None or int(numbers[0]) == queue_offset
+    return numbers is None or numbers.may_restart or int(numbers.queue_offsets[0]) == queue_offset
 
 
 def find_unit(

@@ -19,7 +19,7 @@ from tidemark.format.reading import Choice, ReadLimits, choose
 from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
-from tidemark.read.records import Records, Skipped, read_records
+from tidemark.read.records import QUEUE_FILE_MISSING, QUEUE_GAP, Records, Skipped, read_records
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitArray
 
@@ -108,6 +108,7 @@ class _Pull:
         self._log = log
         self._request = request
         self._scanned = 0
+        self._unit_end = 0  # queue offset behind the units of a batch queue that were examined
         self._is_full = False
         self._is_trimmed = False  # within an inner batch: next_offset is told by its last message
         self.result = PullResult(PullStatus.NO_MATCHED_MESSAGE, request.offset, bounds)
@@ -121,6 +122,8 @@ class _Pull:
             self.result.next_offset = self.result.bounds.max_offset
         if self.result.message_count:
             self.result.status = PullStatus.FOUND
+        if self.result.skipped:  # units behind a trimmed page were looked at, too
+            self.result.skipped = [skip for skip in self.result.skipped if skip.queue_offset < self.result.next_offset]
         return self.result
 
     def _run_length(self, number: int) -> int:
@@ -142,45 +145,92 @@ class _Pull:
         units = self._queue.run.read(number, count)
         if not len(units):
             return self._step_over(number)
-        firsts = self._queue.first_offsets(number, units)
-        counts = self._queue.message_counts(units)
+        firsts, counts = self._places_of(number, units)
+        repeated, gaps = self._breaks(firsts, counts)
         wanted = counts
         if self._queue.is_batch and not self._request.whole_records:
             wanted = np.clip(firsts + counts - self._request.offset, 0, counts)
-        choice = self._choose(units, wanted)
+        choice = self._choose(units, wanted, repeated)
         examined = choice.examined
         self._is_full |= choice.is_full
         if choice.numbers is not None:
             self._require_thread(choice.messages)
             self.result.stored_bytes += choice.size
-            self._read(units[choice.numbers], firsts[choice.numbers])
-        if examined and not self._is_trimmed:
-            self.result.next_offset = int(firsts[examined - 1] + counts[examined - 1])
+            self._read(units[choice.numbers], firsts[choice.numbers], counts[choice.numbers])
+        self.result.skipped += [gap for at, gap in gaps if at < examined]
+        if examined and self._queue.is_batch:
+            self._unit_end = max(self._unit_end, int((firsts + counts)[:examined].max()))
+        if examined and not self._is_trimmed:  # a damaged unit of a batch queue may say anything
+            end = int(firsts[examined - 1] + counts[examined - 1])
+            self.result.next_offset = min(max(end, self.result.next_offset), self.result.bounds.max_offset)
         self._scanned += examined
         if self._request.tags is not None and self._scanned >= self._request.max_scanned_units:
             self._is_full = True
         return number + examined
+
+    def _places_of(self, number: int, units: UnitArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first queue offset and the message count of each of *units*.
+
+        In a batch queue a unit that cannot be right counts as no message, behind the unit before it.
+        """
+        firsts, counts = self._queue.first_offsets(number, units), self._queue.message_counts(units)
+        if self._queue.is_batch and not (live := self._queue.run.is_live(units)).all():
+            ends = np.where(live, firsts + counts, 0)
+            before = np.maximum.accumulate(np.concatenate(([self.result.next_offset], ends)))[:-1]
+            firsts, counts = np.where(live, firsts, before), np.where(live, counts, 0)
+        return firsts, counts
 
     def _require_thread(self, more: int) -> None:
         if self.result.message_count + more > self._request.most_in_place and is_cached_only():
             raise NotCachedError
 
     def _step_over(self, number: int) -> int:
-        """A file in the queue's row is missing: on to the next one. UnitsGoneError where it has expired instead."""
-        following = min(self._queue.run.next_there(number), self.result.bounds.units.end)
+        """Report units of a missing file in the queue's row as skipped, and return the number of the next unit.
+
+        Raises:
+            UnitsGoneError: the file has expired instead.
+        """
+        bounds, start = self.result.bounds, self.result.next_offset
+        following = min(self._queue.run.next_there(number), bounds.units.end)
         self.result.status = PullStatus.OFFSET_FOUND_NULL
-        if following < self.result.bounds.units.end:
+        if following < bounds.units.end:
             self.result.next_offset = self._queue.offsets_of(following)[0]
+        end = self.result.next_offset if following < bounds.units.end else bounds.max_offset
+        self.result.skipped.append(Skipped(-1, start, QUEUE_FILE_MISSING, end - start))
         return following
 
     def _is_candidate(self, units: UnitArray) -> NDArray[np.bool_]:
-        """Which units are to be read: by tag where the unit's code tells it."""
+        """Which units are to be read: by tag where the unit's code decides it, and any unit that cannot be right."""
         wanted: NDArray[np.bool_] = units["message_size"] != consume_queue.PRE_BLANK_SIZE
-        if self._request.tags is not None and not self._queue.is_batch:
-            wanted &= self._request.tags.matches_code(self._queue.tags_codes(units))
+        if self._queue.is_batch:  # another one leaves a gap, which is reported
+            wanted = self._queue.run.is_live(units)
+        elif self._request.tags is not None:
+            wanted &= self._request.tags.matches_code(self._queue.tags_codes(units)) | ~self._queue.run.is_live(units)
         return wanted
 
-    def _choose(self, units: UnitArray, wanted: NDArray[np.int64]) -> Choice:
+    def _breaks(
+        self, firsts: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_] | None, list[tuple[int, Skipped]]]:
+        """Compare the units of a batch queue with each other: their queue offsets are dense and ascend.
+
+        Returns:
+            which of them hold offsets that units before them hold, so that they are left out; None for none.
+            (index of a unit, the offsets that no unit holds before it) for each gap.
+        """
+        if not self._queue.is_batch:
+            return None, []
+        ends = np.maximum.accumulate(np.concatenate(([self._unit_end], firsts + counts)))[:-1]
+        repeated = (counts > 0) & (firsts < ends) & (ends > self._request.offset)
+        missing = np.flatnonzero((counts > 0) & (firsts > np.maximum(ends, self._request.offset)))
+        starts = np.maximum(ends, self._request.offset)
+        gaps = [
+            (int(i), Skipped(-1, int(starts[i]), QUEUE_GAP, int(firsts[i] - starts[i])))
+            for i in missing
+            if firsts[i] < self.result.bounds.max_offset
+        ]
+        return (repeated if repeated.any() else None), gaps
+
+    def _choose(self, units: UnitArray, wanted: NDArray[np.int64], left_out: NDArray[np.bool_] | None) -> Choice:
         """As many units as the limits on messages and bytes still allow. wanted: messages of each to be given."""
         request, result = self._request, self.result
         limits = ReadLimits(
@@ -191,9 +241,10 @@ class _Pull:
             counts=request.tags is None or not self._queue.is_batch,
         )
         sizes = units["message_size"].astype(np.int64)
-        return choose(sizes, wanted, self._is_candidate(units), limits)
+        candidates = self._is_candidate(units)
+        return choose(sizes, wanted, candidates if left_out is None else candidates & ~left_out, limits)
 
-    def _read(self, units: UnitArray, firsts: NDArray[np.int64]) -> None:
+    def _read(self, units: UnitArray, firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
         as_stored = self._request.whole_records and self._request.tags is None
         records = read_records(
             self._log,
@@ -201,10 +252,10 @@ class _Pull:
             units["message_size"].astype(np.int64),
             topic=self._queue.record_topic,
             queue_id=self._queue.queue_id,
-            queue_offsets=self._queue.numbers_to_check(firsts),
+            numbers=self._queue.numbers_to_check(firsts),
             with_fields=not as_stored,
         )
-        self.result.skipped += records.skipped(firsts)
+        self.result.skipped += records.skipped(firsts, counts)
         if as_stored:
             self._add_whole(records, self._queue.message_counts(units))
         else:

@@ -136,7 +136,7 @@ def _load(queue: QueueReader, log: FileRun, result: PullResult, request: PullReq
         places[:, 1].copy(),
         topic=queue.record_topic,
         queue_id=queue.queue_id,
-        queue_offsets=queue.numbers_to_check(places[:, 2]),
+        numbers=queue.numbers_to_check(places[:, 2]),
     )
     result.skipped = records.skipped(places[:, 2])
     messages = records.messages()

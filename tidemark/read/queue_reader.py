@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tidemark.format.message import MessageArray
 from tidemark.read.ext_reader import ExtReader
 from tidemark.read.file_run import FileRun
-from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, read_records
+from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, Numbers, read_records
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 from tidemark.store.tombstones import Tombstone
@@ -35,7 +35,8 @@ class QueueReader:
     """Reads one queue.
 
     ext           folder of its extension
-    attached_log  the log of an attached store: its records must say the queue offset that their unit's place says
+    log           the store's log, in which units behind a damaged one are checked before they count
+    attached_log  the log of an attached store, whose last units may be older than the log's end
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class QueueReader:
         queue_id: int,
         batch: bool,
         ext: Path | None = None,
+        log: FileRun | None = None,
         attached_log: FileRun | None = None,
     ) -> None:
         self.topic = topic
@@ -55,28 +57,45 @@ class QueueReader:
         # what its records must say: b"" for anything
         self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
         self._attached_log = attached_log
-        self.run = UnitRun(folder, batch=batch, is_stale=None if attached_log is None else self._is_stale)
+        self._log = attached_log or log
+        self.run = UnitRun(
+            folder,
+            batch=batch,
+            is_stale=None if attached_log is None else self._is_stale,
+            is_true=None if self._log is None else self._is_true,
+        )
+
+    def _is_true(self, number: int, unit: UnitArray) -> bool:
+        """Return True if the unit points at a sound record of this queue and this place."""
+        return self._fault_of(number, unit) == 0
 
     def _is_stale(self, number: int, unit: UnitArray) -> bool:
         """Whether the log holds something else where the unit points."""
         assert self._attached_log is not None
-        records = read_records(
-            self._attached_log,
-            unit["physical_offset"].astype(np.int64),
-            unit["message_size"].astype(np.int64),
-            topic=self.record_topic,
-            queue_id=self.queue_id,
-            queue_offsets=self.numbers_to_check(self.first_offsets(number, unit)),
-            with_fields=False,
-        )
-        fault = int(records.rows["fault"][0])
+        fault = self._fault_of(number, unit)
         if fault == REMOVED_FAULT:  # expired, unless there never was so much of a log
             return int(unit["physical_offset"][0]) >= self._attached_log.known.end
         return fault in ABSENT_FAULTS
 
-    def numbers_to_check(self, queue_offsets: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """The queue offsets that records must say; None where that is not asked for, or they count in another queue."""
-        return queue_offsets if self._attached_log is not None and self.record_topic else None
+    def _fault_of(self, number: int, unit: UnitArray) -> int:
+        assert self._log is not None
+        records = read_records(
+            self._log,
+            unit["physical_offset"].astype(np.int64),
+            unit["message_size"].astype(np.int64),
+            topic=self.record_topic,
+            queue_id=self.queue_id,
+            numbers=self.numbers_to_check(self.first_offsets(number, unit)),
+            with_fields=False,
+        )
+        return int(records.rows["fault"][0])
+
+    def numbers_to_check(self, queue_offsets: NDArray[np.int64]) -> Numbers | None:
+        """Return the queue offsets that records must say; None in a light queue, whose records say another queue's.
+
+        In an attached store a record with offset 0 at another place is one that the broker has not removed.
+        """
+        return Numbers(queue_offsets, may_restart=self._attached_log is None) if self.record_topic else None
 
     def bounds(self, watermark: Watermark, *, log_min: int, tombstone: Tombstone | None = None) -> QueueBounds:
         """Return the readable part of the queue below *watermark*; 0 and 0 for a queue that never had a message.
@@ -113,12 +132,19 @@ class QueueReader:
         low, high = units
         while low < high:  # the first unit that ends above queue_offset
             middle = (low + high) // 2
-            number, found = self.run.at_or_after(middle, high)
+            number, found = self._live_at_or_after(middle, high)
             if found is None or int(found["base_offset"][0]) + int(found["batch_size"][0]) > queue_offset:
                 high = middle
             else:
                 low = number + 1
-        return low
+        return min(self._live_at_or_after(low, units.end)[0], units.end)
+
+    def _live_at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
+        """As `UnitRun.at_or_after`, but step over units that cannot be right, too: they have no offset to go by."""
+        number, found = self.run.at_or_after(number, end)
+        while found is not None and not self.run.is_live(found)[0]:
+            number, found = self.run.at_or_after(number + 1, end)
+        return number, found
 
     def first_offsets(self, number: int, units: UnitArray) -> NDArray[np.int64]:
         """Queue offset of the first message of each of *units*, which begin at *number*."""

@@ -12,12 +12,13 @@ from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.message import MessageArray
 from tidemark.format.reading import ReadPlan, plan_reads
-from tidemark.format.record import HEAD
 from tidemark.read.buffers import POOL
 from tidemark.read.file_run import FileRun
 
 GAP_BYTES = 16_384  # between two records: reading over it is cheaper than another read
 REMOVED = "REMOVED"  # a reason beside the faults: retention has taken the log file meanwhile
+QUEUE_FILE_MISSING = "QUEUE_FILE_MISSING"
+QUEUE_GAP = "QUEUE_GAP"  # no unit of a batch queue holds these offsets
 OTHER_NUMBER = "QUEUE_OFFSET"  # another one: the record says another queue offset than its unit's place
 
 _SCRATCH_BYTES = 512 << 10  # stays in a core's cache
@@ -27,11 +28,23 @@ IntArray = NDArray[np.int64]
 
 
 class Skipped(NamedTuple):
-    """A record that could not be shown. reason: a Fault's name, OTHER_QUEUE, QUEUE_OFFSET, or REMOVED."""
+    """A record that could not be shown, or units that are lost.
 
-    physical_offset: int
+    reason         a Fault's name, OTHER_QUEUE, QUEUE_OFFSET, REMOVED, QUEUE_FILE_MISSING, or QUEUE_GAP
+    message_count  queue offsets that are passed over, from queue_offset on
+    """
+
+    physical_offset: int  # -1 where the unit is lost
     queue_offset: int
     reason: str
+    message_count: int = 1
+
+
+class Numbers(NamedTuple):
+    """Queue offsets that records must say. may_restart: 0 is accepted at any place (spec 4.4, as the peer appends)."""
+
+    queue_offsets: IntArray
+    may_restart: bool
 
 
 class Records(NamedTuple):
@@ -47,12 +60,17 @@ class Records(NamedTuple):
         right: NDArray[np.bool_] = self.rows["fault"] == 0
         return right
 
-    def skipped(self, queue_offsets: IntArray) -> list[Skipped]:
-        """What may not be shown, and why."""
+    def skipped(self, queue_offsets: IntArray, counts: IntArray | None = None) -> list[Skipped]:
+        """Return the records that may not be shown. counts: messages that each holds; default: one."""
         if not self.rows["fault"].any():
             return []
         return [
-            Skipped(int(self.rows["physical_offset"][i]), int(queue_offsets[i]), _reason(int(self.rows["fault"][i])))
+            Skipped(
+                int(self.rows["physical_offset"][i]),
+                int(queue_offsets[i]),
+                _reason(int(self.rows["fault"][i])),
+                1 if counts is None else int(counts[i]),
+            )
             for i in np.flatnonzero(~self.right)
         ]
 
@@ -71,7 +89,6 @@ class Records(NamedTuple):
 
 REMOVED_FAULT, _OTHER_NUMBER_FAULT = -1, -2
 _OWN_REASONS = {REMOVED_FAULT: REMOVED, _OTHER_NUMBER_FAULT: OTHER_NUMBER}
-_QUEUE_OFFSET_AT = HEAD.fields["queue_offset"][1]  # type: ignore[index]
 ABSENT_FAULTS = frozenset(  # something else lies there than the unit says; a damaged body is the record's all the same
     {int(Fault.MAGIC), int(Fault.LENGTH), int(Fault.POSITION), message.OTHER_QUEUE_FAULT, _OTHER_NUMBER_FAULT}
 )
@@ -88,13 +105,13 @@ def read_records(
     *,
     topic: bytes = b"",
     queue_id: int = 0,
-    queue_offsets: IntArray | None = None,
+    numbers: Numbers | None = None,
     with_fields: bool = True,
 ) -> Records:
     """Read and check the records that begin at *physical_offsets* (ascending) and have *sizes*.
 
     topic, queue_id  the queue they must belong to; b"" for any
-    queue_offsets    what they must say about their place in it; None for anything
+    numbers          queue offsets that they must say; None for anything
     with_fields      False: nobody will ask for messages, only for the records as stored
     raises           nothing for bad or missing records: their rows carry a fault
 
@@ -106,9 +123,8 @@ def read_records(
     )
     if plan is None:
         readable = _is_possible(physical_offsets, sizes, log.known.file_size)
-        numbers = None if queue_offsets is None else queue_offsets[readable]
         return _read_around(log, physical_offsets, sizes, readable, topic, queue_id, numbers)
-    asked = _Asked(physical_offsets, sizes, topic, queue_id, queue_offsets)
+    asked = _Asked(physical_offsets, sizes, topic, queue_id, numbers)
     records = _read_once(log, asked, plan, with_fields=with_fields)
     if not records.rows["fault"].any() or (records.rows["fault"] == REMOVED_FAULT).any():
         return records
@@ -122,11 +138,11 @@ class _Asked(NamedTuple):
     sizes: IntArray
     topic: bytes
     queue_id: int
-    queue_offsets: IntArray | None
+    numbers: Numbers | None
 
 
 def _read_once(log: FileRun, asked: _Asked, plan: ReadPlan, *, with_fields: bool) -> Records:
-    physical_offsets, sizes, topic, queue_id, queue_offsets = asked
+    physical_offsets, sizes, topic, queue_id, numbers = asked
     places = plan.places
     buffer = POOL.lend(plan.size)
     missing: list[slice] = []
@@ -145,19 +161,13 @@ def _read_once(log: FileRun, asked: _Asked, plan: ReadPlan, *, with_fields: bool
         with_fields=with_fields,
         new_buffer=POOL.lend,
     )
-    if queue_offsets is not None:
-        _check_numbers(buffer, places, rows, queue_offsets)
+    if numbers is not None:
+        message.check_numbers(
+            buffer, places, rows, numbers.queue_offsets, may_restart=numbers.may_restart, fault=_OTHER_NUMBER_FAULT
+        )
     for run in missing:
         rows["fault"][run] = REMOVED_FAULT
     return Records(buffer, places, rows)
-
-
-def _check_numbers(buffer: U8Array, places: IntArray, rows: RequestArray, queue_offsets: IntArray) -> None:
-    """Give a fault to right records that say another queue offset."""
-    right = rows["fault"] == 0
-    at = places[right][:, np.newaxis] + np.arange(_QUEUE_OFFSET_AT, _QUEUE_OFFSET_AT + 8)
-    said = buffer[at].view(">i8")[:, 0]
-    rows["fault"][np.flatnonzero(right)[said != queue_offsets[right]]] = _OTHER_NUMBER_FAULT
 
 
 def _read_run(log: FileRun, offsets: IntArray, sizes: IntArray, target: U8Array) -> bool:
@@ -190,12 +200,12 @@ def _read_around(
     readable: NDArray[np.bool_],
     topic: bytes,
     queue_id: int,
-    queue_offsets: IntArray | None,
+    numbers: Numbers | None,
 ) -> Records:
     """Leave out units that cannot be true, and give them a fault."""
-    inner = read_records(
-        log, offsets[readable], sizes[readable], topic=topic, queue_id=queue_id, queue_offsets=queue_offsets
-    )
+    if numbers is not None:
+        numbers = numbers._replace(queue_offsets=numbers.queue_offsets[readable])
+    inner = read_records(log, offsets[readable], sizes[readable], topic=topic, queue_id=queue_id, numbers=numbers)
     rows = np.zeros(len(sizes), inner.rows.dtype)
     rows["physical_offset"] = offsets
     rows["fault"] = int(Fault.LENGTH)

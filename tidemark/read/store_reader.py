@@ -142,6 +142,7 @@ class StoreReader:
                 queue_id=queue_id,
                 batch=topic.is_batch,
                 ext=None if topic.is_batch else self.paths.queue_ext(topic.name, queue_id),
+                log=self.log,
                 attached_log=self.log if self.paths.is_attached else None,
             )
         return found

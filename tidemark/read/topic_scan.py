@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.format.message import OTHER_QUEUE_FAULT
 from tidemark.read.offset_by_time import first_unit_at
 from tidemark.read.pull import PulledPart
 from tidemark.read.queue_reader import QueueReader
-from tidemark.read.records import Skipped, read_records
+from tidemark.read.records import Records, Skipped, read_records
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
@@ -52,14 +53,15 @@ def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> T
     """Visible messages of a topic within the times asked for."""
     answer = TopicAnswer([], [], None)
     queues = store.queues(query.topic)
-    offsets, sizes, firsts, complete = _next_units(store, queues, watermark, query)
+    offsets, sizes, firsts, queue_ids, complete = _next_units(store, queues, watermark, query)
     if not len(offsets):
         return answer
     fits = np.cumsum(sizes) <= query.max_bytes
     n = max(int(fits.sum()), 1)
     complete = complete and n == len(offsets)
     numbers = queues[0].numbers_to_check(firsts[:n])
-    records = read_records(store.log, offsets[:n], sizes[:n], queue_offsets=numbers)
+    records = read_records(store.log, offsets[:n], sizes[:n], numbers=numbers)
+    _mark_others(records, queues[0].record_topic, queue_ids[:n])
     answer.skipped = records.skipped(firsts[:n])
     messages = records.messages()
     elements = _element_numbers(messages["record"])
@@ -81,6 +83,17 @@ def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> T
     return answer
 
 
+def _mark_others(records: Records, topic: bytes, queue_ids: NDArray[np.int64]) -> None:
+    """Give a fault to records of another topic or queue than the unit's; b"" for a light queue's topic: to none."""
+    if not topic:
+        return
+    rows = records.rows
+    same = (rows["queue_id"] == queue_ids) & (rows["topic_length"] == len(topic))
+    at = np.where(same, rows["topic_at"], 0)[:, np.newaxis] + np.arange(len(topic))
+    same &= (records.buffer[at] == np.frombuffer(topic, np.uint8)).all(axis=1)
+    rows["fault"][(rows["fault"] == 0) & ~same] = OTHER_QUEUE_FAULT
+
+
 def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:
     """0, 1, 2, … within each record."""
     at = np.arange(len(records))
@@ -90,8 +103,8 @@ def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:
 
 def _next_units(
     store: StoreReader, queues: list[QueueReader], watermark: Watermark, query: TopicQuery
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
-    """(physical offsets, sizes, first queue offsets) of the next records of all queues; whether that is all."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+    """(physical offsets, sizes, first queue offsets, queue ids) of all queues' next records; whether that is all."""
     count = min(query.limit + 1, _RECORDS_AT_ONCE)
     columns: list[NDArray[np.int64]] = []
     complete = True
@@ -108,13 +121,14 @@ def _next_units(
         if first + len(units) < end:
             complete = False
             horizon = min(horizon, int(offsets[live].max(initial=-1)) + 1)
-        columns.append(np.stack((offsets, sizes, queue.first_offsets(first, units)))[:, live])
-    merged = np.concatenate(columns, axis=1) if columns else np.empty((3, 0), np.int64)
+        ids = np.full(len(units), queue.queue_id, np.int64)
+        columns.append(np.stack((offsets, sizes, queue.first_offsets(first, units), ids))[:, live])
+    merged = np.concatenate(columns, axis=1) if columns else np.empty((4, 0), np.int64)
     merged = merged[:, np.argsort(merged[0], kind="stable")]
     within = merged[:, merged[0] < horizon]
     complete = complete and within.shape[1] <= count
     within = within[:, :count]
-    return within[0], within[1], within[2], complete
+    return within[0], within[1], within[2], within[3], complete
 
 
 def _range(store: StoreReader, queue: QueueReader, watermark: Watermark, query: TopicQuery) -> tuple[int, int]:

@@ -31,6 +31,7 @@ _NO_LIMIT = (1 << 63) - 1
 
 UnitArray = NDArray[np.void]
 IsStale = Callable[[int, UnitArray], bool]  # (number, unit): whether its record is in the log, but not there
+IsTrue = Callable[[int, UnitArray], bool]  # (number, unit): whether it points at its own record
 
 
 class UnitsGoneError(OffsetTooSmallError):
@@ -48,10 +49,14 @@ class UnitRun:
     """Units of one queue's files. Safe for several threads.
 
     is_stale  asked about the last visible unit, for files of others: they leave units behind the end as they were
+    is_true   asked about a unit behind a damaged one: the queue ends before damage only if nothing true follows
     """
 
-    def __init__(self, folder: Path, *, batch: bool, is_stale: IsStale | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, batch: bool, is_stale: IsStale | None = None, is_true: IsTrue | None = None
+    ) -> None:
         self._is_stale = is_stale
+        self._is_true = is_true
         self._files = FileRun(folder)
         self._unit = batch_consume_queue.UNIT if batch else consume_queue.UNIT
         self._is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
@@ -275,11 +280,26 @@ class UnitRun:
             if visible.end:
                 end = at + visible.end
             if visible.stopped < len(units):
-                break
+                behind = self._behind_damage(at + visible.stopped, units[visible.stopped :], least, limit)
+                if behind is None:
+                    break
+                at, units = behind, self.read(behind, count)
+                continue
             at += len(units)
             count = min(2 * count, _MOST_UNITS)
             units = self.read(at, count)
         return end, least
+
+    def _behind_damage(self, number: int, units: UnitArray, least: int, limit: int) -> int | None:
+        """Return the number of the first true unit among *units*, which begin at *number* with one that is none.
+
+        None where nothing true follows: the queue ends here.
+        """
+        if self._is_true is None or self.is_live(units[:1])[0] or not units.view(np.uint8).any():
+            return None
+        follows = self._is_visible(units, limit) & (units["physical_offset"] > least)
+        at = int(follows.argmax())
+        return number + at if follows[at] and self._is_true(number + at, units[at : at + 1]) else None
 
     def first_at_or_above(self, physical_offset: int, low: int, high: int) -> int:
         """Number of the first unit in [low, high) whose record starts at or above *physical_offset*; *high* if none.

@@ -119,6 +119,11 @@ class StorePaths:
         return self.own / "tidemark" / "query"
 
     @property
+    def lost_units(self) -> Path:
+        """Places of queues that pulls had to pass over."""
+        return self.query / "lost_units.jsonl"
+
+    @property
     def members(self) -> Path:
         """Members of groups, from one query process to the next."""
         return self.query / "members.json"

@@ -126,7 +126,9 @@ class PullAnswerer:
         if result.message_count:
             metrics.given.add(self._topic, result.message_count, body.size)
         metrics.bytes.labels(body_format.name.lower()).inc(body.size)
-        metrics.skipped.inc(len(result.skipped))
+        if result.skipped:
+            metrics.skipped.inc(sum(skip.message_count for skip in result.skipped))
+            self._facade.lost_units.note(self._topic, self._queue_id, result.skipped)
 
     def _json(self, pulled: Pulled, rows: Pieces) -> Pieces:
         result = pulled.result

@@ -124,6 +124,9 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     query_max_group_members: int = Field(1_000, ge=1, description="members a group may have; beyond: 429")
     query_max_member_topics: int = Field(1_000, ge=1, description="topics a member may subscribe to")
     query_max_commit_queues: int = Field(10_000, ge=1, description="queues whose offsets one request may set")
+    query_max_lost_units: int = Field(
+        10_000, ge=1, le=1_000_000, description="places that pulls had to pass over, and that are kept on record"
+    )
     query_max_retry_messages: int = Field(
         256, ge=1, le=10_000, description="messages that one request may send back for another try"
     )

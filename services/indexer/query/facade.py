@@ -31,6 +31,7 @@ from .consumer_groups import ConsumerGroups
 from .forward import WriterForward
 from .groups import ConsumerOffsets
 from .leases import Leases
+from .lost_units import LostUnits
 from .members_file import leave_members, take_members
 from .metrics import Metrics
 from .untaken_answers import UntakenAnswers
@@ -74,6 +75,11 @@ class Facade:
             settings.store_name, max_groups=settings.query_max_groups, max_members=settings.query_max_group_members
         )
         self.offsets = ConsumerOffsets(self.store.paths, self._storage, on_owned=self._take_members)
+        self.lost_units = LostUnits(
+            self.store.paths.lost_units,
+            limit=settings.query_max_lost_units,
+            may_write=lambda: self.offsets.is_owner,
+        )
         self.groups = ConsumerGroups(
             settings, store=self.store, offsets=self.offsets, leases=self._leases, read=self.read
         )

@@ -40,11 +40,12 @@ class MessageAnswer(BaseModel):
 
 
 class SkippedAnswer(BaseModel):
-    """A record that failed its check."""
+    """A record that failed its check, or queue offsets whose units are lost."""
 
-    physical_offset: int
+    physical_offset: int = Field(description="-1 where the unit is lost")
     queue_offset: int
     reason: str
+    message_count: int = Field(description="queue offsets that are passed over, from queue_offset on")
 
 
 _MESSAGE_EXAMPLE: dict[str, JsonValue] = {
@@ -265,14 +266,23 @@ class CorruptionAnswer(BaseModel):
     found_ms: int
 
 
+class LostUnitAnswer(SkippedAnswer):
+    """A place of a queue that a pull had to pass over."""
+
+    topic: str
+    queue_id: int
+    found_ms: int
+
+
 class CorruptionsAnswer(BaseModel):
-    """The ledger, ascending by place."""
+    """The ledger, ascending by place, and the places of queues that pulls had to pass over."""
 
     store: str
     total: int
     limit: int
     next_after: int | None
     corruptions: list[CorruptionAnswer]
+    lost_units: list[LostUnitAnswer] = Field(description="on the first page: the first `limit` of them")
 
 
 class WatermarkDetailAnswer(BaseModel):

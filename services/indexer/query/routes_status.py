@@ -56,7 +56,7 @@ async def get_status(request: Request) -> Response:
     openapi_extra=described(CorruptionArguments),
 )
 async def list_corruptions(request: Request) -> Response:
-    """Places of the log that failed their check, each once, ascending."""
+    """Places of the log that failed their check, each once, ascending; and places of queues that pulls passed over."""
     arguments = read_arguments(request, CorruptionArguments)
     facade = facade_of(request)
     entries = await facade.read(read_ledger, facade.store.paths.indexer)
@@ -70,6 +70,7 @@ async def list_corruptions(request: Request) -> Response:
             "limit": limit,
             "next_after": page[-1]["physical_offset"] if len(behind) > limit else None,
             "corruptions": page,
+            "lost_units": facade.lost_units.all()[:limit] if arguments.after < 0 else [],
         }
     )
 

@@ -323,3 +323,30 @@ def test_a_client_that_goes_away_is_forgotten(built: BuiltStore) -> None:
         while client.get("/v1/status").json()["query"]["waiting_requests"]:
             assert time.monotonic() < deadline
             time.sleep(0.1)
+
+
+@pytest.mark.parametrize("form", ["json", "records", "arrow", "many queues"])
+def test_lost_units_are_in_the_answer_and_on_record(built: BuiltStore, client: httpx.Client, form: str) -> None:
+    """Two zeroed units in the middle: the other messages come, and the loss is in the answer, a metric and a list."""
+    built.write_units("orders", 0, 4, bytes(40))
+    if form == "many queues":
+        asked = {"queues": [{"topic": "orders", "queue_id": 0, "offset": 0}]}
+        [page] = client.post("/v1/pull", json=asked).json()["answers"]
+        skipped = page["skipped"]
+        assert [message["queue_offset"] for message in page["messages"]] == [0, 1, 2, 3, 6, 7, 8, 9]
+    elif form == "json":
+        skipped = client.get(QUEUE).json()["skipped"]
+    else:
+        accept = {"records": "application/octet-stream", "arrow": "application/vnd.apache.arrow.stream"}[form]
+        answer = client.get(QUEUE, headers={"Accept": accept})
+        assert answer.headers["Tidemark-Message-Count"] == "8"
+        skipped = json.loads(answer.headers["Tidemark-Skipped"])
+    lost = [(4, "LENGTH", 1), (5, "LENGTH", 1)]
+    assert [(skip["queue_offset"], skip["reason"], skip["message_count"]) for skip in skipped] == lost
+    assert "tidemark_query_skipped_records_total 2.0" in client.get("/metrics").text
+    for _ in range(2):
+        client.get(QUEUE)
+    units = client.get("/v1/corruptions").json()["lost_units"]
+    assert [(unit["topic"], unit["queue_id"], unit["queue_offset"], unit["reason"]) for unit in units] == [
+        ("orders", 0, offset, reason) for offset, reason, _ in lost
+    ]

@@ -189,7 +189,7 @@ def test_a_damaged_record_is_stepped_over_and_told(built: BuiltStore, at: int, b
     built.write_log(records[1].physical_offset + at, bytes([byte]))
     result = pulled(built, "orders", 0)
     assert bodies(result) == ["m0", "m2"]
-    assert [tuple(skipped) for skipped in result.skipped] == [(records[1].physical_offset, 1, reason)]
+    assert [skipped[:3] for skipped in result.skipped] == [(records[1].physical_offset, 1, reason)]
     assert (result.next_offset, result.message_count) == (3, 2)
     stored = pulled(built, "orders", 0, whole_records=True)
     raw = bytes(stored.parts[0].records.stored_bytes(stored.parts[0].chosen))

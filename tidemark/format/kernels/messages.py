@@ -82,6 +82,19 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
 
 
 @compiled
+def check_numbers(buffer, places, rows, numbers, number_at, may_restart, fault):  # type: ignore[no-untyped-def]
+    """Set *fault* in each row without one whose record says another queue offset than *numbers* does.
+
+    number_at    where a record has its queue offset
+    may_restart  accept 0, which the peer appends where the queue ends
+    """
+    for i in range(rows.size):
+        said = get_i8(buffer, places[i] + number_at)
+        if rows[i].fault == 0 and said != numbers[i] and not (may_restart and said == 0):
+            rows[i].fault = fault
+
+
+@compiled
 def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
     """Elements of the wire batch buffer[at:end]; 0 when any of it is malformed."""
     count = 0
