@@ -119,12 +119,21 @@ class _Pull:
         while number < units.end and not self._is_full and self.result.message_count < self._request.max_messages:
             number = self._take(number, min(units.end - number, self._run_length(number)))
         if not self._is_full and number >= units.end:
-            self.result.next_offset = self.result.bounds.max_offset
+            self.result.next_offset = max(self.result.bounds.units_end, self._request.offset)
         if self.result.message_count:
             self.result.status = PullStatus.FOUND
         if self.result.skipped:  # units behind a trimmed page were looked at, too
             self.result.skipped = [skip for skip in self.result.skipped if skip.queue_offset < self.result.next_offset]
+        if number >= units.end and not self._is_full:
+            self._report_lost_end()
         return self.result
+
+    def _report_lost_end(self) -> None:
+        """Report lost units at the queue's end; the cursor stays before them, because the pipeline may restore them."""
+        bounds = self.result.bounds
+        if bounds.lost and not bounds.is_held:
+            start = self.result.next_offset
+            self.result.skipped.append(Skipped(-1, start, QUEUE_FILE_MISSING, bounds.max_offset - start))
 
     def _run_length(self, number: int) -> int:
         """Units worth looking at together: as many as would be read if all were of unit *number*'s size."""

@@ -24,11 +24,22 @@ _LIGHT_QUEUE = "%LMQ%"  # its units point at records of other topics (spec 3.7)
 
 
 class QueueBounds(NamedTuple):
-    """What of a queue may be read: queue offsets min_offset ≤ n < max_offset, and the units that hold them."""
+    """What of a queue may be read: queue offsets min_offset ≤ n < max_offset, and the units that hold them.
+
+    lost      offsets before max_offset whose units this reader has seen, and that are not there any more
+    is_held   the pipeline builds them again
+    """
 
     min_offset: int
     max_offset: int
     units: VisibleUnits
+    lost: int = 0
+    is_held: bool = False
+
+    @property
+    def units_end(self) -> int:
+        """Queue offset behind the last unit that is there."""
+        return self.max_offset - self.lost
 
 
 class QueueReader:
@@ -57,6 +68,7 @@ class QueueReader:
         # what its records must say: b"" for anything
         self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
         self._attached_log = attached_log
+        self._greatest = (0, 0, 0, 0)  # cuts, watermark, and the bounds of the queue that were seen with them
         self._log = attached_log or log
         self.run = UnitRun(
             folder,
@@ -108,6 +120,24 @@ class QueueReader:
         Raises:
             UnitsGoneError: a file expires at this moment.
         """
+        return self._held(self._bounds(watermark, log_min, tombstone), watermark)
+
+    def _held(self, bounds: QueueBounds, watermark: Watermark) -> QueueBounds:
+        """Keep the queue's end where this reader has seen it, unless the writer has cut the log since."""
+        if self._attached_log is not None:
+            return bounds
+        cuts, offset, first, end = self._greatest
+        if watermark.cuts != cuts or bounds.max_offset >= end:
+            self._greatest = watermark.cuts, watermark.physical_offset, bounds.min_offset, bounds.max_offset
+            return bounds
+        if watermark.physical_offset < offset:  # an earlier look at the store
+            return bounds
+        self.run.forget()  # the units may come back while the watermark stays where it is
+        first = max(bounds.min_offset, first)
+        lost = end - max(bounds.max_offset, first)
+        return QueueBounds(first, end, bounds.units, lost, watermark.is_held)
+
+    def _bounds(self, watermark: Watermark, log_min: int, tombstone: Tombstone | None) -> QueueBounds:
         if tombstone is not None:
             log_min = max(log_min, tombstone.physical_offset)
         units = self.run.visible(watermark, log_min=log_min)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +12,7 @@ from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.format.topic_name import is_topic_name
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
-from tidemark.read.watermark import AttachedWatermarkReader, Watermark, WatermarkReader
+from tidemark.read.watermark import AttachedWatermarkReader, OnRegressed, Watermark, WatermarkFloor, WatermarkReader
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
 from tidemark.store.tombstones import Tombstone, TombstonesFile
@@ -23,6 +24,7 @@ class StoreReader:
 
     state        of an attached store: where our own files about it lie (`StorePaths`)
     log_folders  where its CommitLog lies, if not in `commitlog`
+    on_regressed called once when the marks go back without a cut of the log
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class StoreReader:
         state: Path | None = None,
         log_folders: LogFolders | None = None,
         refresh_s: float = 0.25,
+        on_regressed: OnRegressed | None = None,
     ) -> None:
         self.paths = StorePaths(root, log_folders, state)
         self.log = FileRun(*self.paths.log_folders.all)
@@ -41,16 +44,25 @@ class StoreReader:
         self._topics = TopicsFile(self.paths.topics)
         self._tombstones = TombstonesFile(self.paths.tombstones)
         self._queues: dict[tuple[str, int, bool], QueueReader] = {}
+        self._floor = None if self.paths.is_attached else WatermarkFloor(on_regressed)
+        self._floor_lock = threading.Lock()
         self._refresh_s = refresh_s
         self._refreshed = time.monotonic()
 
     def watermark(self) -> Watermark:
-        """What may be read now. Files that were created or replaced are noticed within refresh_s."""
+        """Return the readable end of the log, which goes back only where the writer has cut the log.
+
+        Files that were created or replaced are noticed within refresh_s.
+        """
         now = time.monotonic()
         if now - self._refreshed > self._refresh_s:
             self._refreshed = now
             self.watermarks.refresh()
-        return self.watermarks.read()
+        if self._floor is None:  # a broker may cut its log without a term of ours
+            return self.watermarks.read()
+        with self._floor_lock:
+            seen = self.watermarks.read()
+            return self._floor.hold(seen, self.watermarks.terms, lambda: self.log.listing().end)
 
     def refresh(self) -> None:
         """Notice created and replaced files now; CorruptStoreError when the marks cannot be read."""

@@ -110,7 +110,7 @@ class UnitRun:
 
         A deleted topic's files are removed while the watermark, for which the bounds are cached, stays where it is.
         """
-        self._seen = (-1, -1)
+        self.forget()
         return UnitsGoneError("the queue's file was deleted", unit=number)
 
     def next_there(self, number: int) -> int:
@@ -136,6 +136,10 @@ class UnitRun:
     def let_go_of_deleted(self) -> None:
         """As FileRun's."""
         self._files.let_go_of_deleted()
+
+    def forget(self) -> None:
+        """Search the files anew at the next look at the bounds, even for the same watermark."""
+        self._seen = (-1, -1)
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 

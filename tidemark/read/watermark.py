@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ class Watermark(NamedTuple):
     physical_offset: int  # everything below is indexed and may be read
     published_ms: int  # when a mark moved last, epoch milliseconds; 0 for never
     committed_offset: int
+    cuts: int = 0  # how often this reader has seen the writer cut visible bytes off the log
+    is_held: bool = False  # the marks have gone back, and physical_offset is the greater one from before
 
     @property
     def lag_bytes(self) -> int:
@@ -68,6 +71,11 @@ class WatermarkReader:
     def marks(self) -> Marks | None:
         """The marks; None while the store was never indexed."""
         return self._marks
+
+    @property
+    def terms(self) -> Sequence[Term]:
+        """The writer's terms as of the last `read`."""
+        return self._terms.known
 
     @property
     def term(self) -> Term:
@@ -145,6 +153,45 @@ class AttachedWatermarkReader(WatermarkReader):
         record = np.frombuffer(head, HEAD)[0]
         is_there = record["magic"] in (Magic.V1, Magic.V2) and record["physical_offset"] == physical_offset
         return physical_offset + int(record["total_size"]) if is_there else 0
+
+
+OnRegressed = Callable[[int, int], None]  # (the offset that stays published, the offset that the marks say)
+
+
+class WatermarkFloor:
+    """Keeps visible bytes visible: a smaller watermark than before is published only after the writer has cut the log.
+
+    The pipeline may lower its marks while it rebuilds an index. The bytes are still there, and readers have seen them.
+    Not safe for several threads: a read of the marks and its `hold` are one step.
+    """
+
+    def __init__(self, on_regressed: OnRegressed | None) -> None:
+        self._on_regressed = on_regressed
+        self._term = 0
+        self._offset = 0  # greatest published offset, which was true in _term
+        self._cuts = 0
+        self._is_held = False
+
+    def hold(self, seen: Watermark, terms: Sequence[Term], log_end: Callable[[], int]) -> Watermark:
+        """Return the watermark to publish, which is never below an earlier one without a cut.
+
+        Args:
+            terms: of the writer, which say where each recovery has ended the log.
+            log_end: return the end of the last file of the log. A log that ends earlier is another one.
+        """
+        kept = clamp(self._offset, of_term=self._term, terms=terms)
+        is_lower = seen.physical_offset < kept
+        if is_lower and kept > log_end():
+            kept, is_lower = seen.physical_offset, False
+        self._cuts += kept < self._offset
+        if is_lower and not self._is_held and self._on_regressed is not None:
+            self._on_regressed(kept, seen.physical_offset)
+        self._is_held = is_lower
+        self._term, self._offset = seen.term, max(kept, seen.physical_offset)
+        if not is_lower:
+            return seen._replace(cuts=self._cuts) if self._cuts else seen
+        committed = max(seen.committed_offset, kept)
+        return seen._replace(physical_offset=kept, committed_offset=committed, cuts=self._cuts, is_held=True)
 
 
 def _inode(path: os.PathLike[str]) -> int | None:

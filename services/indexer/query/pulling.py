@@ -46,7 +46,7 @@ class Puller:
         while isinstance(seen, Pulled):
             self._pull.cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
-            if self._pull.cursor >= seen.result.bounds.max_offset:
+            if self._pull.cursor >= seen.result.bounds.units_end:
                 last = not await self._facade.wait(request, self._has_grown, deadline)
             seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen[0]

@@ -157,7 +157,7 @@ class QueuePull:
     @property
     def ahead(self) -> float:
         """Messages between the cursor and the end, as far as is known."""
-        return math.inf if self._known is None else self._known[1].max_offset - self.cursor
+        return math.inf if self._known is None else self._known[1].units_end - self.cursor
 
     def is_at_known_end(self) -> bool:
         """Whether a look finds nothing to read, and where the queue ends is known: then it needs no thread."""
@@ -167,8 +167,8 @@ class QueuePull:
         if queue is None or not queue.run.is_known:
             return False
         self._seen = Now(self._store.watermark(), self._store.log_min)
-        max_offset = self._bounds(queue, *self._seen).max_offset
-        return self._offset == "latest" or int(self._offset) >= max_offset
+        end = self._bounds(queue, *self._seen).units_end
+        return self._offset == "latest" or int(self._offset) >= end
 
     def has_grown(self, now: Now) -> bool:
         """Return True if there are messages behind the cursor. Call it after a look.
@@ -178,7 +178,7 @@ class QueuePull:
         """
         self._seen = now
         self._queue = self._store.queue(self.topic, self.queue_id)
-        return self._bounds(self._queue, *now).max_offset > self.cursor
+        return self._bounds(self._queue, *now).units_end > self.cursor
 
     def _bounds(self, queue: QueueReader, watermark: Watermark, log_min: int) -> QueueBounds:
         """Return the readable bounds, cached until the watermark or the topic's tombstone changes."""

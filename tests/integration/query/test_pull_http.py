@@ -350,3 +350,20 @@ def test_lost_units_are_in_the_answer_and_on_record(built: BuiltStore, client: h
     assert [(unit["topic"], unit["queue_id"], unit["queue_offset"], unit["reason"]) for unit in units] == [
         ("orders", 0, offset, reason) for offset, reason, _ in lost
     ]
+
+
+def test_marks_that_go_back_are_not_published(built: BuiltStore, client: httpx.Client) -> None:
+    """While the pipeline builds an index again; a waiting request gets what comes after that."""
+    before = client.get(QUEUE).json()
+    built.publish(built.end // 2)
+    time.sleep(0.5)
+    after = client.get(QUEUE).json()
+    assert after["watermark"]["physical_offset"] == before["watermark"]["physical_offset"] == built.end
+    assert (after["max_offset"], after["messages"]) == (10, before["messages"])
+    assert client.get("/v1/watermark").json()["watermark"]["physical_offset"] == built.end
+    thread, answers = in_background(lambda: client.get(QUEUE, params={"offset": 10, "wait_ms": 20_000}))
+    time.sleep(0.2)
+    built.append("orders", b"new")
+    built.publish()
+    thread.join()
+    assert [message["queue_offset"] for message in answers[0][0].json()["messages"]] == [10]
