@@ -28,7 +28,7 @@
         ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
         ├── TlsFilesError              ├── TlsFailedError
         ├── AccessFileError            ├── TokenFileError
-        └── RateLimitedError
+        └── RateLimitedError           └── OffsetsFullError
 
 A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
 `tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
@@ -244,6 +244,10 @@ class DeadlineExceededError(UnavailableError):
 
 class GroupFullError(UnavailableError):
     """No more members, or no more groups with members, are taken. Facts: limit."""
+
+
+class OffsetsFullError(UnavailableError):
+    """No more offsets of groups are kept: only those on record can be moved. Facts: limit."""
 
 
 class StoreUnsafeError(UnavailableError):

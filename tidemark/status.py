@@ -70,6 +70,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.QueryUnreachableError: Status("QUERY_UNREACHABLE", "UNAVAILABLE", 503, ""),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, ""),
     errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),
+    errors.OffsetsFullError: Status("OFFSETS_FULL", "RESOURCE_EXHAUSTED", 429, ""),
     errors.StoreTooNewError: Status("STORE_TOO_NEW", "FAILED_PRECONDITION", 503, ""),
     errors.StoreUnsafeError: Status("STORE_UNSAFE", "FAILED_PRECONDITION", 503, ""),
     errors.PlaintextRefusedError: Status("PLAINTEXT_REFUSED", "FAILED_PRECONDITION", 503, ""),

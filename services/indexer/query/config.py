@@ -123,6 +123,12 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     query_max_groups: int = Field(1_000, ge=1, description="groups that may have members at once; beyond: 429")
     query_max_group_members: int = Field(1_000, ge=1, description="members a group may have; beyond: 429")
     query_max_member_topics: int = Field(1_000, ge=1, description="topics a member may subscribe to")
+    query_max_offsets: int = Field(
+        100_000,
+        ge=1,
+        le=10_000_000,
+        description="offsets on record, one per group and queue; beyond: 429. Each commit writes all of them",
+    )
     query_max_commit_queues: int = Field(10_000, ge=1, description="queues whose offsets one request may set")
     query_max_lost_units: int = Field(
         10_000, ge=1, le=1_000_000, description="places that pulls had to pass over, and that are kept on record"

@@ -6,11 +6,13 @@ told of a new queue is told its offset after every write before that: nobody's l
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
+from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicNotFoundError
+from tidemark.format.elements import ELEMENT_OVERHEAD
 from tidemark.read.store_reader import StoreReader
 
 from .config import QuerySettings
@@ -116,29 +118,68 @@ class ConsumerGroups:
     async def commit(self, group: str, body: OffsetsBody) -> list[ConsumerOffset]:
         """Set offsets, all or none; durable when this returns.
 
-        raises GenerationStaleError for a member that does not hold them, GroupActiveError without one while some live
+        Raises:
+            GenerationStaleError: the member does not hold them.
+            GroupActiveError: no member is named, and some are alive.
+            ArgumentIllegalError: an offset is above the end of its queue, and *body* does not force it.
         """
         _require_at_most(self._settings.query_max_commit_queues, body.offsets, "offsets")
         offsets = [ConsumerOffset(group, one.topic, one.queue_id, one.offset) for one in body.offsets]
         if body.member_id is None or body.generation is None:
-            await self.reset(group, offsets)
+            await self.reset(group, offsets, force=body.force)
         else:
-            holder = self.leases.as_holder(group, body.member_id, generation=body.generation, queues=body.queues)
+            as_holder = functools.partial(
+                self.leases.as_holder, group, body.member_id, generation=body.generation, queues=body.queues
+            )
+            if not body.force:
+                with as_holder():  # a member that was replaced learns that first
+                    pass
+                await self._read(lambda: self._require_within(offsets))
+            holder = as_holder()
             await self._offsets.put(*offsets, under=holder)
         return offsets
 
-    async def reset(self, group: str, offsets: Sequence[ConsumerOffset]) -> None:
+    async def reset(self, group: str, offsets: Sequence[ConsumerOffset], *, force: bool = False) -> None:
         """Set offsets of a group that has no members; durable when this returns.
 
-        raises GroupActiveError; TopicNotFoundError and QueueIllegalError for a queue that does not exist
+        Args:
+            force: accept offsets above the end of their queue.
+
+        Raises:
+            GroupActiveError: it has members.
+            TopicNotFoundError, QueueIllegalError: a queue does not exist.
+            ArgumentIllegalError: an offset is above the end of its queue.
         """
 
         def require_queues() -> None:
             for offset in offsets:
                 self._store.queue(offset.topic, offset.queue_id)
+            if not force:
+                self._require_within(offsets)
 
         await self._read(require_queues)
         await self._offsets.put(*offsets, under=self.leases.without_members(group))
+
+    def _require_within(self, offsets: Sequence[ConsumerOffset]) -> None:
+        """Refuse an offset above everything committed: the group would pass over messages that are still to come."""
+        watermark = self._store.watermark()
+        to_come = watermark.lag_bytes // ELEMENT_OVERHEAD  # no more messages can be committed and not visible yet
+        for offset in offsets:
+            try:
+                queue = self._store.queue(offset.topic, offset.queue_id)
+            except (TopicNotFoundError, QueueIllegalError):
+                continue  # a member commits its last offsets in a topic that was deleted
+            end = self._store.bounds(queue, watermark).max_offset
+            if offset.offset > end + to_come:
+                raise ArgumentIllegalError(
+                    f"offset {offset.offset} of queue {offset.queue_id} of {offset.topic} is above the queue's end, "
+                    f"{end}: give at most {end}, or set force",
+                    argument="offset",
+                    topic=offset.topic,
+                    queue_id=offset.queue_id,
+                    requested_offset=offset.offset,
+                    max_offset=end,
+                )
 
 
 def _require_at_most(limit: int, items: Sequence[object], argument: str) -> None:

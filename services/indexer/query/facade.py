@@ -62,6 +62,7 @@ class Facade:
             state=settings.state_root,
             log_folders=settings.log_folders(settings.store_root),
             refresh_s=settings.query_recheck_ms / 1000,
+            on_regressed=_report_regressed,
         )
         self.index = IndexReader(
             self.store.paths.index,
@@ -74,7 +75,13 @@ class Facade:
         self._leases = Leases(
             settings.store_name, max_groups=settings.query_max_groups, max_members=settings.query_max_group_members
         )
-        self.offsets = ConsumerOffsets(self.store.paths, self._storage, on_owned=self._take_members)
+        self.offsets = ConsumerOffsets(
+            self.store.paths,
+            self._storage,
+            limit=settings.query_max_offsets,
+            topic_exists=self._topic_exists,
+            on_owned=self._take_members,
+        )
         self.lost_units = LostUnits(
             self.store.paths.lost_units,
             limit=settings.query_max_lost_units,
@@ -131,6 +138,13 @@ class Facade:
             await asyncio.sleep(self.settings.query_recheck_ms / 1000)
             self.groups.leases.expire()
 
+    def _topic_exists(self, name: str) -> bool:
+        try:
+            self.store.topic(name)
+        except TopicNotFoundError:
+            return False
+        return True
+
     def require_store(self, name: str | None) -> None:
         """TopicNotFoundError when a request means another store."""
         if name is not None and name != self.settings.store_name:
@@ -166,6 +180,10 @@ class Facade:
         await self.writer.close()
         self.guard.close()
         self._readers.shutdown(wait=False, cancel_futures=True)
+
+
+def _report_regressed(published: int, marked: int) -> None:
+    _log.error("watermark_regressed", published_offset=published, marked_offset=marked)
 
 
 _DISCONNECT_CHECK_S = 1.0

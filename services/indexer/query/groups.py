@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,14 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from tidemark.errors import DiskFailedError, DiskFullError, StoreClosedError, StoreError, StoreLockedError
+from tidemark.errors import (
+    DiskFailedError,
+    DiskFullError,
+    OffsetsFullError,
+    StoreClosedError,
+    StoreError,
+    StoreLockedError,
+)
 from tidemark.store.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.lock import FolderLock
 from tidemark.store.originals import Outcome, querys_originals, repair
@@ -72,13 +80,29 @@ class _TableFile:
         return self._table
 
 
+def _size(table: OffsetTable) -> int:
+    return sum(map(len, table.values()))
+
+
 class ConsumerOffsets:
     """Offsets of all groups of one store.
 
-    on_owned  called once this process owns them, before it says so to anybody
+    on_owned      called once this process owns them, before it says so to anybody
+    limit         offsets that are kept, one per group and queue
+    topic_exists  offsets of other topics make room where the limit is reached
     """
 
-    def __init__(self, paths: StorePaths, storage: Storage, *, on_owned: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        paths: StorePaths,
+        storage: Storage,
+        *,
+        limit: int = sys.maxsize,
+        topic_exists: Callable[[str], bool] = lambda _: True,
+        on_owned: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._limit = limit
+        self._topic_exists = topic_exists
         self._paths = paths
         self._on_owned = on_owned
         self._storage = storage
@@ -204,20 +228,48 @@ class ConsumerOffsets:
             self._write(pending)
 
     def _write(self, pending: list[_Commit]) -> None:
-        failure = self._save_with([offset for commit in pending for offset in commit.offsets])
-        for commit in pending:
+        table = {key: dict(queues) for key, queues in self._table.items()}
+        accepted = [commit for commit in pending if self._has_room(table, commit)]
+        for commit in accepted:
+            for group, topic, queue_id, offset in commit.offsets:
+                table.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
+        failure = self._save_if(table, is_changed=any(commit.offsets for commit in accepted))
+        for commit in accepted:
             if failure is not None and commit.offsets:
                 commit.done.set_exception(failure)
             else:
                 commit.done.set_result(None)
 
-    def _save_with(self, offsets: Sequence[ConsumerOffset]) -> StoreError | None:
-        """Set them in file and table, in order. What prevented it, if anything did: then nothing has changed."""
-        if not offsets:
+    def _has_room(self, table: OffsetTable, commit: _Commit) -> bool:
+        """Return True if the offsets of *commit* fit into *table*; else fail the commit."""
+        keys = {(f"{one.topic}{SEPARATOR}{one.group}", one.queue_id) for one in commit.offsets}
+        new = sum(queue_id not in table.get(key, {}) for key, queue_id in keys)
+        if not new or _size(table) + new <= self._limit:
+            return True
+        self._drop_topics_that_are_gone(table)
+        if _size(table) + new <= self._limit:
+            return True
+        commit.done.set_exception(
+            OffsetsFullError(
+                f"{self._limit} offsets of groups are on record, as many as are kept: "
+                "name fewer groups, or raise TIDEMARK_QUERY_MAX_OFFSETS",
+                limit=self._limit,
+            )
+        )
+        return False
+
+    def _drop_topics_that_are_gone(self, table: OffsetTable) -> None:
+        topics = {key.partition(SEPARATOR)[0] for key in table}
+        gone = {topic for topic in topics if not self._topic_exists(topic)}
+        for key in [key for key in table if key.partition(SEPARATOR)[0] in gone]:
+            del table[key]
+        if gone:
+            log.info("offsets_dropped", topics=len(gone), why="the topics were deleted")
+
+    def _save_if(self, table: OffsetTable, *, is_changed: bool) -> StoreError | None:
+        """Write *table* to the file if it has changed; return the failure, after which the old offsets hold."""
+        if not is_changed:
             return None
-        table = {key: dict(queues) for key, queues in self._table.items()}
-        for group, topic, queue_id, offset in offsets:
-            table.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
         try:
             self._save(table)
         except (OSError, StoreError) as error:

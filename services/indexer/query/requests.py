@@ -123,12 +123,16 @@ class TopicBody(BaseModel):
     attributes: dict[str, str] = Field({}, description="RocketMQ's; queue.type: SimpleCQ or BatchCQ")
 
 
+_FORCE = Field(False, strict=True, description="set the offset even if it is above the queue's end")
+
+
 class OffsetBody(BaseModel):
     """A group's offset in one queue."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"offset": 131}]})
 
     offset: _QueueOffset
+    force: bool = _FORCE
 
 
 class JoinBody(BaseModel):
@@ -290,6 +294,7 @@ class OffsetsBody(BaseModel):
     member_id: MemberId | None = Field(None, description="who holds these queues; absent: an administrator's reset")
     generation: _Generation | None = Field(None, description="what the member was told last")
     offsets: list[QueueOffset] = Field(min_length=1)
+    force: bool = _FORCE
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -127,10 +127,11 @@ async def put_offset(request: Request, group: GroupName, topic: TopicName, queue
     """Durable when it is answered.
 
     409 `GROUP_ACTIVE` while the group has living members: they set its offsets. 503 `STORE_LOCKED` where another query
-    process owns the offsets; 507 `DISK_FULL`: the offset before it holds.
+    process owns the offsets; 507 `DISK_FULL`: the offset before it holds. 422: the offset is above the queue's end;
+    `force` sets it all the same.
     """
     facade = facade_of(request)
     body = await read_json(request, OffsetBody, facade.settings.query_max_request_bytes)
     offset = ConsumerOffset(group, topic, queue_id, body.offset)
-    await facade.groups.reset(group, [offset])
+    await facade.groups.reset(group, [offset], force=body.force)
     return await facade.read(_answer, facade, offset)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 
 import httpx
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.integration.query.test_pull_http import commit as commit_up_to
 from tests.query_server import serve_query
 from tidemark.store.topics import load_config
 
@@ -78,7 +80,7 @@ def test_many_puts_share_their_writes(built: BuiltStore, client: httpx.Client) -
         with httpx.Client(base_url=client.base_url) as own:
             for number in range(first, 200, 8):
                 path = f"/v1/groups/g{number}/topics/orders/queues/0/offset"
-                assert own.put(path, json={"offset": number}).status_code == 200
+                assert own.put(path, json={"offset": number, "force": True}).status_code == 200
 
     threads = [threading.Thread(target=put, args=(first,)) for first in range(8)]
     for thread in threads:
@@ -96,3 +98,61 @@ def test_many_puts_share_their_writes(built: BuiltStore, client: httpx.Client) -
 def test_an_offset_needs_a_queue(client: httpx.Client, path: str) -> None:
     assert client.put(path, json={"offset": 1}).status_code == 404
     assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("path", [OFFSET, "/v1/groups/billing/offsets"])
+def test_offset_above_the_end_needs_force(client: httpx.Client, path: str) -> None:
+    """One offset, and several: none is set. At the end is right, and below the minimum, too."""
+
+    def body(offset: int, **more: bool) -> dict[str, object]:
+        if path == OFFSET:
+            return {"offset": offset, **more}
+        others = [{"topic": "orders", "queue_id": 1, "offset": 0}]
+        return {"offsets": [*others, {"topic": "orders", "queue_id": 0, "offset": offset}], **more}
+
+    for offset in (11, 1 << 40):
+        refused = client.put(path, json=body(offset))
+        assert (refused.status_code, refused.json()["reason"]) == (422, "ARGUMENT_ILLEGAL")
+        assert f"offset {offset} of queue 0 of orders is above the queue's end, 10" in refused.json()["detail"]
+        assert (refused.json()["requested_offset"], refused.json()["max_offset"]) == (offset, 10)
+    assert client.get("/v1/groups/billing").status_code == 404
+    assert client.put(path, json=body(10)).status_code == 200
+    assert client.put(path, json=body(11, force=True)).status_code == 200
+    assert client.get(OFFSET).json()["offset"] == 11
+
+
+def test_member_never_commits_beyond_the_end(client: httpx.Client) -> None:
+    joined = client.post("/v1/groups/billing/members", json={"topics": ["orders"]}).json()
+    commit = {"member_id": joined["member_id"], "generation": joined["generation"]}
+    for offset, status in ((10, 200), (11, 422)):
+        commit["offsets"] = [{"topic": "orders", "queue_id": 0, "offset": offset}]
+        assert client.put("/v1/groups/billing/offsets", json=commit).status_code == status
+    assert client.get(OFFSET).json()["offset"] == 10
+
+
+def test_offset_of_a_committed_message_is_set_before_it_is_visible(built: BuiltStore, client: httpx.Client) -> None:
+    """A producer knows its offset from the acknowledgement, while the watermark still lags."""
+    built.append("orders", b"committed")
+    commit_up_to(built, built.end)
+    time.sleep(0.5)
+    assert client.put(OFFSET, json={"offset": 11}).status_code == 200
+    assert client.put(OFFSET, json={"offset": 10_000}).status_code == 422
+
+
+def test_offsets_beyond_the_limit_are_refused(built: BuiltStore) -> None:
+    """Those on record can still be moved; offsets of topics that are gone make room."""
+    with serve_query(built.root, query_max_offsets=3) as client:
+        for number in range(2):
+            assert client.put(OFFSET.replace("billing", f"g{number}"), json={"offset": 1}).status_code == 200
+        batches = "/v1/groups/g0/topics/batches/queues/0/offset"
+        assert client.put(batches, json={"offset": 1}).status_code == 200
+        refused = client.put(OFFSET, json={"offset": 1})
+        assert (refused.status_code, refused.json()["reason"], refused.json()["limit"]) == (429, "OFFSETS_FULL", 3)
+        assert "TIDEMARK_QUERY_MAX_OFFSETS" in refused.json()["detail"]
+        assert client.put(OFFSET.replace("billing", "g1"), json={"offset": 5}).status_code == 200
+        assert client.get(OFFSET).status_code == 404
+        built.delete_topic("batches")
+        assert client.put(OFFSET, json={"offset": 1}).status_code == 200
+        assert client.put(OFFSET.replace("billing", "g9"), json={"offset": 1}).status_code == 429
+    table = load_config(built.root / "config" / "consumerOffset.json")["offsetTable"]
+    assert sorted(table) == ["orders@billing", "orders@g0", "orders@g1"]

@@ -73,6 +73,8 @@ class World(NamedTuple):
 def world(tmp_path: Path) -> Iterator[World]:
     built = BuiltStore(tmp_path / "store")
     built.topic("orders", queues=2)
+    for number in range(20):
+        built.append("orders", queue_id=number % 2)
     built.publish()
     store, storage, clock = StoreReader(built.root), GatedStorage(), Clock()
     offsets = ConsumerOffsets(store.paths, storage)
