@@ -59,8 +59,12 @@ def has_messages(headers: HTTPMessage | Mapping[str, str]) -> bool:
 
 
 def following_offset(headers: HTTPMessage | Mapping[str, str], *, at_end: bool) -> int | None:
-    """Where the page after this one begins; None when there is none yet, unless it is wanted *at_end*, too."""
+    """Return where the next page begins; None when there is none yet, unless it is wanted *at_end*, too.
+
+    A page that does not move the cursor is the last one for now: the units behind it are lost, or built again.
+    """
     if "Tidemark-Next-Offset" not in headers:  # a problem
         return None
     next_offset = int(headers["Tidemark-Next-Offset"])
-    return next_offset if at_end or next_offset < int(headers["Tidemark-Max-Offset"]) else None
+    has_moved = next_offset > int(headers["Tidemark-Requested-Offset"])
+    return next_offset if at_end or (has_moved and next_offset < int(headers["Tidemark-Max-Offset"])) else None

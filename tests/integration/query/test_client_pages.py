@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow as pa
 import pytest
 
@@ -73,3 +75,14 @@ def test_pages_wait_for_what_comes(query_of_store: BuiltStore) -> None:
         query_of_store.append("events", b"new")
         query_of_store.publish()
         assert _records(next(pages).data) == [b"new"]
+
+
+def test_pages_end_before_units_that_are_lost(query_of_store: BuiltStore) -> None:
+    """The queue keeps its end, and no page goes round for ever."""
+    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
+        assert query.pull("events", 0, 0)["max_offset"] == COUNT
+        shutil.rmtree(query_of_store.root / "consumequeue" / "events")
+        pages = list(query.record_pages("events", 0, 5))
+        assert [(page.next_offset, page.max_offset, page.message_count) for page in pages] in ([], [(5, COUNT, 0)])
+        page = query.pull("events", 0, 5)
+        assert [(skip["queue_offset"], skip["message_count"]) for skip in page["skipped"]] == [(5, COUNT - 5)]
