@@ -105,6 +105,7 @@ class Scope:
     end        None: where the log's records end
     floor      below it a bad record is damage; above it the log ends there
     built_to   records below it must be in the queues and in the index; what lies above may lag
+    keys_to    the same for the index alone: the next start makes its content above this again after a power cut
     is_living  somebody writes the store meanwhile: what is behind *end* is being made
     is_clean   it was closed in order: nothing of it waits for the next start
     is_ours    a pipeline of ours has built it: the index reaches back to the log's start
@@ -115,6 +116,7 @@ class Scope:
     end: int | None = None
     floor: int = 0
     built_to: int = _BEYOND_ALL
+    keys_to: int = _BEYOND_ALL
     is_living: bool = False
     is_clean: bool = True
     is_ours: bool = False

@@ -50,6 +50,7 @@ class KeyChecks:
         self._row.skip_below(scope.start)
         used = next((file for file in self._files if file.count), None)
         self._covered_from = None if used is None else int(used.entries[1]["physical_offset"])
+        self._keys_to = min(scope.built_to, scope.keys_to)  # content above it is made again, or not yet
         self._last_physical_offset = scope.start - 1
         self._wrong_files: set[int] = set()
         self._keys_seen = 0
@@ -100,7 +101,12 @@ class KeyChecks:
             self._tell_wrong(there, first, end - first, int(keys.physical_offsets[first]))
         begins = np.array([file.header.begin_timestamp for file in self._files], np.int64)[there.files]
         expected = np.clip((keys.store_timestamps - begins) // 1000, 0, _LARGEST_DIFFERENCE)
-        late = ~wrong & (there.time_differences != expected) & (there.numbers > 1)  # a file's first counts otherwise
+        late = (
+            ~wrong
+            & (keys.physical_offsets < self._keys_to)
+            & (there.time_differences != expected)
+            & (there.numbers > 1)
+        )  # a file's first counts otherwise
         for first, end in runs_of(late):
             path = self._name(self._files[int(there.files[first])].path)
             text = f"entry {int(there.numbers[first])} has another time than its record"
@@ -109,6 +115,9 @@ class KeyChecks:
 
     def _tell_wrong(self, there: Entries, i: int, count: int, physical_offset: int) -> None:
         self._wrong_files.update(there.files[i : i + count].tolist())
+        if physical_offset >= self._keys_to:
+            self._lagging += count
+            return
         path = self._name(self._files[int(there.files[i])].path)
         text = f"entry {int(there.numbers[i])} is not what the log says"
         self._report.find(Reason.KEY_WRONG, text, path=path, physical_offset=physical_offset, count=count)
@@ -137,6 +146,11 @@ class KeyChecks:
 
     def _tell_extra(self, there: Entries, i: int) -> None:
         self._wrong_files.add(int(there.files[i]))
+        place = int(there.physical_offsets[i])
+        is_unwritten = place == 0 and int(there.hashes[i]) == 0 and not self._is_durable(self._files[there.files[i]])
+        if place >= self._keys_to or is_unwritten:
+            self._lagging += 0 if is_unwritten else 1  # its key is counted where it is missing
+            return
         path = self._name(self._files[int(there.files[i])].path)
         text = f"entry {int(there.numbers[i])} points at no record with such a key"
         self._report.find(Reason.KEY_EXTRA, text, path=path, physical_offset=int(there.physical_offsets[i]))
@@ -145,7 +159,7 @@ class KeyChecks:
         places = keys.physical_offsets[first:end]
         not_reached = len(places) if self._covered_from is None else int((places < self._covered_from).sum())
         self._not_reached += 0 if self._scope.is_ours else not_reached
-        lagging = int((places >= self._scope.built_to).sum())
+        lagging = int((places >= self._keys_to).sum())
         self._lagging += lagging
         skipped = min(0 if self._scope.is_ours else not_reached, len(places) - lagging)
         count = len(places) - lagging - skipped
@@ -169,12 +183,12 @@ class KeyChecks:
         if self._not_reached:
             text = f"the index does not reach back to the log's start: {self._not_reached} keys are not in it"
             self._report.note(Note.INDEX_PART, text, count=self._not_reached)
+        self._check_rest(log_end)
         if self._lagging:
             text = f"the index lags behind the log, by {self._lagging} keys"
             self._report.note(Note.INDEX_LAGS, text, count=self._lagging)
-        self._check_rest(log_end)
         for number, file in enumerate(self._files):
-            if number not in self._wrong_files and self._is_in_scope(file):
+            if number not in self._wrong_files and self._is_in_scope(file) and self._is_durable(file):
                 self._check_file(file, is_growing=self._scope.is_living and number == len(self._files) - 1)
 
     def _check_rest(self, log_end: int) -> None:
@@ -192,6 +206,10 @@ class KeyChecks:
         elif count:
             text = f"{count} keys of records behind the log's end: the next start drops them"
             self._report.note(Note.UNITS_BEHIND_END, text, count=count)
+
+    def _is_durable(self, file: SeenIndexFile) -> bool:
+        """Return True if the next start goes on with the file as it is: all of it is below the durable mark."""
+        return self._scope.is_living or self._scope.is_clean or file.header.end_physical_offset < self._keys_to
 
     def _is_in_scope(self, file: SeenIndexFile) -> bool:
         header, end = file.header, self._scope.end

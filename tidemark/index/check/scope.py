@@ -7,10 +7,12 @@ import numpy as np
 from tidemark.errors import CorruptStoreError
 from tidemark.format import consume_queue
 from tidemark.format.check import Checker
+from tidemark.format.index_file import HEADER_SIZE, decode_header
 from tidemark.index.check.expected_units import BATCH, SIMPLE, decode, open_queue
 from tidemark.index.check.findings import Scope
 from tidemark.index.check.seen_files import SeenFiles, common_size, queue_folders
 from tidemark.index.end_of_log import durable_floor
+from tidemark.index.key_index import index_files
 from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.lock import lock_holder
@@ -29,6 +31,7 @@ def whole_store(paths: StorePaths) -> Scope:
     """
     log = SeenFiles(paths.commit_log, common_size(paths.commit_log) or 1 << 30)
     is_living = lock_holder(paths.lock) is not None
+    keys_to = _durable_keys(paths)
     watermark = _watermark(paths)  # before what is committed: then it cannot be above
     committed = _committed(paths) if is_living else None
     floor = durable_floor(paths, log)
@@ -43,6 +46,7 @@ def whole_store(paths: StorePaths) -> Scope:
         end=committed,
         floor=max(floor, committed or 0),
         built_to=everything if watermark is None else watermark,
+        keys_to=_BEYOND_ALL if keys_to is None else keys_to,
         is_living=is_living,
         is_clean=is_clean,
         is_ours=watermark is not None,
@@ -58,6 +62,31 @@ def _watermark(paths: StorePaths) -> int | None:
     watermark = TermsFile(paths.terms).clamp(marks.watermark(), of_term=marks.term)
     marks.close()
     return watermark
+
+
+def _durable_keys(paths: StorePaths) -> int | None:
+    """Return the physical offset below which the index would survive a power cut; None without a pipeline of ours.
+
+    After a power cut the next start makes the newest file again, unless the marks say that all of it was synced.
+    """
+    try:
+        marks = Marks.open_read_only(paths.marks)
+    except (FileNotFoundError, CorruptStoreError):
+        return None
+    durable = marks.durable(marks.shards - 1)
+    if not marks.is_of_this_boot() and not marks.is_index_synced:
+        durable = min(durable, _newest_begin(paths))
+    marks.close()
+    return durable
+
+
+def _newest_begin(paths: StorePaths) -> int:
+    for path in reversed(index_files(paths.index)):
+        with path.open("rb") as file:
+            data = file.read(HEADER_SIZE)
+        if len(data) == HEADER_SIZE and (header := decode_header(data)).index_count > 1:
+            return header.begin_physical_offset
+    return _BEYOND_ALL
 
 
 def _committed(paths: StorePaths) -> int | None:
