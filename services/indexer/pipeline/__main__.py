@@ -30,12 +30,14 @@ from tidemark.tracing.opening import open_tracing
 from .config import PipelineSettings
 from .driver_priority import step_back
 from .hand_over import is_at_work, is_followed
+from .jvm_watchdog import JvmWatchdog, find_jvm
 from .metrics import PipelineMetrics
 from .once import run_once
 from .plan import EpochPlan, make_plan
 from .prepare import own_indexer, prepare
 from .room import is_disk_full, wait_for_room
 from .session import start_session
+from .spark_checkpoint import new_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,6 +102,8 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
         log.info("metrics_served", port=listener.server_port)
     shutil.rmtree(plan.scan_folder, ignore_errors=True)  # of a drain that was killed: who follows reads the log
     prepare(plan, storage)
+    watchdog = JvmWatchdog(find_jvm, stopping)
+    watchdog.start()
     session = start_session(settings, plan)
     _stop_on_signal(stopping)  # not before: nothing interrupts the start of a JVM, and Spark sets a handler of its own
     try:
@@ -114,12 +118,12 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
                 log.error("pipeline_waits_for_room", message=_last_line(str(error)), store_root=str(plan.root))
             if not wait_for_room(plan, storage, stopping):
                 break
-            shutil.rmtree(plan.paths.indexer / "spark", ignore_errors=True)  # a hint; half of it may be missing
             prepare(plan, storage)
             metrics.waits_for_room = False
             log.info("pipeline_goes_on")
     finally:
         session.stop()
+        watchdog.close()
         if tracing is not None:
             tracing.close()
     log.info("pipeline_stopped")
@@ -151,12 +155,12 @@ def _run_followers(
 
     plan = replace(plan, short_until_s=time.time() + settings.warm_up_ms / 1000)
     queries: list[StreamingQuery] = []
+    checkpoint = new_checkpoint(plan)
     try:
         for follower in range(job.FOLLOWERS):
             if stopping.is_set():
                 break
-            checkpoint = plan.paths.indexer / "spark" / f"follower-{follower}"
-            queries.append(job.start_query(session, plan, follower, checkpoint, told))
+            queries.append(job.start_query(session, plan, follower, checkpoint / f"follower-{follower}", told))
             if follower == 0:
                 if plan.epoch_ms:  # else tasks end as soon as they have drained
                     _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from tidemark.store.storage import DiskStorage
 
 from . import local_drain
 from .config import PipelineSettings
+from .jvm_watchdog import JvmWatchdog, find_jvm
 from .plan import EpochPlan, make_plan
 from .prepare import (
     drop_what_is_behind,
@@ -86,6 +88,8 @@ def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> _Drained:
     from . import job
 
     began = time.monotonic()
+    watchdog = JvmWatchdog(find_jvm, threading.Event())
+    watchdog.start()
     session = start_session(settings, plan)
     session_s = time.monotonic() - began
     try:
@@ -93,6 +97,7 @@ def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> _Drained:
         return replace(drained, start_s=session_s + drained.start_s)
     finally:
         session.stop()
+        watchdog.close()
 
 
 def _drain(settings: PipelineSettings, plan: EpochPlan, tasks: DrainTasks) -> _Drained:
