@@ -105,7 +105,7 @@ class Store:
         queue += bodies
 
     def build(self) -> None:
-        """Build what is committed, without a rest of time: the chunks are small."""
+        """Build the committed bytes in small chunks."""
         plan = make_plan(PipelineSettings(store_root=self.root, epoch_ms=0, chunk_size_bytes=4096, **self.settings))
         storage = DiskStorage()
         storage.make_folder(plan.paths.indexer)
@@ -114,7 +114,7 @@ class Store:
             run_epoch(plan, shard=shard, follower=0, storage=storage)
 
     def require_served(self, root: Path) -> None:
-        """Every queue has what was acknowledged, and every key finds its message alone."""
+        """Require that every queue has the acknowledged messages, and that every key finds its message alone."""
         reader = StoreReader(root)
         index = IndexReader(root / "index", slots=FILES["index_slots"], entries=FILES["index_entries"])
         with contextlib.closing(reader.watermarks):

@@ -7,15 +7,16 @@ complete, because it tells the sizes of its files. Killed anywhere, the same cal
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format import index_file
+from tidemark.index.damaged_files import common_file_size, sizes_below
 from tidemark.index.key_index import index_files
 from tidemark.store.lock import FolderLock
-from tidemark.store.mapped_file_queue import size_on_disk
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
@@ -61,8 +62,7 @@ def sizes_of_built(paths: StorePaths) -> dict[str, int]:
         ("consume_queue_file_size_bytes", paths.consume_queue),
         ("batch_consume_queue_file_size_bytes", paths.batch_consume_queue),
     ):
-        found = (size_on_disk(queue) for root in (_dropped(folder), folder) for queue in sorted(root.glob("*/*")))
-        size = next((size for size in found if size is not None), None)
+        size = common_file_size(itertools.chain(sizes_below(_dropped(folder)), sizes_below(folder)))
         if size is not None:
             sizes[name] = size
     files = [path for root in (_dropped(paths.index), paths.index) for path in index_files(root)]

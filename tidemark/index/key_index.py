@@ -146,7 +146,7 @@ class OpenIndexFile:
         place = int(last["physical_offset"])
         seconds = int(last["time_difference"])
         stored = store_time_of(place)
-        if stored is None:  # no later than the end of the second that the entry tells
+        if stored is None:  # no later than the end of the second that the entry holds
             stored = self.header.begin_timestamp + 1000 * (seconds + 1) - 1
         return self.header._replace(
             end_timestamp=stored if kept > 2 else self.header.begin_timestamp,
@@ -182,7 +182,8 @@ class OpenIndexFile:
         os.close(self._descriptor)
 
 
-def _read_header(path: Path) -> Header:
+def read_header(path: Path) -> Header:
+    """Return the header of the index file at *path*."""
     with path.open("rb") as file:
         return index_file.decode_header(file.read(HEADER_SIZE))
 
@@ -286,7 +287,7 @@ class KeyIndex:
         Where a broker has appended keys of older records, whole files go; see `resume_at`.
         """
         for path in reversed(index_files(self._folder)):
-            if _read_header(path).end_physical_offset < physical_end:
+            if read_header(path).end_physical_offset < physical_end:
                 break
             if not self._is_split_at(path, physical_end):
                 return self.resume_at(physical_end)
@@ -334,7 +335,7 @@ class KeyIndex:
         """Physical offset to build again from when records at or above *physical_end* are to be forgotten."""
         resume = physical_end
         for path in reversed(index_files(self._folder)):
-            header = _read_header(path)
+            header = read_header(path)
             if header.index_count > 1:
                 if header.end_physical_offset < physical_end:
                     break
@@ -358,7 +359,7 @@ class KeyIndex:
         """Drop the oldest files that know no record at or above *log_min*, never the newest one; how many."""
         dropped = 0
         for path in index_files(self._folder)[:-1]:
-            if _read_header(path).end_physical_offset >= log_min:
+            if read_header(path).end_physical_offset >= log_min:
                 break
             self._storage.unlink(path)
             dropped += 1

@@ -1,4 +1,7 @@
-"""How far the queue files number their queues: asked where the log alone does not tell."""
+"""Next offsets by the queue files, for stores whose log alone does not determine them.
+
+Files of a wrong size or name are left out: they are derived from the log, and the pipeline builds them again.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tidemark.format import batch_consume_queue, consume_queue
+from tidemark.index.check.seen_files import SeenFiles, common_size
 from tidemark.index.queue_end import find_batch_end, find_simple_end
-from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
+from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
 
 QueueKey = tuple[str, int]  # topic, queue id
@@ -25,9 +29,9 @@ def queue_ends(paths: StorePaths, *, below: int) -> Iterator[tuple[QueueKey, int
 
 def _queues(root: Path) -> Iterator[tuple[QueueKey, MappedFileQueue]]:
     for folder in sorted(root.glob("*/*")):
-        size = size_on_disk(folder) if folder.is_dir() and folder.name.isdigit() else None
+        size = common_size(folder) if folder.is_dir() and folder.name.isdigit() else None
         if size is not None:
-            yield (folder.parent.name, int(folder.name)), MappedFileQueue(folder, size)
+            yield (folder.parent.name, int(folder.name)), SeenFiles(folder, size)
 
 
 def _batch_end(files: MappedFileQueue, below: int) -> int:

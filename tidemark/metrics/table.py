@@ -114,10 +114,29 @@ ROWS = (
     MetricRow("tidemark_pipeline_chunks_total", _C, PIPELINE, "Chunks they published, of all shards"),
     MetricRow("tidemark_pipeline_expired_files_total", _C, PIPELINE, "Queue and index files they deleted"),
     MetricRow(
+        "tidemark_pipeline_rebuilt_total",
+        _C,
+        PIPELINE,
+        "Queues, and runs of index files, that they built again because files did not agree with the log",
+    ),
+    MetricRow(
         "tidemark_pipeline_visible_bytes", _G, PIPELINE, "Physical offset below which a shard is built", ("shard",)
     ),
     MetricRow(
         "tidemark_pipeline_durable_bytes", _G, PIPELINE, "Physical offset below which that is synced", ("shard",)
+    ),
+    MetricRow(
+        "tidemark_pipeline_scrubbed_bytes_total", _C, PIPELINE, "Bytes of the log that were compared with derived files"
+    ),
+    MetricRow("tidemark_pipeline_scrub_rounds_total", _C, PIPELINE, "Times that the scrub has gone over the whole log"),
+    MetricRow(
+        "tidemark_pipeline_scrub_position_bytes", _G, PIPELINE, "Physical offset up to which this round has come"
+    ),
+    MetricRow(
+        "tidemark_pipeline_scrub_damaged_total",
+        _C,
+        PIPELINE,
+        "Queues, and runs of index files, that did not agree with the log; they are built again",
     ),
     MetricRow("tidemark_pipeline_waits_for_room", _G, PIPELINE, "1 while nothing is built because the disk is full"),
     # -- query ------------------------------------------------------------------------------------------------------

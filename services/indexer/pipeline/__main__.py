@@ -36,6 +36,7 @@ from .once import run_once
 from .plan import EpochPlan, make_plan
 from .prepare import own_indexer, prepare
 from .room import is_disk_full, wait_for_room
+from .scrub import Scrub
 from .session import start_session
 from .spark_checkpoint import new_checkpoint
 
@@ -90,7 +91,8 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     """Run both followers until a signal or a failure ends them; wait for room on a full disk."""
     stopping = threading.Event()
 
-    metrics = PipelineMetrics(plan)
+    scrub = Scrub(plan, settings.scrub_bytes_per_s, storage)
+    metrics = PipelineMetrics(plan, scrub)
     tracing = open_tracing(settings, "pipeline")
     told: list[EpochTold] = [metrics]
     if tracing is not None:
@@ -106,6 +108,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     watchdog.start()
     session = start_session(settings, plan)
     _stop_on_signal(stopping)  # not before: nothing interrupts the start of a JVM, and Spark sets a handler of its own
+    scrub.start()
     try:
         while True:
             try:
@@ -122,6 +125,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
             metrics.waits_for_room = False
             log.info("pipeline_goes_on")
     finally:
+        scrub.close()
         session.stop()
         watchdog.close()
         if tracing is not None:

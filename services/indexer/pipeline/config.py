@@ -100,6 +100,18 @@ class PipelineSettings(MessageTraceSettings):
     durable_interval_ms: int = Field(
         1_000, ge=10, description="how often built files are synced and durable marks move"
     )
+    set_aside_files: int = Field(
+        16,
+        ge=0,
+        le=10_000,
+        description="damaged files and queue folders that are kept in tidemark/indexer/set-aside; older ones go",
+    )
+    scrub_bytes_per_s: int = Field(
+        1 << 20,
+        ge=0,
+        le=1 << 30,
+        description="how much of the log per second is compared with queues and key index in the background; 0: off",
+    )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
     log_level: LogLevelSetting = LogLevel.INFO
     pipeline_metrics_listen: str = Field(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from tidemark.index.rebuild_request import RebuildRequest
 from tidemark.store.marks import Marks
 
 
@@ -32,6 +33,12 @@ class Shard(Protocol):
 
     def truncate(self, physical_end: int, marks: Marks) -> None:
         """Drop everything at or above *physical_end*. Killed at any step, it is repeated by the next holder."""
+
+    def begin_rebuild(self, request: RebuildRequest, position: int) -> None:
+        """Build only the requested files, from *position* on, until `end_rebuild`."""
+
+    def end_rebuild(self) -> None:
+        """Build everything from here on."""
 
     def expire(self, log_min: int) -> int:
         """Delete files about records that are all below *log_min*; how many."""

@@ -172,7 +172,8 @@ class _Epoch:
     def _build_parts(self, committed: int) -> None:
         while (position := self._position) < committed:
             here = [builder for builder in self._builders if builder.position == position]
-            limit = min([committed, *(builder.position for builder in self._builders if builder not in here)])
+            others = (builder.position for builder in self._builders if builder not in here)
+            limit = min([committed, *(builder.limit for builder in here), *others])
             for part in self._walk_from(position).parts(limit=limit, floor=committed):
                 began_ns = time.time_ns()
                 more = part.end_offset < limit

@@ -1,4 +1,4 @@
-"""Cutting the key index at a physical offset, entry by entry, with the marks that tell other processes of it."""
+"""Cutting the key index at a physical offset, entry by entry, with the marks that publish it."""
 
 from __future__ import annotations
 

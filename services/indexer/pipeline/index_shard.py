@@ -6,6 +6,7 @@ from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.log_walk import LogPart
 from tidemark.index.part_keys import PartKeys, joined, keys_of
+from tidemark.index.rebuild_request import RebuildRequest
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
@@ -20,10 +21,25 @@ class IndexShard:
 
     def __init__(self, plan: EpochPlan, storage: Storage) -> None:
         self._plan = plan
-        self._index = KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=storage)
+        self._storage = storage
+        self._index = self._open()
         self._held: list[PartKeys] = []
         self.damages = 0
         self.oddities = 0
+
+    def _open(self) -> KeyIndex:
+        plan = self._plan
+        return KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=self._storage)
+
+    def begin_rebuild(self, request: RebuildRequest, position: int) -> None:
+        """Continue the kept files at *position*, from which on all keys are appended."""
+        self._index.close()
+        self._index = self._open()
+        self._index.repair()
+        self._index.begin(position)
+
+    def end_rebuild(self) -> None:
+        """Nothing: the index is one run of files."""
 
     def checker(self) -> Checker:
         """All records; bodies do not matter to keys."""

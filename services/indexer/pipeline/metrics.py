@@ -15,19 +15,22 @@ from tidemark.metrics.families import histogram, number, numbers
 from tidemark.store.marks import Marks
 
 from .plan import EpochPlan
+from .scrub import Scrub
 
 _SUMS = {  # of a column of all rows of progress
     "tidemark_pipeline_chunks_total": "chunks",
     "tidemark_pipeline_expired_files_total": "expired_files",
+    "tidemark_pipeline_rebuilt_total": "rebuilt",
 }
 
 
 class PipelineMetrics(Collector):
     """The driver's. Both followers tell it of their epochs, from threads of their own."""
 
-    def __init__(self, plan: EpochPlan) -> None:
+    def __init__(self, plan: EpochPlan, scrub: Scrub | None = None) -> None:
         self.waits_for_room = False
         self._plan = plan
+        self._scrub = scrub
         self._telling = threading.Lock()
         self._epochs = 0
         self._records = 0
@@ -66,6 +69,11 @@ class PipelineMetrics(Collector):
             ]
         yield from told
         yield number("tidemark_pipeline_waits_for_room", self.waits_for_room)
+        if self._scrub is not None:
+            yield number("tidemark_pipeline_scrubbed_bytes_total", self._scrub.scrubbed_bytes)
+            yield number("tidemark_pipeline_scrub_rounds_total", self._scrub.rounds)
+            yield number("tidemark_pipeline_scrub_position_bytes", self._scrub.position)
+            yield number("tidemark_pipeline_scrub_damaged_total", self._scrub.damaged_files)
         yield from self._marks()
 
     def _marks(self) -> Iterator[Metric]:

@@ -6,13 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, slots_of_size
+from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, file_size, slots_of_size
+from tidemark.index.damaged_files import FileSizes, common_file_size, sizes_below
 from tidemark.index.key_index import index_files
 from tidemark.index.scan.log_range import ScannedRanges
 from tidemark.store.lease import Lease
 from tidemark.store.lock import FolderLock
 from tidemark.store.log_folders import LogFolders
-from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
+from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
@@ -48,6 +49,7 @@ class EpochPlan:
     boot_id: str | None = None  # of the driver's machine, where tasks could run on another one
     scanned: ScannedRanges | None = None  # what a drain need not walk
     traced_messages: int = 0  # of an epoch that get a span; 0: traces are off, nothing is looked for
+    set_aside_files: int = 16  # files and folders that are kept where a rebuild has replaced them
     short_until_s: float = 0.0  # epochs that begin earlier are short, seconds since the epoch of Unix
 
     @property
@@ -93,6 +95,16 @@ class EpochPlan:
         return self.open_ext(topic, queue_id, storage) if has_one else None
 
     @property
+    def file_sizes(self) -> FileSizes:
+        """Sizes of whole derived files."""
+        return FileSizes(
+            queue=self.consume_queue_size,
+            batch_queue=self.batch_consume_queue_size,
+            extension=self.consume_queue_ext_size,
+            index_file=file_size(self.index_slots, self.index_entries),
+        )
+
+    @property
     def scan_folder(self) -> Path:
         """What tasks have scanned of the log, while a drain needs it."""
         return self.paths.indexer / "scan"
@@ -133,7 +145,7 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
 
     def size(name: str, folder: Path) -> int:
         chosen = int(getattr(settings, name))
-        return chosen if name in settings.model_fields_set else (_first_size(folder) or chosen)
+        return chosen if name in settings.model_fields_set else (common_file_size(sizes_below(folder)) or chosen)
 
     slots = settings.index_slots or _slots_on_disk(paths.index) or DEFAULT_SLOTS
     queue_size = size("consume_queue_file_size_bytes", paths.consume_queue)
@@ -157,22 +169,11 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
         lease_ms=0 if settings.is_local else settings.lease_ms,
         boot_id=None if settings.is_local else machine_boot_id(),
         traced_messages=settings.traced_messages,
+        set_aside_files=settings.set_aside_files,
     )
 
 
 def _slots_on_disk(folder: Path) -> int | None:
     """Slots of the index files that exist, if these have RocketMQ's proportion of entries to slots."""
-    size = next((size for path in index_files(folder) if (size := path.stat().st_size)), None)
-    if size is None:
-        return None
-    return slots_of_size(size)
-
-
-def _first_size(folder: Path) -> int | None:
-    """Size of a data file in *folder* or in one of its queue folders."""
-    if (size := size_on_disk(folder)) is not None:
-        return size
-    for queue in sorted(folder.glob("*/*")):
-        if queue.is_dir() and (size := size_on_disk(queue)) is not None:
-            return size
-    return None
+    size = common_file_size(size for path in index_files(folder) if (size := path.stat().st_size))
+    return None if size is None else slots_of_size(size)

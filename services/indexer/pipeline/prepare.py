@@ -17,6 +17,7 @@ from tidemark.store.storage import Storage
 
 from .index_cut import cut_index
 from .plan import EpochPlan
+from .rebuilding import set_aside_damaged_files, set_aside_damaged_marks
 
 
 @contextmanager
@@ -75,11 +76,13 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         lock.acquire()
     try:
         plan.stop_flag.unlink(missing_ok=True)
+        set_aside_damaged_marks(plan, storage)
         if not _has_marks(plan):
             _open_index(plan, storage).discard_all()  # not ours to go on with
         marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
         marks.say_gone()
         _match_folders(plan, marks, storage)
+        set_aside_damaged_files(plan, marks, storage)
         sync_failed = plan.failed_flag.exists()
         if sync_failed:
             marks.forget_visible()
@@ -142,18 +145,16 @@ def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: 
     """Make the key index hold each key below its mark once, whatever a power cut or a broker has done to it.
 
     After a kill a broker destroys files and does not put all of their keys into new ones: where our newest file is
-    gone, all is built anew. After a power cut or a failed sync (*distrusted*) the newest file may hold any mix of
-    pages, unless all was synced. Else, if nobody of ours was killed at work, what lies behind the mark is a broker's.
+    gone, `rebuilding` has requested all of it. After a power cut or a failed sync (*distrusted*) the newest file may
+    hold any mix of pages, unless all was synced. Otherwise, if no builder of ours was killed at work, keys of records
+    above the mark are a broker's.
 
     Marks go back first, durably: a crash before the files go is mended by the next start.
     """
     shard, mark = plan.shards, marks.visible(plan.shards)
     index = _open_index(plan, storage)
     newest = index.newest_file
-    if marks.index_file and not (plan.paths.index / f"{marks.index_file:017d}").exists():
-        marks.set_back(shard, 0)
-        index.discard_all()
-    elif distrusted and not marks.is_index_synced:
+    if distrusted and not marks.is_index_synced:
         begin = index.last_begins_at()
         marks.lower(shard, min(index.resume_at(mark), mark if begin is None else begin))
         marks.set_index_file(0)  # the named file may go now: a killed start must not take that for a broker's deed

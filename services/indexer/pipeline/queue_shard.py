@@ -19,6 +19,7 @@ from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
 from tidemark.index.log_walk import LogPart
 from tidemark.index.open_queues import OpenQueues
 from tidemark.index.queue_end import find_batch_end, find_simple_end
+from tidemark.index.rebuild_request import RebuildRequest
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
@@ -44,6 +45,7 @@ class QueueShard:
         self._open_queues = OpenQueues()
         self._ledger = Ledger(plan.paths.indexer, shard, storage)
         self._mark = 0
+        self._rebuilding: frozenset[tuple[str, int]] | None = None  # the queues that alone are built; None: all
         self.damages = 0
         self.oddities = 0
 
@@ -59,6 +61,16 @@ class QueueShard:
         if self._tombstones.refresh():
             self._drop_dead_queues()
         return mark
+
+    def begin_rebuild(self, request: RebuildRequest, position: int) -> None:
+        """Build the requested queues alone, from *position* on."""
+        self._mark = position
+        self._forget_builders()
+        self._rebuilding = request.queues
+
+    def end_rebuild(self) -> None:
+        """Build all queues from here on."""
+        self._rebuilding = None
 
     def disown(self) -> None:
         """Nothing: what a holder that wakes up writes are the units that are there."""
@@ -151,15 +163,19 @@ class QueueShard:
         if self._plan.multi_dispatch:
             own = own[own["owned"] != 0]
         groups = group_by_queue(part.buffer, own)
-        for i in self._open_queues.append(groups):
+        is_partial = self._rebuilding is not None
+        for i in range(len(groups)) if is_partial else self._open_queues.append(groups):
             run = self._living(groups.run(i))
-            if run is not None:
+            if run is not None and self._is_wanted(run):
                 self._tell_faults(run)
                 self._build(run)
         if self._plan.multi_dispatch:
             self._build_light(part)
         self._mark = part.end_offset
         return len(own)
+
+    def _is_wanted(self, run: QueueRun) -> bool:
+        return self._rebuilding is None or (run.topic, run.queue_id) in self._rebuilding
 
     def _build(self, run: QueueRun) -> None:
         builder = self._builder(run)
@@ -175,7 +191,7 @@ class QueueShard:
         """Units in this shard's light queues, of whosever records."""
         runs, misfits = light_runs(part.buffer, part.requests, is_batch=self._is_batch)
         for run in runs:
-            if shard_of(run.topic.encode(), run.queue_id, self._plan.shards) == self._shard:
+            if self._owns(run.topic, run.queue_id) and self._is_wanted(run):
                 self._build(run)
         for row in misfits[misfits["owned"] != 0]:
             self._tell(int(row["physical_offset"]), int(row["message_size"]), "MULTI_DISPATCH")

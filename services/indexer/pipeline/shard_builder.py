@@ -11,6 +11,7 @@ from typing import Any
 
 from tidemark.errors import FlushFailedError
 from tidemark.index.log_walk import LogPart, LogWalk, nothing_at
+from tidemark.index.rebuild_request import RebuildRequest, at, save_request
 from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
@@ -24,6 +25,7 @@ from .hand_over import HandOver
 from .index_shard import IndexShard
 from .plan import EpochPlan
 from .queue_shard import QueueShard
+from .rebuilding import request_path, take_request
 
 
 def executor_name() -> str:
@@ -55,6 +57,7 @@ class Progress:
     damages: int = 0
     oddities: int = 0
     expired_files: int = 0
+    rebuilt: int = 0  # queues, and index files' runs, that were built again
     waited_s: float = 0.0
     held_s: float = 0.0
     began_s: float = 0.0
@@ -101,6 +104,10 @@ class ShardBuilder:
         self._predecessor_is_done = False
         self._is_passed_on = False
         self._interval_s = plan.durable_interval_ms / 1000
+        self._storage = storage
+        self._rebuild: RebuildRequest | None = None
+        self._rebuild_end = 0  # where the shard was built up to when the rebuild began
+        self._holds_parts = False
 
     def begin(self) -> None:
         """Go on where the one before has stopped."""
@@ -123,6 +130,34 @@ class ShardBuilder:
             wait_for_predecessor=self._wait_for_predecessor,
             confirm=self._hand_over.confirm,
         )
+        self._begin_rebuild()
+
+    def _begin_rebuild(self) -> None:
+        """Go back to where requested files are to be built again from. The visible mark stays."""
+        if not request_path(self._plan, self._number).exists():
+            return
+        self._wait_for_predecessor()
+        with self._lock:
+            request = take_request(self._plan, self._number, self._marks, self._storage)
+            assert request is not None and request.position is not None, "only a shard's holder removes its request"
+            self._rebuild, self._rebuild_end = request, self._visible
+            self.position = min(request.position, self._visible)
+            self._shard.begin_rebuild(request, self.position)
+            self._end_rebuild_if_done()
+
+    @property
+    def limit(self) -> int:
+        """Physical offset up to which the next parts go: a rebuild ends at a part's end."""
+        return _NO_END if self._rebuild is None else self._rebuild_end
+
+    def _end_rebuild_if_done(self) -> None:
+        if self._rebuild is None or self.position < self._rebuild_end:
+            return
+        self._shard.flush(self._shard.take_touched())
+        self._storage.unlink(request_path(self._plan, self._number))
+        self._shard.end_rebuild()
+        self._progress.rebuilt += max(1, len(self._rebuild.queues))
+        self._rebuild = None
 
     def _wait_for_predecessor(self) -> None:
         """Until what the holder before has built is durable: nothing of ours counts as that earlier, or is cut.
@@ -173,6 +208,7 @@ class ShardBuilder:
             return False
         self._adopt_term()
         self._progress.term = self._marks.shard_term(self._number)
+        self._begin_rebuild()
         return True
 
     def _is_new_term(self) -> bool:
@@ -206,28 +242,31 @@ class ShardBuilder:
         more  there are further parts to come, and `settle` behind them: then it may be held back
         """
         with self._lock:
-            is_held = more and self._shard.hold_back(part)
+            is_held = self._holds_parts = more and self._shard.hold_back(part)
             if not is_held:
                 self._publish(part)
             self.position = part.end_offset
+            if not is_held:
+                self._end_rebuild_if_done()
         self._begun.raise_failure()
         return not is_held
 
     def settle(self) -> None:
         """Build and publish what is held back."""
-        if self.position > self._visible:
+        if self._holds_parts:
             self.build(nothing_at(self.position))
 
     def _publish(self, part: LogPart) -> None:
         self._hand_over.confirm()
         if self._is_index:
             self._marks.say_index_synced(False)
-        self._marks.intend(self._number, part.end_offset)
+        if self._rebuild is None:
+            self._marks.intend(self._number, part.end_offset)
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
         self._note_index_file()
         self._hand_over.confirm()
-        self._visible = part.end_offset
+        self._visible = max(self._visible, part.end_offset)
         # Else another has taken over since that look, and is farther.
         if part.end_offset > self._marks.visible(self._number):
             self._marks.publish(self._number, part.end_offset)
@@ -259,6 +298,8 @@ class ShardBuilder:
     def finish(self) -> None:
         """Make everything built durable."""
         self._begun.stop()
+        if self._rebuild is not None:  # all of it is synced up to here
+            save_request(request_path(self._plan, self._number), at(self._rebuild, self.position), self._storage)
         if self._is_index and not self._is_passed_on:
             self._marks.say_index_synced(True)
         self._close()

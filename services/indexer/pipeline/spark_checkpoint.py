@@ -15,7 +15,7 @@ from .plan import EpochPlan
 
 
 def new_checkpoint(plan: EpochPlan) -> Path:
-    """Remove the checkpoints of earlier starts, whatever they hold, and return a folder that does not exist yet."""
+    """Remove the checkpoints of earlier starts, sound or damaged, and return a folder that does not exist yet."""
     folder = plan.paths.indexer / "spark"
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # a file in the folder's place

@@ -60,7 +60,7 @@ def rebuild(
     with no_pipeline(paths, storage):
         sizes = sizes_of_built(paths)
         drop_built(paths, storage, queues=queues or both, index=index or both)
-    facts = _build(paths, sizes, master)
+    facts = build_once(paths, sizes, master)
     if facts is None:
         raise typer.Exit(ExitStatus.FAILED)
     forget_dropped(paths)
@@ -71,7 +71,7 @@ def rebuild(
         typer.echo(f"built up to {facts['watermark']:,}: {facts['records']:,} records, {facts['keys']:,} keys, {rate}")
 
 
-def _build(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, Any] | None:
+def build_once(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, Any] | None:
     """Run the pipeline once, as it is run by hand; what it tells of itself, None when it did not come through."""
     from tidemark.cli.service import Service
     from tidemark.cli.store.progress import byte_progress

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidemark.cli.failures import ExitStatus
 from tidemark.cli.output import Output, OutputOption, print_json, print_table
+from tidemark.errors import ArgumentIllegalError
+
+if TYPE_CHECKING:
+    from tidemark.cli.store.repair_derived import DerivedRepair
+    from tidemark.store.originals import Repair
+    from tidemark.store.paths import StorePaths
 
 
 def repair(
-    directory: Annotated[Path, typer.Argument(help="The store's directory. No service may run on it.", metavar="DIR")],
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The store's directory. No service may run on it.", exists=True, file_okay=False
+        ),
+    ],
     accept_older: Annotated[
         bool,
         typer.Option(
@@ -21,32 +33,58 @@ def repair(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Restore the small files that cannot be derived from the log: topics, tombstones, terms, format, offsets.
+    """Restore damaged small files, and build again the queue files, index files and marks that contradict the log.
 
-    Each has a copy with a checksum; the newest sound one of the two counts. The services restore a single damaged file
-    themselves when they start. This command also names the files that have lost both. A damaged file is kept as
-    `<name>.damaged` below `tidemark/`. Exits with 1 if a file is lost.
+    Topics, tombstones, terms, format and offsets cannot be derived from the log: each has a copy with a checksum, and
+    the newest sound one of the two counts. Then the store is checked; damaged queue files, index files and marks are
+    moved to tidemark/indexer/set-aside and built from the log. Exits with 1 if a file is lost or findings remain.
     """
     from tidemark.cli.hand_back import require_stopped
-    from tidemark.errors import StoreContradictionError
-    from tidemark.store.originals import Outcome, querys_originals, writers_originals
-    from tidemark.store.originals import repair as repair_one
+    from tidemark.cli.store.repair_derived import repair_derived
+    from tidemark.store.format_file import require_known_format
+    from tidemark.store.originals import Outcome
     from tidemark.store.paths import StorePaths
-    from tidemark.store.storage import DiskStorage
 
     paths = StorePaths(directory.absolute())
-    if not paths.root.is_dir():
-        raise StoreContradictionError(f"there is no directory {directory}", path=str(directory))
+    if not paths.commit_log.is_dir():
+        raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
     require_stopped(paths)
+    originals = _repair_originals(paths, accept_older=accept_older)
+    derived = None
+    if all(one.outcome is not Outcome.LOST for one in originals):  # a queue's form depends on the topics
+        require_known_format(paths)
+        derived = repair_derived(paths)
+    (_print_json if output is Output.JSON else _print_text)(paths, originals, derived)
+    raise typer.Exit(ExitStatus.FAILED if derived is None or derived.left else ExitStatus.OK)
+
+
+def _repair_originals(paths: StorePaths, *, accept_older: bool) -> list[Repair]:
+    from tidemark.store.originals import querys_originals, writers_originals
+    from tidemark.store.originals import repair as repair_one
+    from tidemark.store.storage import DiskStorage
+
     storage = DiskStorage()
-    done = [
-        repair_one(original, storage, accept_older=accept_older)
-        for original in (*writers_originals(paths), *querys_originals(paths))
-    ]
-    rows = [(str(one.path.relative_to(paths.root)), one.outcome.value, one.cause) for one in done]
-    if output is Output.JSON:
-        print_json({"files": [dict(zip(("path", "outcome", "cause"), row, strict=True)) for row in rows]})
-    else:
-        print_table(("file", "outcome", "cause"), rows)
-    if any(one.outcome is Outcome.LOST for one in done):
-        raise typer.Exit(1)
+    originals = (*writers_originals(paths), *querys_originals(paths))
+    return [repair_one(original, storage, accept_older=accept_older) for original in originals]
+
+
+def _rows(paths: StorePaths, originals: list[Repair]) -> list[tuple[str, str, str]]:
+    return [(str(one.path.relative_to(paths.root)), one.outcome.value, one.cause) for one in originals]
+
+
+def _print_json(paths: StorePaths, originals: list[Repair], derived: DerivedRepair | None) -> None:
+    files = [dict(zip(("path", "outcome", "cause"), row, strict=True)) for row in _rows(paths, originals)]
+    done = {} if derived is None else derived.as_json()
+    print_json({"files": files, **done})
+
+
+def _print_text(paths: StorePaths, originals: list[Repair], derived: DerivedRepair | None) -> None:
+    print_table(("file", "outcome", "cause"), _rows(paths, originals))
+    if derived is None:
+        typer.echo("Queue files and key index were not repaired.")
+        return
+    index = "" if derived.first is None else f", and the key index from {derived.first or 'its first file'} on"
+    queues, left = len(derived.queues), len(derived.left)
+    typer.echo(f"{derived.found} findings; built again: {queues} queues{index}; {left} are left")
+    for finding in derived.left:
+        typer.echo(f"  {finding.reason}  {finding.path or ''}  {finding.text}")

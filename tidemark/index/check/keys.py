@@ -174,8 +174,8 @@ class KeyChecks:
 
     # -- at the end of the log ------------------------------------------------------------------------------------
 
-    def finish(self, log_end: int) -> None:
-        """Tell what is missing, what is too much, and what does not lead to its entries."""
+    def finish(self, log_end: int, *, with_files: bool = True) -> None:
+        """Report missing and superfluous keys, and, *with_files*, headers and chains of whole files."""
         for missing in self._missing:
             text = f"{missing.count} keys are not in the index"
             place = missing.physical_offset
@@ -187,7 +187,7 @@ class KeyChecks:
         if self._lagging:
             text = f"the index lags behind the log, by {self._lagging} keys"
             self._report.note(Note.INDEX_LAGS, text, count=self._lagging)
-        for number, file in enumerate(self._files):
+        for number, file in enumerate(self._files if with_files else ()):
             if number not in self._wrong_files and self._is_in_scope(file) and self._is_durable(file):
                 self._check_file(file, is_growing=self._scope.is_living and number == len(self._files) - 1)
 
@@ -208,7 +208,7 @@ class KeyChecks:
             self._report.note(Note.UNITS_BEHIND_END, text, count=count)
 
     def _is_durable(self, file: SeenIndexFile) -> bool:
-        """Return True if the next start goes on with the file as it is: all of it is below the durable mark."""
+        """Return True if the next start continues the file as it is: all of it is below the durable mark."""
         return self._scope.is_living or self._scope.is_clean or file.header.end_physical_offset < self._keys_to
 
     def _is_in_scope(self, file: SeenIndexFile) -> bool:

@@ -95,7 +95,7 @@ def check_store(
     limit = log.capacity_end if scope.end is None else scope.end
     records, end = 0, scope.start
     for part in _walk(log, scope, limit, scan):
-        _tell_damages(part, report)
+        tell_damages(part, report)
         queues.take(part)
         if keys is not None:
             keys.take(part)
@@ -175,7 +175,8 @@ def _is_log_over(log: SeenFiles, damage: Damage) -> bool:
     return damage.reason == Fault.MAGIC.name and _next_data(log, damage.physical_offset) is None
 
 
-def _tell_damages(part: LogPart, report: Report) -> None:
+def tell_damages(part: LogPart, report: Report) -> None:
+    """Report the places of *part* that cannot be read."""
     for place, size, reason in part.damages:
         report.find_damage(reason, _DAMAGE_TEXTS[reason], physical_offset=place, size=size)
 

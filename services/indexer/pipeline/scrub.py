@@ -1,0 +1,132 @@
+"""The scrub: compares derived files with the log in the background, slowly, and has damaged ones built again."""
+
+from __future__ import annotations
+
+import threading
+
+import structlog
+
+from tidemark.errors import StoreError
+from tidemark.format.check import shard_of
+from tidemark.index.check.derived import Damaged, check_index_files, compare_stretch, damaged_by
+from tidemark.index.check.findings import Finding
+from tidemark.index.rebuild_request import RebuildRequest, index_path, queues_path, save_request
+from tidemark.store.marks import Marks
+from tidemark.store.storage import Storage
+from tidemark.store.terms import TermsFile
+
+from .plan import EpochPlan
+
+_STEP_S = 5.0
+_LEAST_STEP_BYTES = 1 << 20
+_IDLE_S = 10.0
+
+log = structlog.get_logger()
+
+
+class Scrub:
+    """Goes over the log, stretch by stretch, and begins again at its end.
+
+    A thread of its own runs `run`; other threads read the counts, which are whole at every moment.
+    """
+
+    def __init__(self, plan: EpochPlan, bytes_per_s: int, storage: Storage) -> None:
+        self._plan = plan
+        self._bytes_per_s = bytes_per_s
+        self._storage = storage
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self.run, name="scrub", daemon=True)
+        self.position = 0  # physical offset up to which this round has come
+        self.scrubbed_bytes = 0
+        self.rounds = 0
+        self.damaged_files = 0  # queues, and runs of index files, that were found
+
+    def start(self) -> None:
+        """Start the thread, unless the rate is 0."""
+        if self._bytes_per_s:
+            self._thread.start()
+
+    def close(self) -> None:
+        """End the thread after the stretch that it is at."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def run(self) -> None:
+        """Scrub until `close`."""
+        step = max(_LEAST_STEP_BYTES, int(self._bytes_per_s * _STEP_S))
+        pause_s = _IDLE_S
+        while not self._closed.wait(pause_s):
+            try:
+                done = self.scrub(step)
+            except (StoreError, OSError, ValueError) as error:  # files go and come under it; the next look tells
+                log.warning("scrub_postponed", error=type(error).__name__, message=str(error))
+                done = 0
+            pause_s = done / self._bytes_per_s if done else _IDLE_S
+
+    def scrub(self, step: int) -> int:
+        """Compare the next *step* bytes of the log and return how many bytes were compared; 0 at a round's end."""
+        if any(self._plan.paths.indexer.glob("rebuild-*")):  # files are incomplete until that is done
+            return 0
+        files = self._plan.open_log()
+        try:
+            start, end = max(self.position, files.min_offset), self._built_end()
+            if start >= end:
+                self._end_round(files.min_offset, end)
+                return 0
+            until = min(start + step, end)
+            findings, reached = compare_stretch(
+                self._plan.paths, files, start, until, index_slots=self._plan.index_slots
+            )
+            if findings:  # once more: a topic may have been deleted meanwhile, or a file may have expired
+                findings, reached = compare_stretch(
+                    self._plan.paths, files, start, until, index_slots=self._plan.index_slots
+                )
+        finally:
+            files.close()
+        if reached == start and until < end:  # a record longer than the step
+            return self.scrub(2 * step)
+        self._act(findings)
+        self.position = end if reached == start else reached
+        self.scrubbed_bytes += self.position - start
+        return self.position - start
+
+    def _end_round(self, start: int, end: int) -> None:
+        if self.position == 0:
+            return
+        self._act(check_index_files(self._plan.paths, start, end, index_slots=self._plan.index_slots))
+        self.position = 0
+        self.rounds += 1
+        log.info("scrub_finished", rounds=self.rounds, end=end, damaged_files=self.damaged_files)
+
+    def _built_end(self) -> int:
+        """Return the physical offset below which everything is built and synced."""
+        marks = Marks.open_read_only(self._plan.paths.marks)
+        try:
+            return TermsFile(self._plan.paths.terms).clamp(marks.durable_floor(), of_term=marks.term)
+        finally:
+            marks.close()
+
+    def _act(self, findings: list[Finding]) -> None:
+        damaged = damaged_by(findings, self._plan.paths)
+        if not damaged:
+            return
+        self.damaged_files += len(damaged.queues) + (damaged.first is not None)
+        log.error(
+            "derived_files_damaged",
+            queues=[f"{topic}/{queue_id}" for topic, queue_id in sorted(damaged.queues)],
+            index_file=damaged.first,
+            first_finding=findings[0].text,
+            findings=len(findings),
+        )
+        self._request(damaged)
+
+    def _request(self, damaged: Damaged) -> None:
+        """Ask the shards' holders; none of them has a request now, and only they remove one."""
+        paths, shards = self._plan.paths, self._plan.shards
+        for shard in range(shards):
+            own = {queue for queue in damaged.queues if shard_of(queue[0].encode(), queue[1], shards) == shard}
+            if own:
+                save_request(queues_path(paths, shard), RebuildRequest(frozenset(own)), self._storage)
+        if damaged.first is not None:
+            save_request(index_path(paths), RebuildRequest(first=damaged.first), self._storage)

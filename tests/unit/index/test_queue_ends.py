@@ -1,0 +1,26 @@
+"""Next offsets by queue files, when a store is adopted, over files that are damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline_runs import build, plan_of
+from tests.unit.pipeline.test_rebuilding import DAMAGES, SETTINGS, make_store
+from tidemark.index.queue_ends import queue_ends
+from tidemark.store.paths import StorePaths
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_damaged_file_leaves_the_other_queues_ends_as_they_are(tmp_path: Path, how: str) -> None:
+    root = make_store(tmp_path / "store")
+    build(plan_of(root, **SETTINGS))
+    paths = StorePaths(root)
+    before = dict(queue_ends(paths, below=1 << 40))
+    for path in (paths.consume_queue / "orders" / "0").iterdir():
+        DAMAGES[how](path)
+    after = dict(queue_ends(paths, below=1 << 40))
+    assert {key: end for key, end in after.items() if key != ("orders", 0)} == {
+        key: end for key, end in before.items() if key != ("orders", 0)
+    }

@@ -1,0 +1,67 @@
+"""The scrub over derived files of a right size with wrong content: each is found, and built again to the same bytes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from services.indexer.pipeline.scrub import Scrub
+from tests.pipeline_runs import build, plan_of
+from tests.unit.pipeline.test_rebuilding import SETTINGS as WITH_EXTENSIONS
+from tests.unit.pipeline.test_rebuilding import contents, derived, make_store
+from tidemark.store.storage import DiskStorage
+
+SETTINGS = {**WITH_EXTENSIONS, "enable_consume_queue_ext": False}
+STEPS = 400
+
+
+def scrub_round(root: Path, *, shards: int = 1, step: int = 1500) -> Scrub:
+    """Scrub one round, rebuilding whenever damage is found, and return the scrub."""
+    plan = plan_of(root, shards=shards, **SETTINGS)
+    scrub = Scrub(plan, 1 << 20, DiskStorage())
+    for _ in range(STEPS):
+        scrub.scrub(step)
+        if list(plan.paths.indexer.glob("rebuild-*")):
+            build(plan_of(root, shards=shards, **SETTINGS))
+        if scrub.rounds:
+            return scrub
+    raise AssertionError("no round ends")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    store = make_store(tmp_path / "store")
+    build(plan_of(store, **SETTINGS))
+    return store
+
+
+def test_a_sound_store_has_no_findings_and_the_scrub_begins_again(store: Path) -> None:
+    scrub = scrub_round(store)
+    assert (scrub.damaged_files, scrub.rounds, scrub.position) == (0, 1, 0)
+    plan = plan_of(store, **SETTINGS)
+    assert scrub.scrubbed_bytes == plan.limit
+
+
+@pytest.mark.parametrize("how", ["flipped", "zeroed", "junk", "gone"])
+def test_every_damaged_file_of_a_queue_or_the_index_is_found_and_built_again(store: Path, how: str) -> None:
+    clean = contents(store)
+    for number, path in enumerate(derived(store)):
+        copy = Path(shutil.copytree(store, store.with_name("copy")))
+        damaged = copy / path.relative_to(store)
+        data = bytearray(damaged.read_bytes())
+        if how == "flipped":
+            live = max(i for i, byte in enumerate(data) if byte)
+            data[live - number % 3] ^= 1 << number % 8
+            damaged.write_bytes(data)
+        elif how == "zeroed":
+            damaged.write_bytes(bytes(len(data)))
+        elif how == "junk":
+            damaged.write_bytes(bytes(i * 37 % 251 for i in range(len(data))))
+        else:
+            damaged.unlink()
+        scrub = scrub_round(copy, step=4000)
+        assert scrub.damaged_files >= 1, path
+        assert contents(copy) == clean, path
+        shutil.rmtree(copy)
