@@ -1,4 +1,4 @@
-"""How much of what is there goes into one trigger: limits, shared by the queues in proportion, as Kafka's."""
+"""How much of the available messages goes into one trigger: limits, shared by the queues in proportion."""
 
 from __future__ import annotations
 
@@ -11,12 +11,27 @@ EndWithin = Callable[[TopicQueue, int, int, int], int]  # queue, start, end, max
 
 
 def within_messages(starts: Offsets, ends: Offsets, most: int) -> dict[TopicQueue, int]:
-    """*ends*, or nearer ones where there are more than *most* messages; a queue that has some gives one at least."""
+    """Return *ends*, or nearer ones, so that exactly *most* messages are taken where there are more.
+
+    Each queue gives its share, rounded down. The rest goes one by one to the queues whose share was rounded, first to
+    those that would give nothing. Where these are more than the rest, they take turns: the first one follows from the
+    number of messages read so far, which each trigger moves on.
+    """
     counts = _counts(starts, ends)
     total = sum(counts.values())
     if total <= most:
         return dict(ends)
-    return dict(ends) | {queue: starts[queue] + max(1, most * count // total) for queue, count in counts.items()}
+    shares = {queue: most * count // total for queue, count in counts.items()}
+    turn = _in_turn([queue for queue in sorted(counts) if most * counts[queue] % total], sum(starts.values()))
+    turn.sort(key=lambda queue: shares[queue] > 0)
+    for queue in turn[: most - sum(shares.values())]:
+        shares[queue] += 1
+    return dict(ends) | {queue: starts[queue] + share for queue, share in shares.items()}
+
+
+def _in_turn(queues: list[TopicQueue], read: int) -> list[TopicQueue]:
+    first = read % len(queues) if queues else 0
+    return queues[first:] + queues[:first]
 
 
 def _counts(starts: Offsets, ends: Offsets) -> dict[TopicQueue, int]:

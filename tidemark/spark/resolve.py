@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tidemark.client.received import TopicQueue
-from tidemark.errors import ArgumentIllegalError, StoreError
+from tidemark.errors import ArgumentIllegalError, QueueIllegalError, StoreError, TopicNotFoundError
 from tidemark.spark.log import Bounds, Log, gone, short
 from tidemark.spark.option_values import EARLIEST, LATEST, ByQueue, End
 from tidemark.spark.options import SourceOptions
@@ -27,16 +28,46 @@ class Resolver:
 
         raises TopicNotFoundError for a topic that is named and does not exist
         """
+        return self._queues(self._log.queue_ids)
+
+    def _queues(self, queue_ids: Callable[[str], list[int]]) -> list[TopicQueue]:
         if self._options.assign is not None:
             return sorted(TopicQueue(topic, queue) for topic, ids in self._options.assign.items() for queue in set(ids))
         topics: Iterable[str] = self._options.topics
         if self._options.subscribe_pattern is not None:
             topics = filter(self._options.subscribe_pattern.fullmatch, self._log.topics())
-        return [TopicQueue(topic, queue) for topic in topics for queue in self._log.queue_ids(topic)]
+        return [TopicQueue(topic, queue) for topic in topics for queue in queue_ids(topic)]
 
     def bounds(self, queues: Iterable[TopicQueue]) -> dict[TopicQueue, Bounds]:
         """What may be read of each now."""
         return {queue: self._log.bounds(queue) for queue in queues}
+
+    def bounds_of_existing(self) -> dict[TopicQueue, Bounds]:
+        """Return the bounds of every queue that exists now.
+
+        A topic that a stream named may have been deleted since the stream began, also while this looks.
+
+        Raises:
+            TopicNotFoundError, QueueIllegalError: a named topic or queue is gone, and failOnDataLoss is true.
+        """
+        found = {}
+        for queue in self._queues(self._existing_ids):
+            with self._unless_gone():
+                found[queue] = self._log.bounds(queue)
+        return found
+
+    def _existing_ids(self, topic: str) -> list[int]:
+        with self._unless_gone():
+            return self._log.queue_ids(topic)
+        return []
+
+    @contextlib.contextmanager
+    def _unless_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except (TopicNotFoundError, QueueIllegalError):
+            if self._options.fail_on_data_loss:
+                raise
 
     def starts(self, bounds: Mapping[TopicQueue, Bounds], default: End) -> dict[TopicQueue, int]:
         """Where reading begins.

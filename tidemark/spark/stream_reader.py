@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tidemark.client.received import TopicQueue
-from tidemark.errors import TopicNotFoundError
+from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.spark.admission import within_bytes, within_messages
 from tidemark.spark.log import Bounds, Log, open_log
 from tidemark.spark.option_values import End
@@ -110,9 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         """Ranges of one trigger; OffsetTooSmallError where messages are gone, with failOnDataLoss."""
         starts, ends = from_json(start), from_json(end)
-        bounds = {queue: self._log.bounds(queue) for queue in ends.keys() - starts.keys()}
-        begins = {queue: self._begin(queue, starts, bounds) for queue in ends}
-        ranges = [QueueRange(*queue, begins[queue], ends[queue]) for queue in sorted(ends)]
+        ranges = [QueueRange(*queue, self._begin_of(queue, starts, ends), ends[queue]) for queue in sorted(ends)]
         return cast(list[InputPartition], in_tasks(ranges, self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -138,7 +136,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ── what is there ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _bounds(self) -> dict[TopicQueue, Bounds]:
-        return self._resolver.bounds(self._resolver.queues())
+        return self._resolver.bounds_of_existing()
+
+    def _begin_of(self, queue: TopicQueue, starts: Mapping[TopicQueue, int], ends: Mapping[TopicQueue, int]) -> int:
+        """Where *queue* begins in a trigger that was planned before; at its end if its topic was deleted since."""
+        if queue in starts:
+            return starts[queue]
+        try:
+            return self._log.bounds(queue).min_offset
+        except (TopicNotFoundError, QueueIllegalError) as error:
+            self._resolver.lost(error)
+            return ends[queue]
 
     def _begin(self, queue: TopicQueue, starts: Mapping[TopicQueue, int], bounds: Mapping[TopicQueue, Bounds]) -> int:
         """A queue that is new since is read from its beginning."""

@@ -18,20 +18,25 @@ PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 def test_every_block_of_the_page_runs(
     spark: SparkSession, stack: LocalStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a session that is there already; with the addresses of this test's services."""
+    """As a reader would type them, with the addresses and folders of this test's services, in a session that exists."""
     with Producer(stack.writer_address) as producer:
         for number in range(20):
             sent = producer.send("orders", f'{{"price": {number}}}', tag="books", key=f"k{number}")
     with Query(stack.query_url) as query:
         query.message(sent.offset_message_ids[0], wait_ms=10_000)
-    names: dict[str, Any] = {
-        "query_url": stack.query_url,
-        "writer_address": stack.writer_address,
-        "store": str(stack.data),
-        "folder": str(tmp_path),
+    places_here = {
+        "http://127.0.0.1:8080": stack.query_url,
+        "127.0.0.1:8081": stack.writer_address,
+        '"data"': repr(str(stack.data)),
+        '"tables"': repr(str(tmp_path)),
     }
+    names: dict[str, Any] = {"__name__": "__main__"}
+    first, *others = blocks(PAGE.read_text())
+    for there, here in places_here.items():
+        assert first[1].count(there) == 1, "the first block names every place"
+        first = (first[0], first[1].replace(there, here))
     try:
-        for line, text in blocks(PAGE.read_text()):
+        for line, text in (first, *others):
             exec(compile("\n" * line + text, PAGE, "exec"), names)
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
