@@ -5,7 +5,6 @@ A malformed place is named by its number; rows before it are given first, and no
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from tidemark.cli.arrivals import Chunk
+from tidemark.cli.text_lines import text_lines
 from tidemark.errors import ArgumentIllegalError
 from tidemark.format.json_text import JsonWalk
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 
 
@@ -65,7 +64,7 @@ def rows_of_lines(chunks: Iterable[Chunk], *, exact: bool = False) -> Iterator[L
     exact: every byte before a newline belongs to the line. Otherwise a carriage return before the newline is a part of
     the line's end, and a UTF-8 byte order mark at the start of the input is left out.
     """
-    for first, lines, _ in chunks if exact else map(_text_lines, chunks):
+    for first, lines, _ in chunks if exact else map(text_lines, chunks):
         good = lines.index(b"") if b"" in lines else len(lines)
         if good:
             yield LineRows(list(map(LineRow, lines[:good])), first)
@@ -73,21 +72,9 @@ def rows_of_lines(chunks: Iterable[Chunk], *, exact: bool = False) -> Iterator[L
             raise malformed("line", first + good, "it is empty, and a message needs a body")
 
 
-def _text_lines(chunk: Chunk) -> Chunk:
-    """Leave out a byte order mark at the start of the input, and the carriage return of each CRLF."""
-    first, lines = chunk.first, chunk.lines
-    if first == 1 and lines and lines[0].startswith(_UTF16_MARKS):
-        remedy = "convert it, for example by `iconv -f UTF-16 -t UTF-8`, or give --exact to send its bytes as they are"
-        raise malformed("line", 1, f"it begins with the byte order mark of UTF-16; {remedy}")
-    if first == 1 and lines:
-        lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
-    ended = len(lines) if chunk.has_end else len(lines) - 1
-    return Chunk(first, [line.removesuffix(b"\r") for line in lines[:ended]] + lines[ended:], chunk.has_end)
-
-
 def rows_of_json_lines(chunks: Iterable[Chunk], names: FieldNames) -> Iterator[LineRows]:
     """Yield each line, a JSON object, as a body, or the exact text of one of its fields."""
-    for first, lines, _ in map(_text_lines, chunks):
+    for first, lines, _ in map(text_lines, chunks):
         messages: list[LineRow] = []
         fault: ArgumentIllegalError | None = None
         for number, line in enumerate(lines, first):
