@@ -1,6 +1,6 @@
 """Run a service in a boot of its own: `python -m tests.power.in_boot BOOT_ID_FILE MODULE …`.
 
-A power cut is followed by a boot, and the services tell boots apart by the kernel's boot id. A mount namespace of this
+A power cut is followed by a boot, and the services distinguish boots by the kernel's boot id. A mount namespace of this
 process and its children shows them the id in BOOT_ID_FILE instead.
 """
 

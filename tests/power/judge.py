@@ -1,4 +1,4 @@
-"""The judge of power cuts: compares what clients knew before a cut with what is stored after it. Pure functions."""
+"""The judge of power cuts: compares the messages that clients knew before a cut with the stored ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Knowledge:
 
 
 class Losses(NamedTuple):
-    """What was known before the cut and is not stored after it."""
+    """Messages that were known before the cut and are not stored after it."""
 
     acknowledged: dict[Place, Known]
     read: dict[Place, Known]
@@ -56,7 +56,7 @@ def _lost(known: Mapping[Place, Known], stored: Mapping[Place, str]) -> dict[Pla
 
 
 def forget(knowledge: Knowledge, lost: Losses) -> None:
-    """Leave out what is lost: in `async` mode its places are given to later messages."""
+    """Leave out lost messages: in `async` mode their places are given to later messages."""
     for known, gone in ((knowledge.acknowledged, lost.acknowledged), (knowledge.read, lost.read)):
         for place in gone:
             del known[place]
@@ -69,7 +69,7 @@ def violations(
 
     Args:
         mode: sync or async.
-        knowledge: with what is lost.
+        knowledge: includes the lost messages.
         stored: every message that can be read after the restart.
         cut_at: monotonic time of the cut. An answer that arrived after it raced with the cut and is not counted.
         window_s: the age from which `async` may not lose a message.

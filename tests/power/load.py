@@ -1,4 +1,4 @@
-"""Load of a power test: producers and readers that write down what they learned, and when."""
+"""Load of a power test: producers and readers that record the messages they know to be stored, and since when."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _PAUSE_S = 3.0
 
 
 def drain_groups(url: str, history: HistoryFile) -> None:
-    """Block until no group lacks a message, or until nothing more arrives. The judge reports what is missing then."""
+    """Block until no group lacks a message, or until nothing more arrives; the judge reports the rest."""
     offsets = GroupOffsets(url, history)
     deadline = time.monotonic() + _LONGEST_S
     least, since = None, time.monotonic()

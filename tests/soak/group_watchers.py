@@ -54,7 +54,7 @@ class OffsetWatcher:
         self._rest = rest
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Read until the soak ends."""
         while self._rest(_GAP_S):
             for subscription in SUBSCRIPTIONS:
                 self._offsets.look(subscription.group)
@@ -72,7 +72,7 @@ class Glancer:
         self._cursors: dict[tuple[str, int], int | str] = {}
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Read until the soak ends."""
         queues = [(topic, queue_id) for topic, count in CHURNED.items() for queue_id in range(count)]
         while self._rest(_GAP_S / 4):
             topic, queue_id = self._choice.choice(queues)

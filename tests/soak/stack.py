@@ -124,7 +124,7 @@ class Member:
         return [process for session in self._sessions for process in self._of_session(session)]
 
     def _of_session(self, session: int) -> list[psutil.Process]:
-        root = self.environment["TIDEMARK_STORE_ROOT"]  # a number may have been given to somebody else since
+        root = self.environment["TIDEMARK_STORE_ROOT"]  # another process may have been given this number since
         found = [process for process in psutil.process_iter() if _session_of(process) == session]
         return [process for process in found if _store_of(process) == root]
 

@@ -55,9 +55,7 @@ def parse_time(text: Any) -> int:
 
 def _parse_topic(text: str) -> str:
     if not is_topic_name(text):
-        raise ValueError(
-            "a topic's name has letters, digits and %|_-: at most 127, and 255 for the retry topics of a broker"
-        )
+        raise ValueError("a topic's name has letters, digits and %|_-, at most 255")
     return text
 
 

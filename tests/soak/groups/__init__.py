@@ -1,1 +1,1 @@
-"""The consumer process of a soak: members of several groups, each of which records what it was handed."""
+"""The consumer process of a soak: members of several groups, each of which records its messages."""

@@ -83,7 +83,7 @@ def poll(lives: Lives, recorder: Recorder) -> None:
             invoked = time.monotonic()
             try:
                 messages = consumer.poll(_POLL_S)
-            except StoreError as error:  # the same consumer goes on, as its documentation allows
+            except StoreError as error:  # the program keeps its consumer, as the documentation allows
                 recorder.raised(error)
                 lives.stop.wait(_PAUSE_S)
                 continue

@@ -85,7 +85,7 @@ class SimulatedGroups:
         return self.add(DeadLetter(MAILING, letter))
 
     def recreate(self, topic: str = "fleeting") -> None:
-        """Delete *topic* and create it again; its queue offsets go on, and its old messages are gone."""
+        """Delete *topic* and create it again; its queue offsets continue, and its old messages are gone."""
         for action in ("deleted", "created"):
             now = self.service.clock
             self.add(TopicChange(topic, action, now, now + 0.5))

@@ -1,4 +1,4 @@
-"""What each trigger of a stream reads, while topics come and go."""
+"""The ranges that each trigger of a stream reads, while topics are created and deleted."""
 
 from __future__ import annotations
 
