@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ COMMAND = (sys.executable, "-m", "tidemark.cli")
 class Tidemark:
     """`tidemark` as a user of one stack types it."""
 
-    def __init__(self, writer_address: str, query_url: str, *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, writer_address: str, query_url: str, *, environment: dict[str, str] | None = None) -> None:
         self.query_url = query_url
         self.environment = environment or {
             **os.environ,
