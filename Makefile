@@ -69,6 +69,7 @@ test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, confo
 # -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)
 	$(BIN)/pytest -m "" tests/$@
+conformance: export CONFORMANCE_BROKERS ?= 5.3.3,5.5.1# versions of the real broker
 conformance: peer
 peer:
 	scripts/peer.sh

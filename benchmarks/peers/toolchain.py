@@ -22,7 +22,7 @@ class ToolchainMissingError(Exception):
 
 
 class Product(NamedTuple):
-    """A peer as Maven Central has it; the version stands in its pom.xml, too."""
+    """A peer as Maven Central has it. Its pom.xml has a default for the version, in the property `<name>.version`."""
 
     name: str
     title: str
@@ -37,6 +37,10 @@ class Product(NamedTuple):
 ROCKETMQ = Product("rocketmq", "RocketMQ", "5.3.3")
 KAFKA = Product("kafka", "Kafka", "4.1.0")
 SPARK_KAFKA = Product("spark", "Spark's Kafka source", "4.2.0")  # jars alone, of the newest there is, for 4.3.0, too
+
+
+# Maven Central has only the broker's own modules of these versions. The name server, the client and others are older.
+_OTHER_MODULES = {("rocketmq", "5.5.1"): "5.5.0"}
 
 
 class Toolchain(NamedTuple):
@@ -92,7 +96,7 @@ def _jars(cache: Path, product: Product) -> Path:
         copied = Path(work) / "jars"
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={copied}", "-DincludeScope=runtime"]
         done = subprocess.run(
-            ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(pom), *goal],
+            ["mvn", "-q", "-B", "-Dstyle.color=never", *_versions(product), "-f", str(pom), *goal],
             capture_output=True,
             text=True,
             check=False,
@@ -104,6 +108,13 @@ def _jars(cache: Path, product: Product) -> Path:
             raise ToolchainMissingError(f"Maven Central gives no {product.title} {product.version}: {reason}")
         copied.rename(jars)
     return jars
+
+
+def _versions(product: Product) -> list[str]:
+    """The properties of pom.xml that choose the version."""
+    others = _OTHER_MODULES.get((product.name, product.version))
+    chosen = [f"-D{product.name}.version={product.version}"]
+    return chosen if others is None else [*chosen, f"-D{product.name}.others.version={others}"]
 
 
 def _compile(cache: Path, jars: Path, sources: Sequence[Path]) -> Path:

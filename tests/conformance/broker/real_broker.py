@@ -1,4 +1,7 @@
-"""RealBroker: a broker of Apache RocketMQ 5.3.3 with small files, and its client. Skips where there is no Java.
+"""RealBroker: a broker of Apache RocketMQ with small files, and its client. Skips where there is no Java.
+
+The version is that of the benchmarks, 5.3.3, unless BROKER_VERSION in the environment names another one; the fixture
+`broker_version` sets it.
 
 with RealBroker(store, work, settings={"flushDiskType": "SYNC_FLUSH"}) as broker:
     broker.client.create_topic("orders", queues=4)
@@ -9,17 +12,19 @@ with RealBroker(store, work, settings={"flushDiskType": "SYNC_FLUSH"}) as broker
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from benchmarks.peers.broker import BROKER_NAME, Broker
-from benchmarks.peers.toolchain import ROCKETMQ, Toolchain, ToolchainMissingError, make_toolchain
+from benchmarks.peers.toolchain import ROCKETMQ, Product, Toolchain, ToolchainMissingError, make_toolchain
 
 from .file_sizes import FileSizes
 from .rocket_client import RocketClient
 
+BROKER_VERSION = "CONFORMANCE_BROKER_VERSION"
 _CLIENT = Path(__file__).parent / "java" / "RocketClient.java"
 _SMALL = ("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -68,8 +73,13 @@ class RealBroker(Broker):
         super().close()
 
 
+def rocketmq() -> Product:
+    """Return the product in the version that is tested now."""
+    return ROCKETMQ._replace(version=os.environ.get(BROKER_VERSION) or ROCKETMQ.version)
+
+
 def _require_toolchain() -> Toolchain:
     try:
-        return make_toolchain(ROCKETMQ, [_CLIENT])
+        return make_toolchain(rocketmq(), [_CLIENT])
     except ToolchainMissingError as error:
         pytest.skip(str(error))

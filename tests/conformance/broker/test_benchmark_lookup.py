@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers.peer import Answer, Load, PeerFailedError
-from benchmarks.peers.toolchain import ROCKETMQ, load_programs, make_toolchain
+from benchmarks.peers.toolchain import load_programs, make_toolchain
 
-from .real_broker import RealBroker
+from .real_broker import RealBroker, rocketmq
 from .rocket_client import ToSend
 
 pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
@@ -55,6 +55,6 @@ def _look_up(broker: RealBroker, folder: Path, keys: list[str]) -> Answer:
         "stepwise": 0,
     }
     options = [f"-D{name}={value}" for name, value in settings.items()]
-    toolchain = make_toolchain(ROCKETMQ, load_programs(ROCKETMQ))
+    toolchain = make_toolchain(rocketmq(), load_programs(rocketmq()))
     with Load(toolchain.java("Lookup", options=options), folder / "errors") as load:
         return load.answer()
