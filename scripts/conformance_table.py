@@ -23,15 +23,23 @@ _INTRODUCTION = (
     "which test of ours\nshows it, or why it does not apply. Tests are named by identifiers: "
     "`pytest tests/conformance/peer -k bcq9`. Written by `make docs`; a test keeps it true."
 )
-_VERSIONS = """## The real broker
-
-`make conformance` runs the tests of `tests/conformance/broker` with a broker of RocketMQ 5.3.3 and with one of 5.5.1, from Maven Central.
-`CONFORMANCE_BROKERS`, versions separated by commas, chooses others; without it, 5.3.3 is used.
-
-- Maven Central has the modules `broker`, `common`, `remoting`, `store` and `tiered-store` of 5.5.1. The name server, the client and the other modules are those of 5.5.0.
-- Both versions keep ConsumeQueues, index files and consumer offsets in files. The settings that make 5.5.1 keep them in RocksDB are off by default: `indexRocksDBEnable`, `transRocksDBEnable`, `timerRocksDBEnable`, `storeType=defaultRocksDB` and the combined ConsumeQueue store. Tidemark reads and writes the files alone, so these settings must stay off on a shared directory.
-- 5.5.1 can switch its index files off, too (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): they must stay on.
-- The settings of the tests are the same for both versions."""
+_VERSIONS = (
+    "## The real broker\n"
+    "\n"
+    "`make conformance` runs the tests of `tests/conformance/broker` with a broker of RocketMQ 5.3.3 and with one"
+    " of 5.5.1, from Maven Central.\n"
+    "`CONFORMANCE_BROKERS`, versions separated by commas, chooses others; without it, 5.3.3 is used.\n"
+    "\n"
+    "- Maven Central has the modules `broker`, `common`, `remoting`, `store` and `tiered-store` of 5.5.1. The "
+    "name server, the client and the other modules are those of 5.5.0.\n"
+    "- Both versions keep ConsumeQueues, index files and consumer offsets in files. The settings that make 5.5.1 "
+    "keep them in RocksDB are off by default: `indexRocksDBEnable`, `transRocksDBEnable`, `timerRocksDBEnable`, "
+    "`storeType=defaultRocksDB` and the combined ConsumeQueue store. Tidemark reads and writes the files alone, "
+    "so these settings must stay off on a shared directory.\n"
+    "- 5.5.1 can switch its index files off, too (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): "
+    "they must stay on.\n"
+    "- The settings of the tests are the same for both versions."
+)
 _FIELDS = {"behaviour", "not_applicable", "note", "missing"}
 
 
