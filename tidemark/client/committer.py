@@ -50,10 +50,7 @@ class Committer:
 
     @contextlib.contextmanager
     def always_automatic(self) -> Iterator[None]:
-        """Commit at intervals within the block, also with auto_commit=False.
-
-        `consume` knows which messages are handled.
-        """
+        """Commit at intervals within the block, also with auto_commit=False: `consume` knows the handled messages."""
         chosen = self.is_automatic
         self.is_automatic = True
         try:
