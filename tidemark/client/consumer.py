@@ -121,7 +121,6 @@ class Consumer:
         self._group = group
         self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
         self._where = where
-        self._wanted = _predicate(where)
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._max_messages = max_messages
         self._handling: Handling | None = None
@@ -139,8 +138,12 @@ class Consumer:
                 on_change=self._wake,
             )
 
-        source = self._source = PullSource(self._query.url, store, tag, max_messages, max_bytes, timeout_s, credentials)
         names, named = _named_once(topics, queues)
+        own_topics = frozenset({*names, *(queue.topic for queue in named)})
+        self._wanted = _predicate(where, own_topics)
+        source = self._source = PullSource(
+            self._query.url, store, tag, max_messages, max_bytes, timeout_s, credentials, own_topics
+        )
         self._assigned = _assigned(self._query, names, named, group, membership)
         self._committer = Committer(
             self._assigned,
@@ -156,7 +159,7 @@ class Consumer:
                 self._query,
                 start,
                 group=group,
-                topics={*names, *(queue.topic for queue in named)},
+                topics=own_topics,
                 named=named,
                 end_of=source.stored_end if store is not None else None,
             ),
@@ -169,6 +172,8 @@ class Consumer:
 
     def poll(self, timeout_s: float = 1.0, *, max_messages: int | None = None) -> list[ReceivedMessage]:
         """Return the next messages, at most *max_messages*. Wait up to *timeout_s* for the first; [] when none came.
+
+        With max_messages=0 it only follows the group: queues come and go, and nothing is handed out.
 
         The next call confirms that the program has dealt with these messages. A consumer that was fenced joins again:
         messages that were handed out and not committed then come once more, to the member that has their queue. An
@@ -530,11 +535,13 @@ class Consumer:
         if self._is_closed or not self._process.is_this_one:  # in a fork the member belongs to the other process
             return
         self._is_closed = True
-        if commit:
-            self._committer.commit_if_possible(self._reading.cursors)
-        self._committer.close()
-        self._reading.close()
-        self._query.close()
+        try:
+            if commit:
+                self._committer.commit_if_possible(self._reading.cursors)
+        finally:
+            self._committer.close()
+            self._reading.close()
+            self._query.close()
 
     def __enter__(self) -> Self:
         return self
@@ -564,13 +571,17 @@ def _assigned(
     return AllQueues(query, names) if group is None else membership(group, names)
 
 
-def _predicate(where: Where | None) -> Callable[[ReceivedMessage], bool]:
+def _predicate(where: Where | None, topics: frozenset[str]) -> Callable[[ReceivedMessage], bool]:
+    """Return the function that decides whether a message is wanted.
+
+    Messages of other topics than *topics* are retries: they have passed the filter, or belong to other members.
+    """
     if where is None:
         return lambda _: True
     if callable(where):
-        return where
+        return lambda message: message.topic not in topics or where(message)
     wanted = where.items()
-    return lambda message: wanted <= message.properties.items()
+    return lambda message: message.topic not in topics or wanted <= message.properties.items()
 
 
 def _named(offsets: Offsets | None) -> dict[TopicQueue, int] | None:

@@ -43,9 +43,10 @@ class _Pull:
 class Fetcher:
     """Pulls from one query service.
 
-    accept       the form of answers
-    parameters   of every pull: max_messages, max_bytes, tag, wait_ms, ...
-    credentials  default, as the environment says
+    accept         the form of answers
+    parameters     of every pull: max_messages, max_bytes, tag, wait_ms, ...
+    credentials    default, as the environment says
+    tagged_topics  to which the parameter `tag` applies; None: to all
 
     A service that does not answer is asked again, each time later, up to 2 s.
     """
@@ -58,10 +59,12 @@ class Fetcher:
         parameters: Mapping[str, object],
         timeout_s: float,
         credentials: Credentials | None = None,
+        tagged_topics: frozenset[str] | None = None,
     ) -> None:
         self._connections = Connections(url, timeout_s=timeout_s, kept=_MOST_PULLS, credentials=credentials)
         self._accept = accept
         self._parameters = dict(parameters)
+        self._tagged_topics = tagged_topics
         self._wanted: dict[TopicQueue, int | str] = {}  # not asked for yet
         self._by_queue: dict[TopicQueue, _Pull] = {}
         self._pulls: set[_Pull] = set()
@@ -124,22 +127,30 @@ class Fetcher:
             return
         wanted, self._wanted = self._wanted, {}
         is_few = len(wanted) <= _FEW and len(self._pulls) + len(wanted) <= _MOST_PULLS
-        queues, each = list(wanted), 1 if is_few else _QUEUES_A_PULL
-        for start in range(0, len(queues), each):
-            try:
-                self._ask_for({queue: wanted[queue] for queue in queues[start : start + each]})
-            except UnavailableError as error:
-                self.failed(error)
-                return
+        each = 1 if is_few else _QUEUES_A_PULL
+        tagged = [queue for queue in wanted if self._is_tagged(queue)]
+        untagged = [queue for queue in wanted if not self._is_tagged(queue)]
+        for queues in (tagged, untagged):
+            for start in range(0, len(queues), each):
+                try:
+                    self._ask_for({queue: wanted[queue] for queue in queues[start : start + each]})
+                except UnavailableError as error:
+                    self.failed(error)
+                    return
+
+    def _is_tagged(self, queue: TopicQueue) -> bool:
+        return self._tagged_topics is None or queue.topic in self._tagged_topics
 
     def _ask_for(self, offsets: dict[TopicQueue, int | str]) -> None:
+        """Send one pull; the filter by tags applies to all of its queues or to none."""
         is_of_many = len(offsets) > 1
+        parameters = self._parameters if self._is_tagged(next(iter(offsets))) else {**self._parameters, "tag": None}
         if is_of_many:
             places = starmap(From, offsets.items())
-            asked = ask_for_many(self._connections, places, self._accept, self._parameters, is_repeatable=False)
+            asked = ask_for_many(self._connections, places, self._accept, parameters, is_repeatable=False)
         else:
             ((queue, offset),) = offsets.items()
-            given = {"offset": offset, **self._parameters}
+            given = {"offset": offset, **parameters}
             asked = self._connections.ask(messages_path(*queue), given, self._accept, is_repeatable=False)
         pull = _Pull(asked, offsets, is_of_many=is_of_many)
         self._pulls.add(pull)

@@ -87,12 +87,15 @@ class FileFetched(NamedTuple):
 
 
 class FilePulls:
-    """Pulls from the store at *root*; max_messages, max_bytes and tags as in a pull."""
+    """Pulls from the store at *root*; max_messages, max_bytes and tags as in a pull. Tags apply to *tagged_topics*."""
 
-    def __init__(self, root: Path, *, max_messages: int, max_bytes: int, tags: list[str]) -> None:
+    def __init__(
+        self, root: Path, *, max_messages: int, max_bytes: int, tags: list[str], tagged_topics: frozenset[str]
+    ) -> None:
         self._store = StoreReader(root)
         self._max_messages, self._max_bytes = max_messages, max_bytes
-        self._tags = TagFilter.parse(tags)
+        self._tags, self._no_tags = TagFilter.parse(tags), TagFilter.parse([])
+        self._tagged_topics = tagged_topics
         self._wanted: dict[TopicQueue, int | str] = {}
         self._bell = Bell()
         self._watch: FileWatch | None = None
@@ -145,7 +148,8 @@ class FilePulls:
         named = {"earliest": bounds.min_offset, "latest": bounds.max_offset}
         offset = self._wanted[queue]
         start = named[offset] if isinstance(offset, str) else offset
-        asked = PullRequest(start, self._max_messages, self._max_bytes, tags=self._tags)
+        tags = self._tags if queue.topic in self._tagged_topics else self._no_tags
+        asked = PullRequest(start, self._max_messages, self._max_bytes, tags=tags)
         result = pull(reader, self._store.log, bounds, asked)
         if result.status is PullStatus.OFFSET_OVERFLOW_BADLY and watermark.lag_bytes > 0:
             return None  # committed, and to become visible

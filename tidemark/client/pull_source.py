@@ -18,7 +18,13 @@ _MAX_BYTES = 1 << 20  # as the service's default
 
 @dataclass(frozen=True)
 class PullSource:
-    """store: a directory on this host, instead of the service at *url*. tag: one or several; None for all messages."""
+    """The place that pulls are made from, and their limits.
+
+    store   a directory on this host, instead of the service at *url*
+    tag     one or several; None for all messages
+    topics  to which *tag* applies. Others are those of retries, whose messages have passed the filter before, or belong
+            to other members of the group
+    """
 
     url: str
     store: str | Path | None
@@ -27,14 +33,19 @@ class PullSource:
     max_bytes: int | None
     timeout_s: float
     credentials: Credentials | None
+    topics: frozenset[str]
 
     def open(self, accept: str) -> Pulls:
         """Pulls whose answers have the form *accept*."""
         if self.store is None:
             limits = {"max_messages": self.max_messages, "max_bytes": self.max_bytes}
-            given = {**limits, "tag": self.tag, "wait_ms": _LONG_POLL_MS}
             return Fetcher(
-                self.url, accept=accept, parameters=given, timeout_s=self.timeout_s, credentials=self.credentials
+                self.url,
+                accept=accept,
+                parameters={**limits, "tag": self.tag, "wait_ms": _LONG_POLL_MS},
+                timeout_s=self.timeout_s,
+                credentials=self.credentials,
+                tagged_topics=self.topics,
             )
         from tidemark.client.file_pulls import FilePulls  # numpy and pyarrow
 
@@ -43,6 +54,7 @@ class PullSource:
             max_messages=self.max_messages,
             max_bytes=self.max_bytes or _MAX_BYTES,
             tags=[self.tag] if isinstance(self.tag, str) else list(self.tag or ()),
+            tagged_topics=self.topics,
         )
 
     def stored_end(self, queue: TopicQueue) -> int:

@@ -18,6 +18,7 @@ from tidemark.cli import pulling
 from tidemark.cli.places import Place, PlaceKind
 from tidemark.client import AsyncConsumer, Consumer, Query, ReceivedMessage, TopicQueue, assigned
 from tidemark.client.handout import Handout
+from tidemark.client.membership import Membership
 from tidemark.errors import ForkedProcessError, OffsetOutOfRangeError
 
 Q0 = TopicQueue("orders", 0)
@@ -151,6 +152,20 @@ def test_an_on_assigned_that_raises_is_called_again_before_anything_is_handed_ou
         with pytest.raises(ConnectionError):
             consumer.poll(1)
         assert [message.body for message in take(consumer, 1)] == [b"4"]
+
+
+@pytest.mark.parametrize("from_files", [False, True])
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_filters_and_start_of_a_consumer_hold_back_no_retry(served: Served, start: Any, *, from_files: bool) -> None:
+    """Retries have passed the filters before, or are to be forwarded to other members."""
+    served.store.topic("%RETRY%g")
+    served.put(b"retry", topic="%RETRY%g", TAGS="other")
+    served.put(b"filtered out", TAGS="other")
+    source: dict[str, Any] = {"store": served.store.root} if from_files else {}
+    with Consumer("orders", group="g", url=served.url, tag="own", where={"n": "1"}, start=start, **source) as consumer:
+        assert isinstance(consumer._assigned, Membership)
+        consumer._assigned.add_retry_topics()
+        assert [message.body for message in take(consumer, 2, timeout_s=2)] == [b"retry"]
 
 
 # ── cancellation ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -297,13 +312,20 @@ def test_a_new_member_begins_a_queue_that_is_younger_than_its_group_at_its_begin
 def test_a_start_is_on_record_before_anything_is_handed_out(served: Served, *, named: bool, from_files: bool) -> None:
     served.put(b"old")
     what = {"queues": [Q0]} if named else {"topics": "orders"}
-    source = {"store": served.store.root} if from_files else {}
-    settings = {**what, **source, "group": "g", "url": served.url, "start": "latest", "auto_commit": False}
-    with Consumer(**settings) as consumer:  # type: ignore[arg-type]
+    source: dict[str, Any] = {"store": served.store.root} if from_files else {}
+    settings: dict[str, Any] = {
+        **what,
+        **source,
+        "group": "g",
+        "url": served.url,
+        "start": "latest",
+        "auto_commit": False,
+    }
+    with Consumer(**settings) as consumer:
         assert consumer.poll(0.1) == []
     assert on_record(served, "g")[Q0] == 1
     served.put(b"while it was away")
-    with Consumer(**settings) as consumer:  # type: ignore[arg-type]
+    with Consumer(**settings) as consumer:
         assert [message.body for message in take(consumer, 1)] == [b"while it was away"]
 
 

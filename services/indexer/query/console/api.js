@@ -2,7 +2,7 @@
 
 const ROOT = new URL("../", import.meta.url); // the console lies at console/
 const TOKEN = "tidemark-token"; // in sessionStorage alone: gone with the tab
-const NAME = /^[%|a-zA-Z0-9_-]{1,255}$/; // of topics and groups; anything else could lead out of its path
+const NAME = /^(?=.{1,255}$)(?:%RETRY%[%|a-zA-Z0-9_-]+\+)?[%|a-zA-Z0-9_-]+$/; // of topics and groups: none leads out of its path
 
 /** A failure, as problem+json tells it; reason UNREACHABLE when nobody answered. */
 export class Problem extends Error {
