@@ -164,6 +164,8 @@ class World:
 class FakeAssigned:
     """A member of the group. Its queues are those of the world."""
 
+    has_seen_topics = True
+
     def __init__(self, world: World) -> None:
         self._world = world
         self._assignment = Assignment(0, 0, {})

@@ -17,7 +17,10 @@ _TOPIC_AGE_S = 30.0
 
 
 class Assigned(Protocol):
-    """Where queues come from, and where their offsets are kept."""
+    """Where queues come from, and where their offsets are kept. has_seen_topics: the service has named the queues."""
+
+    @property
+    def has_seen_topics(self) -> bool: ...
 
     def start(self) -> None: ...
 
@@ -32,6 +35,8 @@ class Assigned(Protocol):
 
 class NamedQueues:
     """The queues that the consumer was told to read; *group* only keeps offsets, and shares nothing."""
+
+    has_seen_topics = False
 
     def __init__(self, query: Query, queues: Iterable[TopicQueue], group: str | None) -> None:
         self._query = query
@@ -75,6 +80,8 @@ class NamedQueues:
 
 class AllQueues(NamedQueues):
     """All queues of *topics*, also those that are added later; without a group."""
+
+    has_seen_topics = True
 
     def __init__(self, query: Query, topics: Iterable[str]) -> None:
         super().__init__(query, (), None)

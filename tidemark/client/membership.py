@@ -46,6 +46,8 @@ class Membership:
     on_change               called in this object's thread when the assignment may have changed
     """
 
+    has_seen_topics = True
+
     def __init__(
         self,
         query: Query,

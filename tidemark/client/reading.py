@@ -133,6 +133,8 @@ class Reading:
             position = self._starts.begin(queue) if offset is None else offset
             if offset is None and isinstance(position, int):
                 self.decided[queue] = position
+            if self._assigned.has_seen_topics:
+                self._missing.has_answered(queue.topic)
             self._unwelcomed.add(queue)
             self._cursors[queue] = Cursor(queue, position, committed=offset)
 
