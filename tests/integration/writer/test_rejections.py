@@ -359,6 +359,12 @@ def test_a_tag_or_key_that_no_reader_can_ask_for_is_refused(
     else:
         messages = [pb.Message(body=b"x"), pb.Message(body=b"y", properties=named)]
         batch = {"messages": pb.MessageList(messages=messages)}
-    refusal = refusal_of(lambda: writer.append("t", **batch))
+    before = writer.info().max_physical_offset
+    refusal = refusal_of(lambda: writer.append("s", **batch))
     assert (refusal.reason, refusal.facts["at"]) == ("PROPERTIES_ILLEGAL", "1")
-    assert writer.info().max_physical_offset == 0
+    assert writer.info().max_physical_offset == before
+
+
+def test_a_message_that_comes_back_keeps_a_tag_that_is_refused_elsewhere(writer: RunningWriter) -> None:
+    """An earlier version stored it, and a failed message must not be lost for its tag."""
+    assert writer.append("%RETRY%g", wire_batch((b"x", properties({"TAGS": "A||B"}), 0))).message_count == 1
