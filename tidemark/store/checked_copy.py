@@ -4,7 +4,10 @@ An original cannot be derived from the log: topics, tombstones, terms, the forma
 delay levels. RocketMQ's own files in `config/` must stay its JSON and have no room for a checksum, so the copy is a
 file of ours: `tidemark/<owner>/<name>.copy`. It is written before the file itself, so it is never older.
 
-    TIDEMARK-COPY 1 <CRC-32 of the content, 8 hexadecimal digits> <bytes of the content>\\n <content>
+    TIDEMARK-COPY 1 <CRC-32 of the content> <CRC-32 of the file that it replaces> <bytes of the content>\\n <content>
+
+CRCs have 8 hexadecimal digits. That of the replaced file tells the trace of a crash, which came between the writes of
+the copy and of the file, from a file that an operator has put back.
 """
 
 from __future__ import annotations
@@ -72,15 +75,26 @@ def copy_path(path: Path) -> Path | None:
     return None
 
 
-def encode_copy(content: bytes) -> bytes:
-    """Return the bytes of a copy."""
-    return _HEAD + b"%08x %d\n" % (crc32(content), len(content)) + content
+class Kept(NamedTuple):
+    """A sound copy. replaced: CRC-32 of the file's content before."""
+
+    content: bytes
+    replaced: int
 
 
-def decode_copy(data: bytes) -> bytes | None:
-    """Return the content of a copy; None when the copy is damaged."""
-    head, _, content = data.partition(b"\n")
-    return content if head == _HEAD + b"%08x %d" % (crc32(content), len(content)) else None
+def encode_copy(content: bytes, replaces: bytes = b"") -> bytes:
+    """Return the bytes of a copy of *content*, which takes the place of *replaces*."""
+    body = b"%08x %d\n" % (crc32(replaces), len(content)) + content
+    return _HEAD + b"%08x " % crc32(body) + body
+
+
+def decode_copy(data: bytes) -> Kept | None:
+    """Return a copy's content; None when the copy is damaged."""
+    body = data[len(_HEAD) + 9 :]
+    if data != _HEAD + b"%08x " % crc32(body) + body:
+        return None
+    head, _, content = body.partition(b"\n")
+    return Kept(content, int(head[:8], 16)) if head[9:] == b"%d" % len(content) else None
 
 
 def read_file(path: Path) -> bytes | None:
@@ -121,18 +135,21 @@ def is_sound(data: bytes | None, form: Form) -> bool:
     return True
 
 
-def _choose(main: bytes | None, kept: bytes, form: Form) -> Choice:
+def _choose(main: bytes | None, copy: Kept, form: Form) -> Choice:
     """Decide between the file's bytes and those of its sound copy."""
+    kept = copy.content
     if main == kept:
         return Choice(main)
     if main is None:
         return Choice(kept, Fault.MISSING)
+    if main and crc32(main) == copy.replaced:
+        return Choice(kept, Fault.OLDER)
     if not is_sound(main, form) or _differ_by_one_bit(main, kept):
         return Choice(kept, Fault.DAMAGED)
     of_main, of_kept = form.version(form.parse(main)), form.version(form.parse(kept))
-    if of_main is None or of_kept is None or of_main > of_kept or (of_main == of_kept and form.shared):
+    if form.shared or of_main is None or of_kept is None or of_main > of_kept:
         return Choice(main, is_foreign=True)
-    return Choice(kept, Fault.DAMAGED if of_main == of_kept else Fault.OLDER)
+    return Choice(kept, Fault.DAMAGED)
 
 
 def _differ_by_one_bit(one: bytes, other: bytes) -> bool:
@@ -148,7 +165,7 @@ def write_checked(path: Path, data: bytes, storage: Storage, *, keep_previous: b
     first: dict[Path, bytes] = {}
     if copy is not None:
         storage.make_folder(copy.parent)
-        first[copy] = encode_copy(data)
+        first[copy] = encode_copy(data, replaces=read_file(path) or b"")
     storage.make_folder(path.parent)
     replace_file(storage, path, data, keep_previous=keep_previous, first=first)
 

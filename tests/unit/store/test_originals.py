@@ -138,7 +138,9 @@ def test_one_damage_loses_nothing(
     if pair[target].exists() and pair[target].read_bytes() == before[target]:
         return  # nothing was damaged: the file is shorter than what would be cut
     assert repaired(paths, path) in {Outcome.RESTORED if target == "file" else Outcome.COPIED}
-    assert {name: one.read_bytes() for name, one in pair.items()} == before
+    kept = decode_copy(pair["copy"].read_bytes())
+    assert kept is not None
+    assert pair["file"].read_bytes() == kept.content == before["file"]
     assert file.load(paths) == expected
     assert repaired(paths, path) is Outcome.SOUND
 
@@ -205,20 +207,23 @@ def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> 
 
 @pytest.mark.parametrize("name", ["topics", "delay offsets", "group offsets"])
 def test_file_that_a_broker_has_written_counts(paths: StorePaths, name: str) -> None:
-    """With a higher version, with none as old brokers write it, or edited by hand under the same one."""
+    """With a higher version, a lower or no one (of another store, of an old broker), or edited by hand."""
     file = FILES[name]
     for number in (1, 2):
         file.save(paths, number, DISK)
     path = file.path(paths)
     emptied: dict[str, Any] = {"topicConfigTable" if name == "topics" else "offsetTable": {}}
-    for version in ({"dataVersion": {"counter": 3, "timestamp": 1}}, {}, None):
+    higher, lower = ({"dataVersion": {"counter": counter, "timestamp": 1}} for counter in (3, 0))
+    for version in (higher, lower, {}, None):
         file.save(paths, 2, DISK)
         ours = orjson.loads(path.read_bytes())
         path.write_bytes(orjson.dumps(ours | emptied if version is None else version | emptied))
         empty = file.load(paths)
         assert not (empty.table if name == "delay offsets" else empty)
         assert repaired(paths, path) is Outcome.CHANGED
-        assert decode_copy(copy_of(path).read_bytes()) == path.read_bytes()
+        kept = decode_copy(copy_of(path).read_bytes())
+        assert kept is not None
+        assert kept.content == path.read_bytes()
 
 
 def test_damaged_file_is_kept(paths: StorePaths) -> None:
@@ -276,7 +281,7 @@ def test_store_without_originals_has_none(paths: StorePaths) -> None:
 def test_copy_tells_its_content_and_nothing_else() -> None:
     """Any other bytes are no copy."""
     copy = encode_copy(b"content\nof lines")
-    assert decode_copy(copy) == b"content\nof lines"
+    assert decode_copy(copy) == (b"content\nof lines", 0)
     for wrong in (b"", copy[:-1], copy + b"x", copy.replace(b"1 ", b"2 ", 1), b"content"):
         assert decode_copy(wrong) is None
     assert FORMAT.major == 1
