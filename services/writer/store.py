@@ -127,10 +127,15 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
 def heal_originals(originals: Sequence[Original], storage: Storage) -> None:
     """Restore what one damage has changed, and report it; a file without a checked copy gets one.
 
-    Where file and copy are both damaged the reader of the file raises: nothing is guessed here.
+    Where file and copy are both damaged the reader of the file raises: nothing is guessed here. On a full disk the
+    sound one of the two counts as it is.
     """
     for original in originals:
-        done = repair(original, storage)
+        try:
+            done = repair(original, storage)
+        except DiskFullError as error:
+            log.warning("original_not_restored", path=str(original.path), error=error.message)
+            continue
         if done.outcome is Outcome.RESTORED:
             log.warning("original_restored", path=str(done.path), cause=done.cause)
         elif done.outcome is Outcome.CHANGED:

@@ -145,9 +145,13 @@ class ConsumerOffsets:
             self._thread.start()
 
     def _heal(self) -> None:
-        """Restore the offsets from their checked copy if the file is damaged."""
+        """Restore the offsets from their checked copy if the file is damaged; on a full disk the copy counts."""
         for original in querys_originals(self._paths):
-            done = repair(original, self._storage)
+            try:
+                done = repair(original, self._storage)
+            except DiskFullError as error:
+                log.warning("original_not_restored", path=str(original.path), error=error.message)
+                continue
             if done.outcome is Outcome.RESTORED:
                 log.warning("original_restored", path=str(done.path), cause=done.cause)
 
