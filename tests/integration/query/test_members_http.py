@@ -249,7 +249,8 @@ def test_only_the_generation_told_last_may_commit(client: httpx.Client) -> None:
 def test_a_reset_is_refused_while_members_live(client: httpx.Client) -> None:
     """Of many offsets or of one; when all have left it is done."""
     single, many = f"{GROUP}/topics/orders/queues/0/offset", f"{GROUP}/offsets"
-    body = {"offsets": [{"topic": "orders", "queue_id": queue_id, "offset": 4} for queue_id in range(2)], "force": True}
+    offsets = [{"topic": "orders", "queue_id": queue_id, "offset": 4} for queue_id in range(2)]
+    body = {"offsets": offsets, "force": True}
     a = Consumer(client, "a")
     assert reason_of(client.put(many, json=body)) == (409, "GROUP_ACTIVE")
     assert reason_of(client.put(single, json={"offset": 4})) == (409, "GROUP_ACTIVE")
@@ -258,7 +259,7 @@ def test_a_reset_is_refused_while_members_live(client: httpx.Client) -> None:
     answer = client.put(many, json=body)
     assert (answer.status_code, answer.json()["generation"]) == (200, None)
     assert (offset_of(client, 0), offset_of(client, 1)) == (4, 4)
-    body["offsets"].append({"topic": "orders", "queue_id": 6, "offset": 9})
+    offsets.append({"topic": "orders", "queue_id": 6, "offset": 9})
     assert client.put(many, json=body).status_code == 404
 
 

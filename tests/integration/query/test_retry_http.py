@@ -112,7 +112,7 @@ def test_each_message_has_its_own_result(producer: Producer, client: httpx.Clien
     ]
     results = retry(client, group, asked, delay_level=1)
     assert [(result["problem"] or {}).get("reason") for result in results] == [
-        "NOT_FOUND", "QUEUE_ILLEGAL", "TOPIC_NOT_FOUND", "ARGUMENT_ILLEGAL", "ARGUMENT_ILLEGAL", "NOT_FOUND", None,
+        "NOT_FOUND", "QUEUE_ID_ILLEGAL", "TOPIC_NOT_FOUND", "ARGUMENT_ILLEGAL", "ARGUMENT_ILLEGAL", "NOT_FOUND", None,
     ]  # fmt: skip
     assert [copy["body"] for copy in visible(client, f"%25RETRY%25{group}", 1)] == ["m1"]
 
