@@ -129,7 +129,7 @@ def test_va4_a_permission_is_of_inherit_write_and_read(tmp_path: Path) -> None:
 
         def alter(permission: int) -> int:
             request = topics_pb2.AlterTopicRequest(name="t", permission=permission)
-            return store.writer.topics.AlterTopic(request).topic.permission
+            return int(store.writer.topics.AlterTopic(request).topic.permission)
 
         assert [alter(permission) for permission in range(8)] == list(range(8))
         for permission in (8, 16, -1):

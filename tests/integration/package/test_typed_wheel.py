@@ -51,9 +51,9 @@ def checked(client: Installed, program: str, folder: Path) -> list[str]:
     """Return mypy's lines on *program*, against the packages of *client*."""
     file = folder / "program.py"
     file.write_text(program)
-    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", client.python, "--config-file", ""]
-    cache = ["--cache-dir", folder / "cache"]
-    done = subprocess.run([*command, *cache, file.name], cwd=folder, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(client.python), "--config-file", ""]
+    command += ["--cache-dir", str(folder / "cache"), file.name]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout.splitlines()
 
 
