@@ -245,11 +245,11 @@ def test_a_consumer_goes_on_with_its_other_topic_when_one_is_deleted(stack: Loca
         Producer(stack.writer_address) as producer,
         Consumer(topics, group=group, url=stack.query_url, auto_commit_interval_s=0.1) as consumer,
     ):
-        assert len(take(consumer, 2)) == 2
+        assert len(take(consumer, 2, timeout_s=60)) == 2
         producer.topics.delete(topics[0])
         got: list[str] = []
         for number in range(20):
             producer.send(topics[1], f"{number}")
             got += [message.text() for message in consumer.poll(0.5)]
-        got += [message.text() for message in take(consumer, 20 - len(got))]
+        got += [message.text() for message in take(consumer, 20 - len(got), timeout_s=60)]
     assert sorted(got) == sorted(f"{number}" for number in range(20))
