@@ -196,7 +196,7 @@ def test_properties_that_a_handler_sends_on_are_those_of_the_first_send(stack: L
         producer.topics.create("sent-on", queues=1)
         producer.send("to-send-on", "order", properties={"customer": "7"})
         with Worker(stack, "to-send-on", send_on), Consumer("sent-on", url=stack.query_url) as consumer:
-            received += take(consumer, 1, timeout_s=30)
+            received += take(consumer, 1, timeout_s=90)
     assert [message.properties for message in received] == [{"customer": "7"}]
 
 
