@@ -1,4 +1,4 @@
-"""Wrong addresses: what stands in a writer's address, and what answers there."""
+"""Wrong addresses: the form of a writer's address, and the service that answers there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMEDY = "a writer's address is host:port, as in 127.0.0.1:8081 (TIDEMARK_WRITE
 
 
 def require_writer_address(address: str, argument: str = "writers") -> str:
-    """Return *address*, which is host:port or tls://host:port. Raises ArgumentIllegalError that says what is wrong."""
+    """Return *address* if it is host:port or tls://host:port; otherwise raise ArgumentIllegalError with the reason."""
     scheme, separator, _ = address.partition("://")
     if separator and f"{scheme}://" != TLS_SCHEME:
         raise ArgumentIllegalError(
@@ -73,7 +73,7 @@ class Cause:
 
 
 def look(address: str) -> Cause | None:
-    """Dial *address* once, for at most a second, and return what is wrong there; None where nothing is seen."""
+    """Dial *address* once, for at most a second, and return the fault; None where it finds none."""
     found: list[Cause | None] = []
 
     def dial() -> None:

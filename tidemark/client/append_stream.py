@@ -202,7 +202,7 @@ class AppendStream:
         return True
 
     def _look_for_a_cause(self) -> None:
-        """Note why the writer does not answer; fail at once what waits for an address at which no writer can be."""
+        """Note why the writer does not answer. Fail all waiting batches where no writer can be at its address."""
         now = time.monotonic()
         if self._explain is None or now < self._explain_at:
             return

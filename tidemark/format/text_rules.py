@@ -15,7 +15,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 def require_tag(tag: str, *, at: int | None = None) -> str:
     """Return *tag*, where a filter can name it.
 
-    Raises TypeError for what is no text; PropertiesIllegalError for ``*``, ``||``, surrounding blanks and control
+    Raises TypeError for another type; PropertiesIllegalError for ``*``, ``||``, surrounding blanks and control
     characters. at: the number of the message in its batch.
     """
     if not isinstance(tag, str):
@@ -37,7 +37,7 @@ def require_tag(tag: str, *, at: int | None = None) -> str:
 def require_key(key: str, *, at: int | None = None) -> str:
     """Return *key*, where a lookup can name it.
 
-    Raises TypeError for what is no text; PropertiesIllegalError for an empty key, spaces and control characters.
+    Raises TypeError for another type; PropertiesIllegalError for an empty key, spaces and control characters.
     at: the number of the message in its batch.
     """
     if not isinstance(key, str):

@@ -42,7 +42,7 @@ def by_named_batch(stack: LocalStack, topic: str) -> None:
 
 
 def by_packed_batch(stack: LocalStack, topic: str) -> None:
-    """As a program that packs its batches itself."""
+    """Send bytes that the program packed, without keys; the writer derives them."""
     from tidemark.format.elements import Element, encode_elements
 
     with Producer(stack.writer_address) as producer:

@@ -51,8 +51,8 @@ def checked(client: Installed, program: str, folder: Path) -> list[str]:
     """Return mypy's lines on *program*, against the packages of *client*."""
     file = folder / "program.py"
     file.write_text(program)
-    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(client.python), "--config-file", ""]
-    command += ["--cache-dir", str(folder / "cache"), file.name]
+    options = ("--strict", "--python-executable", str(client.python), "--config-file", "", "--cache-dir", "cache")
+    command = (sys.executable, "-m", "mypy", *options, file.name)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.stdout.splitlines()
 

@@ -352,7 +352,7 @@ def test_a_call_without_a_deadline_is_refused_where_it_has_to_have_one(tmp_path:
 def test_a_tag_or_key_that_no_reader_can_ask_for_is_refused(
     writer: RunningWriter, form: str, named: dict[str, str]
 ) -> None:
-    """In both forms of a request, with the number of the message."""
+    """Both forms of a request are checked; the error has the number of the message."""
     batch: dict[str, Any]
     if form == "packed":
         batch = {"packed": wire_batch((b"x", b"", 0), (b"y", properties(named), 0))}

@@ -80,7 +80,7 @@ def test_what_contradicts_itself_or_is_no_text_is_refused(parts: dict[str, Any])
     "tag", ["*", "A||B", "||", " A", "A ", "\u00a0A", "A\u3000", "tab\there", "new\nline", "\x00", "\x7f", "\x85"]
 )
 def test_a_tag_that_no_filter_can_name_is_refused(tag: str) -> None:
-    """As the tag, and as the property TAGS; the error shows the tag."""
+    """It is refused as the tag and as the property TAGS; the error shows it."""
     for parts in ({"tag": tag}, {"properties": {"TAGS": tag}}):
         with pytest.raises(PropertiesIllegalError, match="tag") as raised:
             properties_of(**parts)

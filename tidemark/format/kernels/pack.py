@@ -72,7 +72,7 @@ def plan_rows(  # type: ignore[no-untyped-def]
     """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; (fault, row) of the first bad one.
 
     The queue is |hashCode(key)| mod *queues*; rows without a key go round by their number, which is *first_row* + row.
-    With *several_keys* spaces stand between a row's keys, and the first one counts. A row without a unique key gets a
+    With *several_keys* spaces separate a row's keys, and the first one counts. A row without a unique key gets a
     made one of *made_length* bytes (0: none).
     """
     greatest = 2 if several_keys else _SPACE
