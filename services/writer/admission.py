@@ -164,8 +164,8 @@ class Admission:
             raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", at=facts.crc_at)
         if facts.unfindable_at is not None and not config.name.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX)):
             raise PropertiesIllegalError(
-                f"message {facts.unfindable_at} of the batch has a tag or key that no reader can ask for: a tag "
-                "is not *, holds no ||, and neither begins nor ends with a space; tags and keys hold no control characters",
+                f"message {facts.unfindable_at} of the batch has a tag or key that no reader can ask for: a tag is "
+                "not *, holds no ||, and neither begins nor ends with a space; tags and keys hold no controls",
                 at=facts.unfindable_at,
             )
         if config.is_batch and facts.count > MAX_INNER_BATCH_COUNT:
