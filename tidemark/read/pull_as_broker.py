@@ -109,7 +109,7 @@ def _choose(
             or total_count > most_count - 1
         ):
             break
-        result.next_offset = queue_offset + count
+        result.next_offset = max(result.next_offset, queue_offset + count)  # of a damaged unit it may be anything
         if not passed:
             continue
         if physical_offset < log_min:

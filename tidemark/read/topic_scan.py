@@ -88,10 +88,12 @@ def _mark_others(records: Records, topic: bytes, queue_ids: NDArray[np.int64]) -
     if not topic:
         return
     rows = records.rows
-    same = (rows["queue_id"] == queue_ids) & (rows["topic_length"] == len(topic))
-    at = np.where(same, rows["topic_at"], 0)[:, np.newaxis] + np.arange(len(topic))
-    same &= (records.buffer[at] == np.frombuffer(topic, np.uint8)).all(axis=1)
-    rows["fault"][(rows["fault"] == 0) & ~same] = OTHER_QUEUE_FAULT
+    right = np.flatnonzero(records.right)
+    same = (rows["queue_id"][right] == queue_ids[right]) & (rows["topic_length"][right] == len(topic))
+    candidates = np.flatnonzero(same)
+    at = rows["topic_at"][right[candidates]][:, np.newaxis] + np.arange(len(topic))
+    same[candidates] = (records.buffer[at] == np.frombuffer(topic, np.uint8)).all(axis=1)
+    rows["fault"][right[~same]] = OTHER_QUEUE_FAULT
 
 
 def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:

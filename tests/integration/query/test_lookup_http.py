@@ -83,7 +83,7 @@ def test_a_damaged_message_is_told(built: BuiltStore, client: httpx.Client) -> N
     built.write_log(record.physical_offset + 88, b"W")
     response = client.get(f"/v1/messages/at/{record.physical_offset}")
     assert (response.status_code, response.json()["reason"]) == (500, "CORRUPT_MESSAGE")
-    told = {"physical_offset": record.physical_offset, "queue_offset": 10, "reason": "BODY_CRC"}
+    told = {"physical_offset": record.physical_offset, "queue_offset": 10, "reason": "BODY_CRC", "message_count": 1}
     answer = get(client, "/v1/topics/orders/queues/0/messages", offset=10)
     assert (answer["status"], answer["next_offset"], answer["skipped"]) == ("NO_MATCHED_MESSAGE", 11, [told])
     assert [skip["reason"] for skip in get(client, "/v1/topics/orders/messages", key="bad")["skipped"]] == ["BODY_CRC"]

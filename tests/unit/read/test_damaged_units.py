@@ -10,6 +10,7 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tidemark.read.pull import PullRequest, PullStatus, pull
+from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.topic_scan import TopicQuery, scan_topic
@@ -152,3 +153,24 @@ def test_numbering_that_began_again_is_no_damage(built: BuiltStore) -> None:
     queue = store.queue("orders", 0)
     result = pull(queue, store.log, store.bounds(queue, store.watermark()), PullRequest(0, 10, 1 << 20))
     assert (result.status, result.message_count, result.skipped) == (PullStatus.FOUND, 2, [])
+
+
+def test_scan_of_units_that_are_all_damaged_is_empty(filled: BuiltStore) -> None:
+    for number in range(COUNT):
+        filled.write_units("orders", 0, number, _with_place(unit_of(filled, "orders", number), 1 << 40))
+    store = StoreReader(filled.root)
+    answer = scan_topic(store, store.watermark(), TopicQuery("orders", limit=100))
+    assert answer.parts == []
+
+
+@TOPICS
+def test_peers_semantics_never_move_the_cursor_back(filled: BuiltStore, topic: str) -> None:
+    filled.write_units(topic, 0, DAMAGED, bytes(SIZES[topic]))
+    store = StoreReader(filled.root)
+    queue = store.queue(topic, 0)
+    bounds = store.bounds(queue, store.watermark())
+    cursor = 0
+    while cursor < bounds.max_offset:
+        result = pull_as_broker(queue, store.log, bounds, PullRequest(cursor, 2, 1 << 20), log_end=filled.end)
+        assert result.next_offset > cursor
+        cursor = result.next_offset
