@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -44,7 +45,8 @@ class WatermarkReader:
         self._marks_inode: int | None = None
         self._checkpoint: Checkpoint | None = None
         self._checkpoint_inode: int | None = None
-        self.refresh()
+        with contextlib.suppress(CorruptStoreError):  # as if nothing were indexed, until the pipeline replaces the file
+            self.refresh()
 
     def refresh(self) -> None:
         """Open what has come into being, and let go of what was replaced. Call it every now and then.

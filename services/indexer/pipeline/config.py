@@ -110,7 +110,8 @@ class PipelineSettings(MessageTraceSettings):
         1 << 20,
         ge=0,
         le=1 << 30,
-        description="how much of the log per second is compared with queues and key index in the background; 0: off",
+        description="how much of the log per second is compared with queues and key index in the background; "
+        "with once: 64 seconds' worth at the start; 0: off",
     )
     start_timeout_s: float = Field(120.0, gt=0, description="until the first task of a query must follow")
     log_level: LogLevelSetting = LogLevel.INFO

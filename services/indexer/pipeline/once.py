@@ -28,6 +28,7 @@ from .prepare import (
     withdraw_trust_without_writer,
 )
 from .scan import ranges_to_build
+from .scrub import Scrub
 from .session import start_session
 from .shard_builder import executors_of
 
@@ -70,6 +71,7 @@ def run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         prepare(plan, storage)
         if limit is not None:
             drop_what_is_behind(plan, limit, storage)
+        Scrub(plan, settings.scrub_bytes_per_s, storage).scrub_at_a_start()
         log.info("drain_started", limit=limit, spark=settings.spark)
         drained = _drain_on_spark(settings, plan) if settings.spark else _drain(settings, plan, local_drain)
         if was_trusted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import structlog
@@ -12,7 +13,7 @@ from tidemark.index.check.derived import Damaged, check_index_files, compare_str
 from tidemark.index.check.findings import Finding
 from tidemark.index.rebuild_request import RebuildRequest, index_path, queues_path, save_request
 from tidemark.store.marks import Marks
-from tidemark.store.storage import Storage
+from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import TermsFile
 
 from .plan import EpochPlan
@@ -20,6 +21,7 @@ from .plan import EpochPlan
 _STEP_S = 5.0
 _LEAST_STEP_BYTES = 1 << 20
 _IDLE_S = 10.0
+_MOST_AT_ONCE_BYTES = 64 << 20
 
 log = structlog.get_logger()
 
@@ -35,11 +37,27 @@ class Scrub:
         self._bytes_per_s = bytes_per_s
         self._storage = storage
         self._closed = threading.Event()
+        self._rebuilt_in: list[set[object]] = [set(), set()]  # what the last round and this one have requested
         self._thread = threading.Thread(target=self.run, name="scrub", daemon=True)
-        self.position = 0  # physical offset up to which this round has come
+        self._path = plan.paths.indexer / "scrubbed"
+        self.position = self._saved_position()  # physical offset up to which this round has come
         self.scrubbed_bytes = 0
         self.rounds = 0
         self.damaged_files = 0  # queues, and runs of index files, that were found
+
+    def _saved_position(self) -> int:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return int(self._path.read_text("ascii"))
+        return 0
+
+    def _save_position(self) -> None:
+        replace_file(self._storage, self._path, b"%d\n" % self.position, keep_previous=False)
+
+    def scrub_at_a_start(self) -> None:
+        """Compare the next 64 seconds' worth of bytes at once: a drain has no background."""
+        left = 64 * self._bytes_per_s
+        while left > 0 and (done := self.scrub(min(left, _MOST_AT_ONCE_BYTES))):
+            left -= done
 
     def start(self) -> None:
         """Start the thread, unless the rate is 0."""
@@ -89,13 +107,16 @@ class Scrub:
         self._act(findings)
         self.position = end if reached == start else reached
         self.scrubbed_bytes += self.position - start
+        self._save_position()
         return self.position - start
 
     def _end_round(self, start: int, end: int) -> None:
-        if self.position == 0:
+        if not self.position:
             return
         self._act(check_index_files(self._plan.paths, start, end, index_slots=self._plan.index_slots))
+        self._rebuilt_in = [self._rebuilt_in[1], set()]
         self.position = 0
+        self._save_position()
         self.rounds += 1
         log.info("scrub_finished", rounds=self.rounds, end=end, damaged_files=self.damaged_files)
 
@@ -119,7 +140,18 @@ class Scrub:
             first_finding=findings[0].text,
             findings=len(findings),
         )
-        self._request(damaged)
+        self._request(self._without_hopeless(damaged))
+
+    def _without_hopeless(self, damaged: Damaged) -> Damaged:
+        """Return *damaged* without files that the last round has had built again: a rebuild does not change them."""
+        before, now = self._rebuilt_in
+        hopeless = before & {*damaged.queues, *(() if damaged.first is None else ("index",))}
+        if hopeless:
+            log.error("derived_files_stay_damaged", files=sorted(map(str, hopeless)))
+        first = None if "index" in hopeless else damaged.first
+        queues = frozenset(queue for queue in damaged.queues if queue not in hopeless)
+        now.update(queues, () if first is None else ("index",))
+        return Damaged(queues, first)
 
     def _request(self, damaged: Damaged) -> None:
         """Ask the shards' holders; none of them has a request now, and only they remove one."""

@@ -65,3 +65,23 @@ def test_every_damaged_file_of_a_queue_or_the_index_is_found_and_built_again(sto
         assert scrub.damaged_files >= 1, path
         assert contents(copy) == clean, path
         shutil.rmtree(copy)
+
+
+def test_a_scrub_continues_where_the_one_before_has_stopped(store: Path) -> None:
+    plan = plan_of(store, **SETTINGS)
+    assert plan.limit is not None
+    first = Scrub(plan, 1 << 20, DiskStorage())
+    first.scrub(3000)
+    second = Scrub(plan, 1 << 20, DiskStorage())
+    assert 0 < first.position == second.position < plan.limit
+    second.scrub_at_a_start()
+    assert second.scrubbed_bytes == plan.limit - first.position
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"-5", str(1 << 60).encode()])
+def test_a_damaged_position_of_the_scrub_begins_a_round(store: Path, content: bytes) -> None:
+    plan = plan_of(store, **SETTINGS)
+    (plan.paths.indexer / "scrubbed").write_bytes(content)
+    scrub = scrub_round(store)
+    assert scrub.damaged_files == 0
+    assert scrub.position == 0

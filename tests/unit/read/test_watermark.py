@@ -102,11 +102,18 @@ def test_marks_that_come_later_are_noticed(paths: StorePaths) -> None:
     assert reader.read().physical_offset == 30
 
 
-def test_something_else_in_the_place_of_marks_is_told(paths: StorePaths) -> None:
+def test_marks_that_cannot_be_read_show_nothing_until_they_are_replaced(paths: StorePaths) -> None:
+    """A reader starts over them; the pipeline sets them aside."""
     paths.indexer.mkdir(parents=True)
     paths.marks.write_bytes(bytes(10))
+    reader = WatermarkReader(paths)
+    assert reader.read().physical_offset == 0
     with pytest.raises(CorruptStoreError):
-        WatermarkReader(paths)
+        reader.refresh()
+    paths.marks.unlink()
+    marks_of(paths, 70)
+    reader.refresh()
+    assert reader.read().physical_offset == 70
 
 
 def test_of_an_attached_store_the_log_tells_what_is_committed(tmp_path: Path) -> None:
