@@ -126,6 +126,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
             log.info("pipeline_goes_on")
     finally:
         scrub.close()
+        watchdog.report()
         session.stop()
         watchdog.close()
         if tracing is not None:

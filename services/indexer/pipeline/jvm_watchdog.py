@@ -47,6 +47,8 @@ class JvmWatchdog:
         self._end = end
         self._grace_s = grace_s
         self._closed = threading.Event()
+        self._reporting = threading.Lock()  # the main thread reports too, where its own call fails first
+        self._is_reported = False
         self._thread = threading.Thread(target=self._run, name="jvm-watchdog", daemon=True)
 
     def start(self) -> None:
@@ -57,13 +59,22 @@ class JvmWatchdog:
         """Stop watching: the session ends in order."""
         self._closed.set()
 
+    def report(self) -> bool:
+        """Return True if the JVM is gone, and log that once."""
+        process = self._find()
+        status = None if process is None else process.poll()
+        if process is None or status is None:
+            return False
+        with self._reporting:
+            if not self._is_reported:
+                log.error("spark_jvm_lost", pid=process.pid, exit_status=status)
+            self._is_reported = True
+        return True
+
     def _run(self) -> None:
         while not self._closed.wait(_LOOK_EVERY_S):
-            process = self._find()
-            status = None if process is None else process.poll()
-            if process is None or status is None:
+            if not self.report():
                 continue
-            log.error("spark_jvm_lost", pid=process.pid, exit_status=status)
             if not self._closed.wait(_STOPPING_GRACE_S if self._stopping.is_set() else self._grace_s):
                 sys.stdout.flush()
                 sys.stderr.flush()
