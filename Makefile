@@ -115,7 +115,7 @@ security-test: $(SYNCED)  ## who may do what, TLS, 10,000 idle connections, slow
 supply-chain: $(SYNCED)  ## an SBOM of the lock in build/, licences, and known faults where the advisories can be reached
 	$(BIN)/python -m scripts.supply_chain $(SUPPLY_CHAIN)
 
-check: lint types test  ## what CI runs
+check: lint types test  ## lint, types and every quick suite
 
 up: ## start writer, indexer and query in containers
 	docker compose up --build --detach --wait
