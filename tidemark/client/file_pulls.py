@@ -38,11 +38,12 @@ _WORTH_WAITING = frozenset(
 
 
 class FileFetched(NamedTuple):
-    """One look at a queue."""
+    """One look at a queue. first_offset: where its topic begins, of which a deleted one may have had the name."""
 
     queue: TopicQueue
     requested_offset: int
     result: PullResult
+    first_offset: int
 
     def page(self) -> PulledPage:
         """As the query service's JSON."""
@@ -77,6 +78,7 @@ class FileFetched(NamedTuple):
         facts = {
             **self.queue._asdict(),
             "requested_offset": self.requested_offset,
+            "first_offset": self.first_offset,
             "min_offset": self.result.bounds.min_offset,
             "max_offset": self.result.bounds.max_offset,
         }
@@ -154,7 +156,9 @@ class FilePulls:
         if result.status is PullStatus.OFFSET_OVERFLOW_BADLY and watermark.lag_bytes > 0:
             return None  # committed, and to become visible
         is_new = isinstance(offset, str) or result.next_offset != start
-        return FileFetched(queue, start, result) if is_new or result.status not in _WORTH_WAITING else None
+        if not is_new and result.status in _WORTH_WAITING:
+            return None
+        return FileFetched(queue, start, result, self._store.first_offset(*queue))
 
     def _watch_marks(self) -> None:
         if not self._is_told and self._watch is not None:

@@ -239,7 +239,7 @@ class Reading:
         try:
             page = decode(fetched)
         except OffsetError as error:
-            offset = _earliest_again(cursor, error) or self._reset(fetched.queue, error)
+            offset = _first_again(cursor, error) or self._reset(fetched.queue, error)
             cursor.seek(offset)
             self.decided[fetched.queue] = offset
             return None
@@ -282,9 +282,17 @@ class Reading:
             self._assigned.close()
 
 
-def _earliest_again(cursor: Cursor, error: OffsetError) -> int | None:
-    """Return the queue's present minimum where retention has passed the minimum that a seek to "earliest" found."""
-    if isinstance(error, OffsetTooSmallError) and cursor.position == cursor.earliest:
+def _first_again(cursor: Cursor, error: OffsetError) -> int | None:
+    """Return the offset to continue at where no message is passed over by that; None otherwise.
+
+    The topic was deleted and created again, or retention has passed the minimum that a seek to "earliest" found.
+    """
+    if not isinstance(error, OffsetTooSmallError):
+        return None
+    first = int(error.facts.get("first_offset") or 0)
+    if isinstance(cursor.position, int) and cursor.position < first:
+        return first
+    if cursor.position == cursor.earliest:
         cursor.earliest = int(error.facts["min_offset"] or 0)
         return cursor.earliest
     return None

@@ -109,6 +109,11 @@ class StoreReader:
         stone = self.tombstone(topic_name)
         return 0 if stone is None else stone.physical_offset
 
+    def first_offset(self, topic_name: str, queue_id: int) -> int:
+        """Return the queue offset at which the topic begins: greater than 0 where one of its name was deleted."""
+        stone = self.tombstone(topic_name)
+        return 0 if stone is None else stone.next_offset(queue_id)
+
     def tombstone(self, topic_name: str) -> Tombstone | None:
         """Return the tombstone of a topic that was deleted, even if it was created again; None otherwise."""
         return self._tombstones.current().get(topic_name)

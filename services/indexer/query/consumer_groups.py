@@ -109,9 +109,14 @@ class ConsumerGroups:
             await self._offsets.settled()
 
         def look() -> Told:
-            return Told(lease, [self._offsets.get(group, *queue) for queue in lease.assigned])
+            return Told(lease, [self._offset_of(group, *queue) for queue in lease.assigned])
 
         return await self._read(look)
+
+    def _offset_of(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Return the group's offset, moved to the topic's first one where a deleted topic of its name left it."""
+        offset = self._offsets.get(group, topic, queue_id)
+        return None if offset is None else max(offset, self._store.first_offset(topic, queue_id))
 
     # -- offsets --------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,11 @@ from .groups import ConsumerOffset
 
 
 def offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
-    """One offset with the bounds of its queue, as GroupOffsetAnswer describes it."""
+    """Return one offset with the bounds of its queue, as GroupOffsetAnswer describes it.
+
+    The offset of a group that has read a deleted topic of this name is the first one of the new topic.
+    """
+    position = max(offset.offset, facade.store.first_offset(offset.topic, offset.queue_id))
     try:
         bounds = facade.store.bounds(facade.store.queue(offset.topic, offset.queue_id), watermark)
     except (TopicNotFoundError, QueueIllegalError, ValueError):
@@ -20,9 +24,9 @@ def offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) ->
     return {
         "topic": offset.topic,
         "queue_id": offset.queue_id,
-        "offset": offset.offset,
+        "offset": position,
         "min_offset": None if bounds is None else bounds.min_offset,
         "max_offset": None if bounds is None else bounds.max_offset,
-        "below_min": None if bounds is None else max(0, bounds.min_offset - offset.offset),
-        "lag": None if bounds is None else max(0, bounds.max_offset - max(offset.offset, bounds.min_offset)),
+        "below_min": None if bounds is None else max(0, bounds.min_offset - position),
+        "lag": None if bounds is None else max(0, bounds.max_offset - max(position, bounds.min_offset)),
     }

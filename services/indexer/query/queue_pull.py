@@ -216,6 +216,7 @@ class QueuePull:
             "queue_id": self._queue.queue_id,
             "requested_offset": pulled.requested_offset,
             "next_offset": result.next_offset,
+            "first_offset": self._store.first_offset(self._queue.topic, self._queue.queue_id),
             "min_offset": result.bounds.min_offset,
             "max_offset": result.bounds.max_offset,
             "term": watermark.term,

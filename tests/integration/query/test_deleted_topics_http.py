@@ -129,17 +129,28 @@ def test_topic_created_again_begins_at_its_next_offset(
                 message["queue_offset"]
                 for message in client.get(f"/v1/topics/{topic}/messages", params={"key": "k"}).json()["messages"]
             ],
-            "lag": lag["lag"],
+            "lag": (lag["offset"], lag["below_min"], lag["lag"]),
             "old id": client.get(f"/v1/messages/{old.offset_message_ids[0]}").status_code,
         }
 
-    empty = {"bounds": (OLD, OLD), "page": (200, []), "below": 410, "time": OLD, "keys": [], "lag": 0, "old id": 404}
+    empty = {
+        "bounds": (OLD, OLD),
+        "page": (200, []),
+        "below": 410,
+        "time": OLD,
+        "keys": [],
+        "lag": (OLD, 0, 0),
+        "old id": 404,
+    }
     assert [facts(client) for client in readers] == [empty, empty]
     with Query(stack.query_url) as query, pytest.raises(OffsetTooSmallError):
         query.pull(topic, 0, 0)
     places: list[dict[str, Any]] = [{"url": stack.query_url}, {"store": stack.data}]
     consumers = [Consumer(topic, start="earliest", out_of_range="error", **place) for place in places[:1]]
     consumers += [Consumer(queues=[TopicQueue(topic, 0)], start="earliest", out_of_range="error", **places[1])]
+    consumers += [Consumer(topic, group=group, url=stack.query_url, out_of_range="error")]
+    consumers += [Consumer(topic, start=2, url=stack.query_url, out_of_range="error")]
+    consumers += [Consumer(queues=[TopicQueue(topic, 0)], start=2, out_of_range="error", store=stack.data)]
     for consumer in consumers:
         assert consumer.poll(0.5) == []
 
@@ -148,7 +159,7 @@ def test_topic_created_again_begins_at_its_next_offset(
     for client in readers:
         visible(client, topic, OLD + 1)
         found = facts(client)
-        assert found == empty | {"bounds": (OLD, OLD + 1), "page": (200, [OLD]), "keys": keys, "lag": 1}
+        assert found == empty | {"bounds": (OLD, OLD + 1), "page": (200, [OLD]), "keys": keys, "lag": (OLD, 0, 1)}
     for consumer in consumers:
         with consumer:
             assert [(message.queue_offset, message.body) for message in consumer.poll(30)] == [(OLD, b"new")]
