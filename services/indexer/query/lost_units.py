@@ -77,7 +77,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     """Return the entries of the file; a line that a crash has torn is left out."""
     try:
         lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
+    except OSError:  # none yet, or a folder that this process may not read
         return []
     found = []
     for line in lines:

@@ -112,8 +112,8 @@ class ExpiringBetween:
         real = QueueReader.bounds
         self.done = False
 
-        def bounds(queue: QueueReader, watermark: Watermark, *, log_min: int) -> QueueBounds:
-            seen = real(queue, watermark, log_min=log_min)
+        def bounds(queue: QueueReader, watermark: Watermark, **more: Any) -> QueueBounds:
+            seen = real(queue, watermark, **more)
             if not self.done:
                 self.done = True
                 expire(root, 4)

@@ -408,14 +408,20 @@ def test_a_hole_in_a_queue_is_stepped_over(store: BuiltStore) -> None:
         assert read(log, _ORDERS, start, end) == written(n for n in range(start, end) if not 3 <= n < 7)
 
 
-@pytest.mark.parametrize("span", [(0, 160), (40, 60), (49, 101), (60, 70), (60, 110)], ids=str)
-def test_a_missing_file_of_a_queue_is_stepped_over(store: BuiltStore, span: tuple[int, int]) -> None:
-    """Of three files of fifty units the second one is away."""
+@pytest.mark.parametrize(
+    ("span", "lost"),
+    [((0, 160), 50), ((40, 60), 50), ((49, 101), 50), ((60, 70), 60), ((60, 110), 60)],
+    ids=str,
+)
+def test_missing_file_of_a_queue_is_reported_as_damage(store: BuiltStore, span: tuple[int, int], lost: int) -> None:
+    """Of three files of fifty units the second one is away: the others' messages come, and the loss is damage."""
     append_singles(store, range(160))
     store.publish()
     (store.root / "consumequeue" / "orders" / "0" / f"{50 * 20:020d}").unlink()
-    expected = written(n for n in range(*span) if not 50 <= n < 100)
-    assert read(FileLog(store.root), _ORDERS, *span) == expected
+    pages = list(FileLog(store.root).pages(_ORDERS, *span, tags=None))
+    found = [offset for page in pages for offset in page.messages.column("queue_offset").to_pylist()]
+    assert found == [n for n in range(*span) if not 50 <= n < 100]
+    assert [damage for page in pages for damage in page.damage] == [f"QUEUE_FILE_MISSING at queue offset {lost}"]
 
 
 @pytest.mark.parametrize("span", [(10, _COUNT + 2), (_COUNT, _COUNT + 2), (_COUNT + 1, _COUNT + 2)], ids=str)
