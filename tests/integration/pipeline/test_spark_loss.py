@@ -54,5 +54,5 @@ def test_a_pipeline_that_loses_its_jvm_ends_and_starts_over_any_checkpoint(stack
         DAMAGES[number % len(DAMAGES)](path)
     end = send(stack, 20)
     stack.start_service(PIPELINE)
-    wait_for_watermark(root, end)
+    wait_for_watermark(root, end, timeout_s=150)
     assert stack.services[PIPELINE].stop(30) == 0
