@@ -106,6 +106,20 @@ def test_a_job_that_is_run_again_sends_what_is_missing(spark: SparkSession, stac
     assert sum(numbers(spark, stack, topic).values()) == 5010
 
 
+@pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
+def test_job_run_again_after_its_topic_was_deleted_stores_all_rows(
+    spark: SparkSession, stack: LocalStack, topic: str, queue_type: str
+) -> None:
+    """The rows of the deleted topic cannot be read any more, so the same runId must not count them as sent."""
+    frame = spark.range(0, 2000, numPartitions=2).selectExpr("string(id) AS body")
+    with Topics(stack.writer_address) as topics:
+        for _ in range(2):
+            topics.create(topic, queues=2, attributes={"queue.type": queue_type})
+            write(frame, stack, topic=topic, runId=topic)
+            assert numbers(spark, stack, topic) == Counter(range(2000))
+            topics.delete(topic)
+
+
 def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, topic: str) -> None:
     """A replay that does not give the same rows cannot be told from messages that are missing."""
     for start in (0, 10):
