@@ -67,6 +67,9 @@ class MadeKeys(Sequence[str]):
     def __len__(self) -> int:
         return len(self._numbers)
 
+    def __repr__(self) -> str:
+        return repr(list(self))
+
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload

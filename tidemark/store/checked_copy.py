@@ -98,10 +98,10 @@ def decode_copy(data: bytes) -> Kept | None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """Return the file's bytes; None when there is no such file."""
+    """Return the file's bytes; None when there is no such file or folder."""
     try:
         return path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

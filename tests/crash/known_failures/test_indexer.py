@@ -214,24 +214,19 @@ def test_kf14_an_empty_last_queue_file_stops_nothing(tmp_path: Path, folder: str
 
 @QUEUES
 @pytest.mark.parametrize("cut", [1, 19, 45, 100])
-def test_kf14_a_short_queue_file_is_told_and_can_be_rebuilt(
+def test_kf14_a_short_queue_file_is_named_by_readers_and_built_again(
     tmp_path: Path, folder: str, unit_size: int, cut: int
 ) -> None:
-    """A queue file of an odd size was an exception that named nothing; here its path and both sizes are told, and queue
-    folders that are deleted are rebuilt as they were."""
+    """A queue file of an odd size was an exception that named nothing; here readers name its path, and the pipeline
+    sets it aside and builds it again."""
     queue, settings = queue_of_20(tmp_path, folder)
     before = queue_files(tmp_path)
     last = queue / file_name(10 * unit_size)
     last.write_bytes(last.read_bytes()[: 10 * unit_size - cut])
     numbered_log(tmp_path, 25)
-    for attempt in (lambda: max_offset(tmp_path), lambda: build(plan_of(tmp_path, **settings))):
-        with pytest.raises(StoreContradictionError) as refused:
-            attempt()
-        assert refused.value.facts["path"] == str(last)
-    last.unlink()
-    (queue / file_name(0)).unlink()
-    for one in (queue, queue.parent, queue.parent.parent):
-        one.rmdir()
+    with pytest.raises(StoreContradictionError) as refused:
+        max_offset(tmp_path)
+    assert refused.value.facts["path"] == str(last)
     build(plan_of(tmp_path, **settings))
     assert before.items() <= queue_files(tmp_path).items()
     assert max_offset(tmp_path) == 25

@@ -76,7 +76,7 @@ def offsets_file(offset: int) -> dict[str, Any]:
 
 def test_kf19_consumer_offsets_survive_a_crash_at_any_step_and_a_torn_file(tmp_path: Path) -> None:
     """A power cut tore consumerOffset.json, and offsets were lost or the consumer did not start (rocketmq#3401,
-    rocketmq#10518); here after any step the old or the new one is there, and a torn file has a previous copy."""
+    rocketmq#10518); here after any step the old or the new one is there, and a torn file has a checked copy."""
     path = StorePaths(tmp_path).consumer_offsets
     path.parent.mkdir()
     died = 0
@@ -95,7 +95,7 @@ def test_kf19_consumer_offsets_survive_a_crash_at_any_step_and_a_torn_file(tmp_p
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
         offsets = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
-        assert list(offsets.all()) == [ConsumerOffset("g", "t", 0, 1)]
+        assert list(offsets.all()) == [ConsumerOffset("g", "t", 0, 2)]
         offsets.close()
 
 

@@ -165,7 +165,7 @@ def test_values_arrive_as_they_were_sent(
     [
         ("blank", b"one\r\n\r\ntwo\r\n", (), 1, "line 2: it is empty"),
         ("utf16", "one\ntwo\n".encode("utf-16"), (), 0, "line 1: it begins with the byte order mark of UTF-16"),
-        ("twice", b'{"b":1}\n{"b":1,"b":2}\n', _BODY, 1, "line 2: it has the field 'b' 2 times"),
+        ("twice", b'{"b":1}\n{"b":1,"b":2}\n', _BODY, 1, "line 2: it has the field 'b' twice"),
         ("latin", "k,v\n1,a\n2,grün\n".encode("latin-1"), _CSV, 0, "row 3"),
         ("short", b"k,v\n1,2\n3\n", _CSV, 0, "row 3: Expected 2 columns, got 1"),
         ("empty", b"v\na\n\nb\n", (*_CSV, "--body-field", "v"), 0, "row 3"),
