@@ -8,7 +8,6 @@ import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import grpc
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -25,12 +24,6 @@ settings.load_profile("tidemark")
 
 for service in ("WRITER", "PIPELINE"):  # several run at once: those that are scraped say where
     os.environ[f"TIDEMARK_{service}_METRICS_LISTEN"] = ""
-
-# Some tests fork this process, and gRPC's fork handlers can crash the child once another test has used gRPC.
-# gRPC reads the setting at its first use; programs that the tests start keep gRPC's default.
-os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-grpc.insecure_channel("127.0.0.1:1").close()
-del os.environ["GRPC_ENABLE_FORK_SUPPORT"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
