@@ -39,8 +39,8 @@ _VERSIONS = (
     "- 5.5.1 can switch its index files off, too (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): "
     "they must stay on.\n"
     "- After a kill 5.5.1 dispatches at most `commitLogRecoverMaxNum` (10) files of the log again, and 5.3.3 the whole "
-    "log. A broker of 5.5.1 that takes over from a killed Tidemark then misses keys of older files, so the tests set "
-    "it to 1,000,000. After `tidemark store hand-back` nothing is dispatched again.\n"
+    "log. The tests set it to 1,000,000, so that a broker that takes over from a killed Tidemark dispatches all of it. "
+    "After `tidemark store hand-back` nothing is dispatched again.\n"
     "- The settings of the tests are the same for both versions."
 )
 _FIELDS = {"behaviour", "not_applicable", "note", "missing"}
