@@ -15,8 +15,9 @@ from tidemark.cli.addresses import topic_path
 from tidemark.cli.group import offsets_of
 from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
 from tidemark.client.membership import commit_as_administrator
-from tidemark.client.retry_properties import DLQ_ORIGIN_TOPIC, OF_THE_WAY, RETRY_TOPIC
+from tidemark.client.retry_properties import OF_THE_WAY
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
+from tidemark.format.properties import DLQ_ORIGIN_TOPIC, RETRY_TOPIC
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 _PAGE = 500  # sent, acknowledged, and then put on record

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemark.client.received import ReceivedMessage
-from tidemark.format.properties import DELAY, MAX_RECONSUME_TIMES, REAL_QUEUE_ID, REAL_TOPIC
+from tidemark.format.properties import (
+    DELAY,
+    DLQ_ORIGIN_MESSAGE_ID,
+    DLQ_ORIGIN_TOPIC,
+    MAX_RECONSUME_TIMES,
+    ORIGIN_MESSAGE_ID,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    RETRY_TOPIC,
+)
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
-RETRY_TOPIC = "RETRY_TOPIC"
-ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
-DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID"
 DLQ_REASON = "DLQ_REASON"  # ours: why a message became a dead letter before its last attempt
 STORES_OWN = frozenset({REAL_TOPIC, REAL_QUEUE_ID, DELAY})  # what a delayed delivery leaves in a message
 _DEAD_LETTERS = frozenset({DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, DLQ_REASON})

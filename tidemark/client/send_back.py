@@ -11,12 +11,8 @@ from tidemark.client.message import Message
 from tidemark.client.producer import Producer
 from tidemark.client.received import ReceivedMessage
 from tidemark.client.retry_properties import (
-    DLQ_ORIGIN_MESSAGE_ID,
-    DLQ_ORIGIN_TOPIC,
     DLQ_REASON,
-    ORIGIN_MESSAGE_ID,
     REQUEST_PREFIX,
-    RETRY_TOPIC,
     STORES_OWN,
     is_retry,
     origin_message_id,
@@ -24,7 +20,13 @@ from tidemark.client.retry_properties import (
     way_to,
     without,
 )
-from tidemark.format.properties import MAX_RECONSUME_TIMES
+from tidemark.format.properties import (
+    DLQ_ORIGIN_MESSAGE_ID,
+    DLQ_ORIGIN_TOPIC,
+    MAX_RECONSUME_TIMES,
+    ORIGIN_MESSAGE_ID,
+    RETRY_TOPIC,
+)
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, retry_topic, retry_topic_of
 
 _DIGEST_LENGTH = 40
