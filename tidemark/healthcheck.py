@@ -52,7 +52,9 @@ def _connect(listen: str, alpn: str) -> socket.socket:
     It trusts any certificate, because it talks to its own container, and shows the service's own one where clients
     need one. OSError when it cannot connect.
     """
-    connection = socket.create_connection(("127.0.0.1", int(listen.rpartition(":")[2])), _TIMEOUT_S)
+    connection = socket.socket()
+    connection.settimeout(_TIMEOUT_S)
+    connection.connect(("127.0.0.1", int(listen.rpartition(":")[2])))
     cert, key = _setting("TLS_CERT", ""), _setting("TLS_KEY", "")
     if not cert:
         return connection
