@@ -28,7 +28,7 @@ from tidemark.format.message_id import UniqueKeys
 class Accumulation:
     """Bounds of an accumulator.
 
-    hold_ms         how long a message waits for others at most; 1 to 30,000
+    hold_ms         how long a message waits for others at most; 1 to 30,000. Never longer than half of the timeout
     hold_bytes      a group goes once it has so many; up to 2 MiB. A larger message goes alone
     total_bytes     held and unanswered; beyond them sends wait. The same:
     total_messages  RocketMQ's bound for async sends. Each is a future, and a dozen objects with it: with 32,768 of them
@@ -50,13 +50,14 @@ class Accumulation:
 class Accumulator:
     """Gathers messages and hands their batches to *sender*. One thread, for what nobody else sends in time.
 
-    timeout_s  how long a send waits for room
+    timeout_s  for each send: the wait for room, the hold, and all attempts of its batch
     """
 
     def __init__(self, bounds: Accumulation, sender: Sender, *, timeout_s: float) -> None:
         self._bounds = bounds
         self._sender = sender
         self._timeout_s = timeout_s
+        self._hold_s = min(bounds.hold_ms / 1000, timeout_s / 2)
         self._unique_keys = UniqueKeys()
         self._sending = threading.RLock()  # taken before _lock: groups of a queue are sent in the order they began
         self._lock = threading.Lock()
@@ -72,19 +73,22 @@ class Accumulator:
         """Whether it is small enough to gather others."""
         return len(element.body) + len(element.properties) < self._bounds.hold_bytes
 
-    def add(self, message: Message, element: Element, queue: MessageQueue | None, route: Route) -> Future[SendResult]:
+    def add(
+        self, message: Message, element: Element, queue: MessageQueue | None, route: Route, *, began: float
+    ) -> Future[SendResult]:
         """Send *message* with others; its own result to come.
 
+        began  time.monotonic() at which the program called. The timeout of its batch counts from the earliest of these
         raises InFlightLimitError when no room came within the timeout, StoreClosedError
         """
         key = GroupKey(message.topic, queue, message.tag or None)
         size = size_of(element)
         with self._lock:
-            self._wait_for_room(size)
+            self._wait_for_room(size, began + self._timeout_s)
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = Group(key, route, time.monotonic() + self._bounds.hold_ms / 1000)
-            future = group.add(element, message.properties, size)
+                group = self._groups[key] = Group(key, route, began, due=time.monotonic() + self._hold_s)
+            future = group.add(element, message.properties, size, began)
             self._messages += 1
             self._bytes += size
             goes = not self._unanswered or group.size >= self._bounds.hold_bytes
@@ -128,8 +132,10 @@ class Accumulator:
         with self._lock:
             return self._fits(size)
 
-    def _wait_for_room(self, size: int) -> None:
-        if not self._fits(size) and not self._room.wait_for(lambda: self._closed or self._fits(size), self._timeout_s):
+    def _wait_for_room(self, size: int, deadline: float) -> None:
+        if not self._fits(size) and not self._room.wait_for(
+            lambda: self._closed or self._fits(size), max(0.0, deadline - time.monotonic())
+        ):
             raise InFlightLimitError(
                 "the writer takes messages too slowly", limit_bytes=self._bounds.total_bytes, size=size
             )

@@ -33,10 +33,15 @@ def size_of(element: Element) -> int:
 
 
 class Group:
-    """Messages in the order of their sends. due: time.monotonic() at which it goes at the latest."""
+    """Messages in the order of their sends.
 
-    def __init__(self, key: GroupKey, route: Route, due: float) -> None:
+    began  time.monotonic() at which the program called for the earliest of them; the batch's timeout counts from here
+    due    time.monotonic() at which it goes at the latest
+    """
+
+    def __init__(self, key: GroupKey, route: Route, began: float, *, due: float) -> None:
         self.key = key
+        self.began = began
         self.due = due
         self.size = 0
         self.answers: Completion[SendResult] = Completion()
@@ -49,13 +54,14 @@ class Group:
     def __len__(self) -> int:
         return len(self._elements)
 
-    def add(self, element: Element, properties: Mapping[str, str], size: int) -> SharedFuture[SendResult]:
+    def add(self, element: Element, properties: Mapping[str, str], size: int, began: float) -> SharedFuture[SendResult]:
         """Take one more message, of *size* bytes and these further *properties*; its own result to come."""
         self._elements.append(element)
         self._own_ids.append(properties.get(UNIQ_KEY))
         if not self._carrier and TRACEPARENT in properties:
             self._carrier = properties
         self.size += size
+        self.began = min(self.began, began)
         return self.answers.new()
 
     def outgoing(self, unique_keys: UniqueKeys) -> Outgoing:
@@ -95,4 +101,4 @@ class Group:
         if self.key.tag and self._route.is_batch:
             request.properties[TAGS] = self.key.tag
         packed = encode_elements(elements)
-        return Outgoing(request, packed, len(elements), self.key.queue, self._route, wait=False)
+        return Outgoing(request, packed, len(elements), self.key.queue, self._route, wait=False, began=self.began)

@@ -53,7 +53,8 @@ class Outbox:
         if once or not (accumulator.takes(element) and self._may_gather(message, element, options)):
             accumulator.release(message.topic)
             return self._send_alone(message, element, queue, options, once=once, began=began)
-        return accumulator.add(message, element, queue, self._writers.routes.route(message.topic))
+        route = self._writers.routes.route(message.topic)
+        return accumulator.add(message, element, queue, route, began=began)
 
     def pack(self, messages: Sequence[Message], options: PlaceOptions, *, max_size: int) -> KeyedBatch:
         """Pack *messages* into a wire batch of at most *max_size* bytes in which each has a UNIQ_KEY."""

@@ -207,6 +207,39 @@ def test_room_that_does_not_come_is_told(writer: FakeWriter) -> None:
     gate.open()
 
 
+def test_wait_for_room_counts_in_the_timeout(writer: FakeWriter) -> None:
+    """2.5 of 3 seconds pass before there is room; then the writer does not answer."""
+    first_gate = Gate(writer)
+    bounds = Accumulation(total_messages=1)
+    with Producer(writer.address, timeout_s=3, accumulate=bounds) as producer, ThreadPoolExecutor(1) as pool:
+        producer.send_async("t", b"first", queue_id=0)
+        assert first_gate.reached.wait(5)
+        second_gate = Gate(writer)
+        began = time.monotonic()
+        waiting = pool.submit(producer.send, "t", b"second", queue_id=0)
+        time.sleep(2.5)
+        first_gate.open()
+        with pytest.raises(DeadlineExceededError):
+            waiting.result()
+        took_s = time.monotonic() - began
+        second_gate.open()
+    assert took_s < 4.5  # 5.5 if its batch had a timeout of its own
+
+
+def test_a_hold_ends_before_the_timeout(writer: FakeWriter) -> None:
+    """A message that may be held for longer than its timeout is sent in time all the same."""
+    gate = Gate(writer)
+    with Producer(writer.address, timeout_s=9, accumulate=Accumulation(hold_ms=30_000)) as producer:
+        first = producer.send_async("t", b"on its way", queue_id=0)
+        assert gate.reached.wait(5)
+        producer.send_async("t", b"held", queue_id=0)
+        assert producer._accumulator is not None
+        while producer._accumulator.held_messages():
+            assert not first.done()
+            time.sleep(0.05)
+        gate.open()
+
+
 def test_closing_sends_what_is_held(writer: FakeWriter) -> None:
     """And takes no more."""
     gate = Gate(writer)
