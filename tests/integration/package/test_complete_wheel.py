@@ -48,7 +48,8 @@ def test_serve_works_without_a_clone(served: tuple[str, subprocess.Popen[str]], 
     _wait_until_ready(url, process)
     topic = f"{url}/v1/topics/orders"
     message = {"body": "hello", "body_encoding": "utf8"}
-    assert httpx.post(f"{topic}/messages", json={"messages": [message], "queue_id": 0}).status_code == 201
+    sent = httpx.post(f"{topic}/messages", json={"messages": [message], "queue_id": 0}, timeout=60)
+    assert sent.status_code == 201
     page = httpx.get(f"{topic}/queues/0/messages?offset=0&body_encoding=utf8&wait_ms=20000", timeout=60).json()
     assert [message["body"] for message in page["messages"]] == ["hello"]
     assert httpx.get(f"{url}/console").status_code == httpx.get(f"{url}/console/main.js").status_code == 200

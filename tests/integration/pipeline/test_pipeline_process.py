@@ -160,13 +160,13 @@ def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: Loca
 
 def test_the_first_epochs_are_short_ones(tmp_path: Path) -> None:
     """Whatever is set: the JVM has compiled what it does at their ends when that counts."""
-    environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000"}
+    environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000", "TIDEMARK_WARM_UP_MS": "60000"}
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
     stack.start()
     try:
         wait_for_watermark(stack.data, send(stack, 50))
         pipeline = stack.services[PIPELINE]
-        give_up = time.monotonic() + 15
+        give_up = time.monotonic() + 120
         while pipeline.log_path.read_text().count('"epoch_finished"') < 5:
             assert time.monotonic() < give_up, pipeline.last_lines()
             time.sleep(0.1)
