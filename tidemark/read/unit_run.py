@@ -165,8 +165,9 @@ class UnitRun:
     def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
         limit = watermark.physical_offset
         is_new = seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts
+        is_outside = bool(starts) and self._end < starts[0] // self.unit_size  # files that begin later
         last_start, behind = self._around(self._end)
-        if is_new or last_start != self._last_start:  # a new term, or files made anew
+        if is_new or is_outside or last_start != self._last_start:  # a new term, or other files than before
             self._end = self._find_end(limit, starts)
             last_start, behind = self._around(self._end)
         self._end, self._last_start = self._grow(self._end, behind, last_start, limit) if starts else (0, -1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.built_store import PRE_BLANK, BuiltStore
 from tests.integration.query.test_pull_http import in_background
 from tests.query_server import serve_query
 from tidemark.cli.local_stack import LocalStack
@@ -163,3 +165,19 @@ def test_topic_created_again_begins_at_its_next_offset(
     for consumer in consumers:
         with consumer:
             assert [(message.queue_offset, message.body) for message in consumer.poll(30)] == [(OLD, b"new")]
+
+
+def test_a_reader_that_saw_no_file_finds_a_queue_that_begins_above_0(tmp_path: Path) -> None:
+    """Between the removal of a deleted topic's files and the first file of its successor."""
+    store = BuiltStore(tmp_path)
+    store.topic("orders")
+    store.publish()
+    with serve_query(store.root) as client:
+        queue = "/v1/topics/orders/queues/0"
+        assert client.get(queue).json()["max_offset"] == 0
+        store.next["orders", 0] = 70
+        store.write_units("orders", 0, 50, PRE_BLANK * 20)
+        store.append("orders")
+        store.publish()
+        page = client.get(f"{queue}/messages", params={"offset": 70, "wait_ms": 10_000}).json()
+        assert [message["queue_offset"] for message in page["messages"]] == [70]

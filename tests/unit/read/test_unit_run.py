@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import struct
 
 import pytest
@@ -11,6 +12,7 @@ from tests.built_store import PRE_BLANK, BuiltStore
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import VisibleUnits
 from tidemark.read.watermark import Watermark
+from tidemark.store.paths import StorePaths
 
 
 def at(physical_offset: int, term: int = 0) -> Watermark:
@@ -54,6 +56,32 @@ def test_a_pre_blank_head_is_stepped_over(built: BuiltStore) -> None:
     built.append("orders")
     assert visible(reader, at(built.end)) == (70, 72)
     assert visible(StoreReader(built.root), at(built.end)) == (70, 72)
+
+
+def test_first_files_that_begin_above_0_are_found_by_a_reader_that_saw_none(built: BuiltStore) -> None:
+    """A topic that was deleted and created again begins at its next offset: its first file is not number 0."""
+    other = built.append("orders", queue_id=1)
+    reader = StoreReader(built.root)
+    assert visible(reader, at(other.size)) == (0, 0)
+    built.next["orders", 0] = 70
+    built.write_units("orders", 0, 50, PRE_BLANK * 20)
+    for number in range(70, 75):
+        built.append("orders")
+        assert visible(reader, at(built.end)) == (70, number + 1)
+
+
+def test_later_files_that_replace_empty_ones_are_found(built: BuiltStore) -> None:
+    """The known end was the start of a file without visible units."""
+    other = built.append("orders", queue_id=1)
+    built.next["orders", 0] = 70
+    built.write_units("orders", 0, 50, PRE_BLANK * 20)
+    reader = StoreReader(built.root)
+    assert visible(reader, at(other.size)) == (50, 50)
+    shutil.rmtree(StorePaths(built.root).queue("orders", 0, batch=False))
+    built.next["orders", 0] = 130
+    built.write_units("orders", 0, 100, PRE_BLANK * 30)
+    built.append("orders")
+    assert visible(reader, at(built.end)) == (130, 131)
 
 
 @pytest.mark.parametrize("hole", [1, 30, 200])
