@@ -38,8 +38,8 @@ COPY --from=writer-packages /opt/venv /opt/venv
 COPY tidemark tidemark
 COPY services services
 USER tidemark
-RUN python -c "from services.writer.encode import warm_up; warm_up(bytes(8))" \
-    && python -c "from services.writer.delay_queues import warm_up; warm_up()" \
+RUN python -c "from services.writer.batch.record_encoder import warm_up; warm_up(bytes(8))" \
+    && python -c "from services.writer.delay.schedule_reader import warm_up; warm_up()" \
     && python -c "from tidemark.index.warm_up import warm_up; warm_up()"
 EXPOSE 8081
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "writer"]

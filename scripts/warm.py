@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from services.writer.encode import warm_up as writing
+from services.writer.batch.record_encoder import warm_up as writing
 from tidemark.format import index_file
 from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.message_id import UniqueKeys

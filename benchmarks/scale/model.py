@@ -21,7 +21,8 @@ from benchmarks.scale.load import (
     written_bytes_a_s,
 )
 from benchmarks.scale.workload import DAY_S, Machine, Workload
-from services.writer import file_ages, retention
+from services.writer.retention import retention_thread as retention
+from services.writer.retention import segment_ages as file_ages
 
 ONE_PROCESS_CORES = 1.0  # a Python process: one interpreter's lock
 MOST_SHARDS: int = 64

@@ -23,8 +23,8 @@ from tidemark.store.storage import DiskStorage
 from tidemark.tls.reloading import tell_reload
 
 from .config import WriterSettings
+from .log.open_store import open_store, release_store
 from .server import WriterServer
-from .store import open_store, release_store
 
 log = structlog.get_logger()
 

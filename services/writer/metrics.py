@@ -9,11 +9,11 @@ from prometheus_client.registry import Collector
 
 from tidemark.metrics.families import histogram, number, numbers
 
-from .append_times import AppendTimes
-from .commit_log import CommitLog
-from .counts import AppendCounts
-from .retention import Retention
-from .store import OpenStore
+from .log.append_counts import AppendCounts
+from .log.commit_log import CommitLog
+from .log.open_store import OpenStore
+from .retention.retention_thread import Retention
+from .rpc.append_times import AppendTimes
 
 
 class WriterMetrics(Collector):

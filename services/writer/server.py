@@ -23,38 +23,38 @@ from tidemark.tls.reloading import Reloading
 from tidemark.tracing.opening import open_tracing
 from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
 
-from .access import AccessInterceptor
-from .admission import Admission, Limits
-from .age_clock import AgeClock
-from .append import LogTail
-from .append_times import AppendTimes
-from .batch import QueueKey
-from .commit_log import CommitLog
+from .admission.admission import Admission, Limits
+from .batch.batch import QueueKey
+from .batch.record_encoder import Encoder, warm_up
 from .config import WriterSettings
-from .connections import connection_options, message_options
-from .counts import AppendCounts
-from .credentials import server_credentials
-from .delay_queues import DelayQueues
-from .delivery import Delivery
-from .disk_guard import DiskGuard
-from .encode import Encoder, warm_up
-from .idempotence import Window
-from .interceptor import ErrorInterceptor
-from .keeper import Keeper
-from .log_reader import LogReader
+from .dedup.recent_batches import Window
+from .delay.delivery import Delivery
+from .delay.schedule_reader import DelayQueues
+from .delay.scheduler import Scheduler
+from .log.append_counts import AppendCounts
+from .log.background_chores import Keeper
+from .log.commit_log import CommitLog
+from .log.disk_guard import DiskGuard
+from .log.log_tail import LogTail
+from .log.open_store import OpenStore, close_store, release_store
+from .log.page_preallocation import PagesAhead
 from .metrics import WriterMetrics
-from .pages_ahead import PagesAhead
-from .request_ids import RequestIdInterceptor
-from .retention import Retention
-from .scheduler import Scheduler
-from .send_back import SendBack
-from .service import CommitLogService, Identity
-from .store import OpenStore, close_store, release_store
-from .topic_table import TopicTable
-from .topics_service import TopicService
+from .retention.retention_thread import Retention
+from .retention.trusted_clock import AgeClock
+from .rpc.access_interceptor import AccessInterceptor
+from .rpc.append_times import AppendTimes
+from .rpc.channel_options import connection_options, message_options
+from .rpc.commit_log_service import CommitLogService, Identity
+from .rpc.committed_bytes import LogReader
+from .rpc.error_interceptor import ErrorInterceptor
+from .rpc.request_id_interceptor import RequestIdInterceptor
+from .rpc.send_back import SendBack
+from .rpc.tls_credentials import server_credentials
+from .rpc.topic_service import TopicService
+from .topics.topic_table import TopicTable
 
 if TYPE_CHECKING:
-    from .append_spans import AppendSpans
+    from .rpc.append_spans import AppendSpans
 
 log = structlog.get_logger()
 
@@ -206,7 +206,7 @@ class WriterServer:
     def _make_spans(self) -> AppendSpans | None:
         if self._tracing is None:
             return None
-        from .append_spans import AppendSpans
+        from .rpc.append_spans import AppendSpans
 
         return AppendSpans(self._tracing.tracer)
 

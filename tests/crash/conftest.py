@@ -18,7 +18,7 @@ _JOURNAL_ENTRIES = 256  # of 32 bytes: two pages; the real size only makes each 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of this test's own, in memory where the system has such; services write nothing to the console."""
-    monkeypatch.setattr("services.writer.journal.ENTRIES", _JOURNAL_ENTRIES)
+    monkeypatch.setattr("services.writer.log.batch_journal.ENTRIES", _JOURNAL_ENTRIES)
     monkeypatch.setattr("tidemark.store.batch_journal.ENTRIES", _JOURNAL_ENTRIES)
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

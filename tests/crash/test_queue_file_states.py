@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.writer.config import WriterSettings
-from services.writer.store import open_store, release_store
+from services.writer.log.open_store import open_store, release_store
 from tests.pipeline_runs import build, plan_of, queue_files
 from tests.query_server import serve_query
 from tests.unit.pipeline.test_expiry import LOG_FILE, expire_log, make_store

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from services.indexer.query.app import create_app
 from services.indexer.query.config import QuerySettings
 from services.writer.config import WriterSettings
-from services.writer.store import open_store, release_store
+from services.writer.log.open_store import open_store, release_store
 from tests.builders import wire_batch
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import fuzz

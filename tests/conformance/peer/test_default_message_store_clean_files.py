@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from services.writer.age_clock import AgeClock
-from services.writer.disk_guard import DiskGuard
-from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
-from services.writer.retention import Retention
-from services.writer.retention_policy import DiskUse, RetentionPolicy
+from services.writer.log.disk_guard import DiskGuard
+from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
+from services.writer.retention.retention_policy import DiskUse, RetentionPolicy
+from services.writer.retention.retention_thread import Retention
+from services.writer.retention.trusted_clock import AgeClock
 from tests.builders import properties, write_log
 from tests.conformance.peer.message_store import MessageStore
 from tests.pipeline_runs import build, plan_of

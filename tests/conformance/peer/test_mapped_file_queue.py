@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.writer.recover import cut_behind
-from services.writer.segments import Segments
+from services.writer.log.recovery import cut_behind
+from services.writer.log.segments import Segments
 from tests.unit.store.recording_storage import RecordingStorage
 from tidemark.format.dispatch_request import DISPATCH_REQUEST
 from tidemark.index.build import ConsumeQueueBuilder

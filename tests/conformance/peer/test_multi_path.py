@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.writer import store as writer_store
+from services.writer.log import open_store as writer_store
 from tests.builders import wire_batch
 from tests.integration.writer.harness import RunningWriter
 from tests.pipeline_runs import build, plan_of

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from services.writer.config import WriterSettings
-from services.writer.store import open_store, release_store
+from services.writer.log.open_store import open_store, release_store
 from tests.builders import wire_batch
 from tests.integration.writer.harness import ADVERTISED, RunningWriter, stored_places
 from tidemark.store.storage import DiskStorage

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from services.writer.recover import recover
-from services.writer.segments import Segments
+from services.writer.log.recovery import recover
+from services.writer.log.segments import Segments
 from tests.builders import BODY_OF_CRC_0, properties, record_bytes, wire_batch
 from tests.conformance.peer.message_store import FOUND, MessageStore, rows_of
 from tests.crash.writer.test_recovery import FILE_SIZE, confirm, content, make_log, patch, run

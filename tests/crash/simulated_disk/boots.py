@@ -23,7 +23,9 @@ def booted(boot_id: str) -> Iterator[None]:
     """The machine has been up as *boot_id* since before."""
     patches: list[Any] = [mock.patch(f"{module}.machine_boot_id", return_value=boot_id) for module in _ASKING]
     patches.append(
-        mock.patch("services.writer.append.time", SimpleNamespace(time_ns=lambda: _NOW_NS, thread_time=lambda: 0.0))
+        mock.patch(
+            "services.writer.log.log_tail.time", SimpleNamespace(time_ns=lambda: _NOW_NS, thread_time=lambda: 0.0)
+        )
     )
     for patch in patches:
         patch.start()

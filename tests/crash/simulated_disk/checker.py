@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from services.writer.config import WriterSettings
-from services.writer.store import open_store, release_store
+from services.writer.log.open_store import open_store, release_store
 from tests.pipeline_runs import build, queue_files
 from tidemark.errors import StoreError
 from tidemark.index.ledger import read_ledger

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from services.writer.access import CALLER
 from services.writer.config import WriterSettings
+from services.writer.log.open_store import close_store, open_store, release_store
+from services.writer.rpc.access_interceptor import CALLER
 from services.writer.server import WriterServer
-from services.writer.store import close_store, open_store, release_store
 from tests.integration.writer.harness import ADVERTISED
 from tidemark.access.identity import Presented
 from tidemark.errors import StoreError

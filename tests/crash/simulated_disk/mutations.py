@@ -12,7 +12,7 @@ import pytest
 
 from services.indexer.pipeline.durable_marks import DurableMarks
 from services.indexer.pipeline.shard_builder import ShardBuilder
-from services.writer.journal import BatchJournal
+from services.writer.log.batch_journal import BatchJournal
 from tidemark.store.storage import DiskStorage, Storage
 
 

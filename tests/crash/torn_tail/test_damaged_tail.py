@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from services.writer.config import WriterSettings
-from services.writer.store import open_store, release_store
+from services.writer.log.open_store import open_store, release_store
 from tests.crash.simulated_disk.boots import FIRST, NEXT, booted
 from tests.crash.simulated_disk.in_process import InProcessWriter
 from tests.crash.simulated_disk.pipeline import drain

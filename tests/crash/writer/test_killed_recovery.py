@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.writer.recover import lower_tombstones
-from services.writer.store import open_store, release_store
+from services.writer.log.open_store import open_store, release_store
+from services.writer.log.recovery import lower_tombstones
 from tests.crash.pipeline.test_every_write import DyingStorage, Killed
 from tests.crash.simulated_disk.boots import FIRST, NEXT, booted
 from tests.crash.simulated_disk.in_process import SEGMENT_SIZE, InProcessWriter

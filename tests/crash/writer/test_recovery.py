@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from services.writer.batch import QueueKey
-from services.writer.recover import Recovered, recover
-from services.writer.segments import Segments
+from services.writer.batch.batch import QueueKey
+from services.writer.log.recovery import Recovered, recover
+from services.writer.log.segments import Segments
 from tests.builders import properties, record_bytes, write_log
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.mapped_file_queue import MappedFileQueue

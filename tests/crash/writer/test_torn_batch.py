@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from services.writer.journal import BatchJournal
-from services.writer.recover import recover
-from services.writer.segments import Segments
+from services.writer.log.batch_journal import BatchJournal
+from services.writer.log.recovery import recover
+from services.writer.log.segments import Segments
 from tests.builders import properties, wire_batch
 from tidemark.index.end_of_log import find_end_of_log
 from tidemark.store.batch_journal import Journal, Stretch, encode_abort, journaled_end, read_journal
@@ -210,7 +210,7 @@ def test_below_the_floor_nothing_is_asked(row: Row) -> None:
 
 def test_what_was_written_over_in_the_ring_is_not_missed(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     """More batches than the ring holds, and an old floor: records speak for themselves up to the oldest entry."""
-    monkeypatch.setattr("services.writer.journal.ENTRIES", 4)
+    monkeypatch.setattr("services.writer.log.batch_journal.ENTRIES", 4)
     monkeypatch.setattr("tidemark.store.batch_journal.ENTRIES", 4)
     batches = [row.stretch(at, at + 10) for at in range(0, 100, 10)]
     assert row.end(*batches[:4]) == 40

@@ -15,8 +15,8 @@ from grpc_status import rpc_status
 from prometheus_client import CollectorRegistry, generate_latest
 
 from services.writer.config import WriterSettings
+from services.writer.log.open_store import open_store
 from services.writer.server import WriterServer
-from services.writer.store import open_store
 from tests.builders import MAGIC_BLANK
 from tidemark.errors import StoreError
 from tidemark.format.record import Record, decode_record

@@ -11,7 +11,7 @@ import pytest
 
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import make_plan
-from services.writer import admission
+from services.writer.admission import admission
 from tests.builders import properties, wire_batch
 from tests.pipeline_runs import build
 from tidemark.format.wire_batch import add_unique_keys

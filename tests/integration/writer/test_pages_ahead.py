@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from services.writer import pages_ahead
+from services.writer.log import page_preallocation as pages_ahead
 from tests.builders import wire_batch
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.v1 import commit_log_pb2 as pb

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.writer.queue_offsets import load_snapshot
+from services.writer.log.queue_offsets import load_snapshot
 from tests.builders import wire_batch, write_log
 from tests.marked import mark_durable
 from tidemark.errors import DiskFullError, FlushFailedError

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from services.writer.topic_table import TopicTable
+from services.writer.topics.topic_table import TopicTable
 from tests.builders import wire_batch
 from tidemark.format.sys_flag import SysFlag
 from tidemark.store.paths import StorePaths

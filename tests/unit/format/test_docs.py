@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from services.indexer.pipeline.config import PipelineSettings
-from services.writer.queue_offsets import QueueOffsets, Snapshot, save_snapshot
+from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from tests import builders
 from tidemark.backup.manifest import BackedFile, Manifest, save_manifest
 from tidemark.format import batch_consume_queue, consume_queue, consume_queue_ext, elements, index_file, record

@@ -12,7 +12,7 @@ from services.indexer.pipeline.__main__ import main as pipeline_main
 from services.indexer.query.config import QuerySettings
 from services.indexer.query.server import serve
 from services.writer.config import WriterSettings
-from services.writer.store import open_store, release_store
+from services.writer.log.open_store import open_store, release_store
 from tidemark.errors import CorruptStoreError, StoreTooNewError
 from tidemark.store.format_file import (
     FORMAT,

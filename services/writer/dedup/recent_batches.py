@@ -1,0 +1,120 @@
+"""Window: which batches were appended lately, by topic, first UNIQ_KEY and reconsume times.
+
+A repeat is found here and answered again. An entry only says where the batch lies; `repeats` compares with what is on
+disk. The part of the window from before a restart is rebuilt from the log's tail as a sorted array, without an object
+for each message.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemark.format.dispatch_request import RequestArray, U8Array
+
+from ..batch.batch import Batch
+
+Hashes = NDArray[np.uint64]
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Earlier(NamedTuple):
+    """Where a batch with the same key lies. messages: how many it has, None when only the log's tail knows it."""
+
+    physical_offset: int
+    messages: int | None
+
+
+class TailKeys:
+    """UNIQ_KEYs of the records at the log's end, as recovery saw them. Hashes: whoever asks looks at the record."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[tuple[Hashes, NDArray[np.int64]]] = []
+        self._hashes: Hashes = np.empty(0, np.uint64)
+        self._physical_offsets: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def add(self, buffer: U8Array, rows: RequestArray) -> None:
+        """Take the keys of *rows* (places count in *buffer*), which follow those added before."""
+        keyed = rows[rows["unique_key_length"] > 0]
+        if keyed.size == 0 or self._max_bytes == 0:
+            return
+        hashes = hash_keys(buffer, keyed["unique_key_at"], keyed["unique_key_length"])
+        self._parts.append((hashes, keyed["physical_offset"].copy()))
+        oldest = int(rows["physical_offset"][-1]) - self._max_bytes
+        while self._parts[0][1][-1] < oldest:
+            self._parts.pop(0)
+
+    def close(self) -> None:
+        """Everything is added: make it searchable."""
+        if self._parts:
+            hashes = np.concatenate([part[0] for part in self._parts])
+            physical_offsets = np.concatenate([part[1] for part in self._parts])
+            order = np.argsort(hashes, kind="stable")
+            self._hashes, self._physical_offsets = hashes[order], physical_offsets[order]
+            self._parts = []
+
+    def find(self, unique_key: bytes) -> list[int]:
+        """Physical offsets of records that may have this key, ascending."""
+        data = np.frombuffer(unique_key, np.uint8)
+        (wanted,) = hash_keys(data, np.zeros(1, np.int32), np.full(1, data.size, np.int32))
+        low, high = np.searchsorted(self._hashes, [wanted, wanted + np.uint64(1)])
+        return [int(offset) for offset in self._physical_offsets[low:high]]
+
+    def __len__(self) -> int:
+        return self._hashes.size
+
+
+def hash_keys(buffer: U8Array, at: NDArray[np.int32], lengths: NDArray[np.int32]) -> Hashes:
+    """A 64-bit hash of each buffer[at:at+length]; lengths are at least 1."""
+    hashes = np.empty(at.size, np.uint64)
+    for length in np.unique(lengths):
+        which = np.flatnonzero(lengths == length)
+        padded = np.zeros((which.size, -(-int(length) // 8) * 8), np.uint8)
+        padded[:, :length] = buffer[at[which, None].astype(np.int64) + np.arange(length)]
+        value = np.full(which.size, np.uint64(length), np.uint64)
+        for word in padded.view(np.uint64).T:
+            value = (value ^ word) * _PRIME
+            value ^= value >> np.uint64(29)
+        hashes[which] = value
+    return np.minimum(hashes, np.uint64((1 << 64) - 2))
+
+
+class Window:
+    """The last *limit* keyed batches; behind them, until they are that many, the keys of the log's tail."""
+
+    def __init__(self, limit: int, tail: TailKeys) -> None:
+        self._limit = limit
+        # Plain tuples of what holds nothing: the garbage collector lets go of these, of an Earlier never.
+        self._entries: OrderedDict[tuple[str, str, bytes, int], tuple[int, int]] = OrderedDict()
+        self._tail: TailKeys | None = tail if limit else None
+        self._added = 0
+
+    def add(self, batch: Batch, physical_offset: int) -> None:
+        """Remember that *batch* lies at *physical_offset*."""
+        if not batch.unique_key or not self._limit:
+            return
+        self._entries[batch.repeat_key] = (physical_offset, batch.count)
+        if len(self._entries) > self._limit:
+            self._entries.popitem(last=False)
+        self._added += 1
+        if self._added >= self._limit:
+            self._tail = None  # all of it is older than the window
+
+    def forget(self, batch: Batch) -> None:
+        """*batch* was not written after all."""
+        self._entries.pop(batch.repeat_key, None)
+
+    def find(self, batch: Batch) -> list[Earlier]:
+        """Where a batch with this key may lie: surely, when there is a count; else ask the record there."""
+        if not batch.unique_key:
+            return []
+        entry = self._entries.get(batch.repeat_key)
+        if entry is not None:
+            return [Earlier(*entry)]
+        if self._tail is None or len(self._tail) == 0:
+            return []
+        return [Earlier(offset, None) for offset in self._tail.find(batch.unique_key)]

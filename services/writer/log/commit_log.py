@@ -1,0 +1,318 @@
+"""CommitLog: keeps append ▸ flush ▸ commit ▸ answer in order.
+
+Batches are submitted on the event loop. What arrived in one of its turns is appended at the turn's end when it is
+little and nobody else appends; else the appender thread takes everything that has arrived. Either writes it and hands
+it to the flusher; once it is synced it is committed, and the whole group is answered by one call back into the event
+loop. A batch with WAIT=false is answered before. In `async` mode commit follows the write at once. After a failed
+flush nothing is accepted any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from tidemark.errors import FlushFailedError, StoreClosedError, StoreError
+from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.flushed import Flushed
+from tidemark.store.wake import wake
+
+from ..batch.batch import Batch
+from ..config import FlushMode, WriterSettings
+from ..dedup.duplicate_search import find_original
+from ..dedup.recent_batches import Window
+from .append_counts import AppendCounts
+from .background_chores import Keeper
+from .batch_journal import BatchJournal
+from .committed_offset import Committed
+from .flusher import Flusher, GroupCommits, Written
+from .inbox import Inbox, Task
+from .log_tail import LogTail
+from .page_preallocation import PagesAhead
+from .queue_offsets import Snapshot
+from .segments import Segments
+from .unanswered_batches import Outstanding
+
+log = structlog.get_logger()
+
+_LITTLE_BYTES = 64 << 10  # in flight: what the event loop appends itself, in less time than a thread takes to wake up
+_LITTLE_ROOM = 1 << 20  # in the file: more than little becomes as records, so that the loop makes no file
+
+
+class CommitLog:
+    """The log as the services see it. `submit`, `between` and the answers belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        *,
+        segments: Segments,
+        tail: LogTail,
+        window: Window,
+        checkpoint: Checkpoint,
+        flushed: Flushed,
+        journal: BatchJournal,
+        pages: PagesAhead,
+        counts: AppendCounts,
+        dead_end: Callable[[str], int],
+        make_keeper: Callable[[Callable[[], int], Callable[[StoreError], None]], Keeper],
+        on_failure: Callable[[], None],
+    ) -> None:
+        self._segments = segments
+        self._tail = tail
+        self._window = window
+        self._checkpoint = checkpoint
+        self._flushed_words = flushed
+        self._pages = pages
+        self._counts = counts
+        self._dead_end = dead_end
+        self._is_sync = settings.flush_mode is FlushMode.SYNC
+        self._loop = asyncio.get_running_loop()
+        self.committed = Committed(tail.position)
+        self.written_offset = tail.position
+        self.failure: StoreError | None = None
+        self._closing = False
+        self._on_failure = on_failure
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._outstanding = Outstanding(
+            limit_bytes=settings.max_in_flight_bytes,
+            retry_after_ms=settings.retry_after_ms,
+            timeout_s=settings.sync_flush_timeout_ms / 1000 if self._is_sync else None,
+        )
+        self._inbox = Inbox()
+        self._is_turn_planned = False
+        self._loop_thread = threading.get_ident()
+        self._flusher = Flusher(
+            segments.log,
+            journal,
+            flushed_offset=tail.position,
+            on_flushed=self._flushed,
+            on_failure=self._fail,
+            interval_s=None if self._is_sync else settings.flush_interval_ms / 1000,
+        )
+        self._keeper = make_keeper(lambda: self._flusher.flushed_offset, self._fail)
+        self._appender = threading.Thread(target=self._run, name="appender", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take batches."""
+        self._keeper.start()
+        self._flusher.start()
+        self._appender.start()
+
+    @property
+    def flushed_offset(self) -> int:
+        """Exclusive end of what is synced."""
+        return self._flusher.flushed_offset
+
+    @property
+    def groups(self) -> GroupCommits:
+        """What syncs took and served."""
+        return self._flusher.groups
+
+    @property
+    def waiting(self) -> int:
+        """Batches that nobody appends yet. From any thread."""
+        return len(self._inbox)
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """Of batches that are accepted and not answered. From any thread."""
+        return self._outstanding.bytes
+
+    @property
+    def segment_size(self) -> int:
+        """Bytes of one CommitLog file."""
+        return self._segments.size
+
+    @property
+    def end_offset(self) -> int:
+        """The log's end as the appender's thread sees it: for a task of `between`."""
+        return self._tail.position
+
+    @property
+    def min_offset(self) -> int:
+        """Where the log begins."""
+        return self._segments.log.min_offset
+
+    # -- the event loop's side ------------------------------------------------------------------------------------
+
+    def submit(self, batch: Batch) -> None:
+        """Take *batch*; `batch.answer` is called when it is done.
+
+        raises InFlightLimitError, StoreClosedError, or why the log has failed
+        """
+        self._require_open()
+        self._outstanding.add(batch)
+        self._inbox.add(batch)
+        if not self._is_turn_planned:
+            self._is_turn_planned = True
+            self._loop.call_soon(self._append_little)
+
+    def _append_little(self) -> None:
+        """Append what this turn of the loop has brought: a thread's turn would take longer. Much is the thread's."""
+        self._is_turn_planned = False
+        items = self._inbox.take_little(_LITTLE_BYTES) if self._tail.has_room_for(_LITTLE_ROOM) else []
+        if items:
+            self._append_or_fail(items)
+        else:
+            self._inbox.wake()
+
+    def between(self, task: Task) -> None:
+        """Run *task* on the appender thread, behind everything submitted before."""
+        self._require_open()
+        self._inbox.put(task)
+
+    def _require_open(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self._closing:
+            raise StoreClosedError("the writer is shutting down")
+
+    def watch(self, waiting: asyncio.Future[Any]) -> None:
+        """Let *waiting* fail when the log does."""
+        self._waiting.add(waiting)
+        waiting.add_done_callback(self._waiting.discard)
+
+    def _complete(self, batches: list[Batch], committed: int) -> None:
+        self._outstanding.complete(batches)
+        self.committed.move(committed)
+
+    async def close(self) -> None:
+        """Refuse new batches, finish those that were accepted, and stop the threads."""
+        self._closing = True
+        self._inbox.close()
+        await asyncio.to_thread(self._join)
+        await asyncio.sleep(0)
+        self._outstanding.close()
+
+    def _join(self) -> None:
+        self._appender.join()
+        self._pages.close()
+        self._flusher.close()
+        self._keeper.close()
+
+    def fail(self, error: StoreError) -> None:
+        """A chore beside the appends has failed in a way that ends everything. From any thread."""
+        self._fail(error)
+
+    def ask_for_snapshot(self) -> None:
+        """Let the queue offsets be saved as of now, soon. From any thread."""
+        self._inbox.put(lambda: self._keeper.rolled(self.snapshot()))
+
+    def snapshot(self) -> Snapshot:
+        """The queue offsets as of the log's end. For the appender's thread, or after `close`."""
+        return Snapshot(self._tail.position, self._tail.store_timestamp, self._tail.offsets.copy())
+
+    # -- whoever appends: its thread, or the event loop ----------------------------------------------------------------
+
+    def _run(self) -> None:
+        while self.failure is None and (items := self._inbox.take()) is not None:
+            self._append_or_fail(items)
+
+    def _append_or_fail(self, items: list[Batch | Task]) -> None:
+        try:
+            self._append_group(items)
+        except FlushFailedError as error:
+            self._fail(error)
+        except Exception as error:  # a bug must not leave a silent, dead log
+            log.exception("appender_failed")
+            self._fail(FlushFailedError(f"the appender failed: {error!r}"))
+        finally:
+            self._inbox.give_back()
+
+    def _append_group(self, items: list[Batch | Task]) -> None:
+        batches: list[Batch] = []
+        for item in items:
+            if isinstance(item, Batch):
+                batches.append(item)
+                try:
+                    self._append(item)
+                except FlushFailedError:
+                    raise
+                except StoreError as error:
+                    item.error = error
+            else:
+                self._tail.write_out()
+                item()
+        self._tail.write_out()
+        now_ns = time.time_ns()
+        for batch in batches:
+            batch.written_ns = 0 if batch.appended is None else now_ns
+        ends = (batch.appended.end_offset for batch in batches if batch.appended is not None)
+        self.written_offset = max(self.written_offset, max(ends, default=0))
+        self._counts.count(batches)
+        self._hand_over(batches)
+
+    def _append(self, batch: Batch) -> None:
+        candidates = self._window.find(batch)
+        if candidates:
+            self._tail.write_out()  # the original may still be in the buffer
+            batch.appended = find_original(self._segments.log, batch, self._window.find(batch), self._dead_end)
+        if batch.appended is None:
+            self._tail.append(batch)
+
+    def _hand_over(self, batches: list[Batch]) -> None:
+        end = self.written_offset
+        written = Written(batches, end, self._tail.take_dirty(), self._tail.store_timestamp, len(batches))
+        if not self._is_sync:
+            self._commit(written)
+            written = written._replace(batches=[])
+        elif not all(batch.waits_for_flush for batch in batches):
+            self._answer_written(batches)
+            written = written._replace(batches=[batch for batch in batches if batch.waits_for_flush])
+        self._flusher.hand_over(written)
+        if self._tail.take_roll() is not None:
+            self._keeper.rolled(self.snapshot())
+        file_end = self._segments.end_of_file(self._tail.position)
+        if file_end - self._tail.position <= self._segments.size // 2:
+            self._keeper.prepare(file_end)
+
+    def _answer_written(self, batches: list[Batch]) -> None:
+        """Answer those of *batches* that do not wait for their flush, which follows by itself."""
+        written = [batch for batch in batches if not batch.waits_for_flush]
+        self._call_loop(lambda: self._outstanding.complete(written))
+
+    # -- commit, by the flusher (sync) or the appender (async) -------------------------------------------------------
+
+    def _flushed(self, written: Written) -> None:
+        self._checkpoint.set(Field.PHYSIC_MESSAGE_TIMESTAMP, written.store_timestamp)
+        self._flushed_words.set(written.end)
+        if self._is_sync:
+            self._commit(written)
+        else:
+            self._keeper.committed()  # a snapshot may wait for this flush
+
+    def _commit(self, written: Written) -> None:
+        if written.end > self._checkpoint.committed_offset:
+            self._checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, written.end)
+            wake(self._checkpoint.committed_word_address())
+            self._keeper.committed()
+        self._call_loop(lambda: self._complete(written.batches, written.end))
+
+    def _fail(self, error: StoreError) -> None:
+        """From any thread: nothing is accepted, retried or answered well any more."""
+        if self.failure is None:
+            self.failure = error
+            log.error("commit_log_failed", error=error.message, **error.facts)
+        self._inbox.discard()
+        self._call_loop(self._answer_failure)
+
+    def _answer_failure(self) -> None:
+        assert self.failure is not None, "called because of a failure"
+        self._outstanding.fail(self.failure)
+        for waiting in list(self._waiting):
+            waiting.set_exception(self.failure)
+        self._on_failure()
+
+    def _call_loop(self, call: Callable[[], None]) -> None:
+        if threading.get_ident() == self._loop_thread:
+            call()
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(call)

@@ -1,0 +1,140 @@
+"""Flusher: one fdatasync for everything that was written meanwhile (group commit), in a thread of its own.
+
+Order is kept by handing over in order: what is reported flushed is a prefix of the log. After a failed fdatasync
+nothing is tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from tidemark.errors import StoreError
+from tidemark.metrics.buckets import Buckets
+from tidemark.store.mapped_file_queue import MappedFileQueue
+
+from ..batch.batch import Batch
+from .batch_journal import BatchJournal
+
+_LITTLE_BYTES = 64 << 10
+
+
+class Written(NamedTuple):
+    """A group that has been written."""
+
+    batches: list[Batch]  # to be answered once it is flushed
+    end: int  # of the log with it, exclusive
+    files: list[int]  # starts of the files that hold unsynced bytes, ascending
+    store_timestamp: int  # of its last record
+    appends: int = 0  # how many batches it had, answered already or not
+
+
+class GroupCommits:
+    """What syncs took and served; the flusher fills it."""
+
+    def __init__(self) -> None:
+        self.seconds = Buckets("tidemark_fdatasync_seconds")
+        self.batches = Buckets("tidemark_group_commit_batches")
+        self.bytes = Buckets("tidemark_group_commit_bytes")
+
+
+class Flusher:
+    """Syncs groups in the order of their hand-over. interval_s: wait that long between two syncs; None: do not wait."""
+
+    def __init__(
+        self,
+        log: MappedFileQueue,
+        journal: BatchJournal,
+        *,
+        flushed_offset: int,
+        on_flushed: Callable[[Written], None],
+        on_failure: Callable[[StoreError], None],
+        interval_s: float | None,
+    ) -> None:
+        self.flushed_offset = flushed_offset
+        self.groups = GroupCommits()
+        self._log = log
+        self._journal = journal
+        self._on_flushed = on_flushed
+        self._on_failure = on_failure
+        self._interval_s = interval_s
+        self._handed: list[Written] = []
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._beside = ThreadPoolExecutor(1, "journal-flusher")
+        self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def hand_over(self, written: Written) -> None:
+        """Take a group; `on_flushed` is called with it, perhaps joined with its successors."""
+        with self._changed:
+            self._handed.append(written)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Sync what was handed over, and end."""
+        with self._changed:
+            self._closing.set()
+            self._changed.notify()
+        self._thread.join()
+        self._beside.shutdown()
+
+    def _run(self) -> None:
+        try:
+            while (written := self._take()) is not None:
+                if written.files:
+                    self._sync_group(written)
+                self.flushed_offset = written.end
+                self._on_flushed(written)
+                if self._interval_s is not None:
+                    self._closing.wait(self._interval_s)  # not woken by what is handed over meanwhile
+        except StoreError as error:
+            self._on_failure(error)
+
+    def _sync_group(self, written: Written) -> None:
+        size = written.end - self.flushed_offset
+        began = time.perf_counter()
+        self._sync(written.files, size=size)
+        self.groups.seconds.observe(time.perf_counter() - began)
+        self.groups.batches.observe(written.appends)
+        self.groups.bytes.observe(size)
+
+    def _sync(self, files: list[int], *, size: int) -> None:
+        """The log and its journal, much of it at once: what only one of them has after a power cut does not count.
+
+        For little, waking another thread takes as long as the sync that it would do meanwhile.
+        """
+        if size <= _LITTLE_BYTES:
+            self._journal.flush()
+            self._sync_log(files)
+            return
+        told = self._beside.submit(self._journal.flush)
+        try:
+            self._sync_log(files)
+        finally:
+            told.result()
+
+    def _sync_log(self, files: list[int]) -> None:
+        for start in files:
+            self._log.flush(start)
+
+    def _take(self) -> Written | None:
+        """Everything handed over, as one group; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._handed or self._closing.is_set())
+            handed, self._handed = self._handed, []
+        if not handed:
+            return None
+        return Written(
+            batches=[batch for written in handed for batch in written.batches],
+            end=handed[-1].end,
+            files=sorted({start for written in handed for start in written.files}),
+            store_timestamp=handed[-1].store_timestamp,
+            appends=sum(written.appends for written in handed),
+        )

@@ -1,0 +1,209 @@
+"""OpenStore: everything of a store that the writer opens, in the order it must be opened and closed.
+
+Open: lock, recovery, new term, `abort`. Close, when clean: queue offsets, confirm offset, unused file, our clean flag;
+`abort` goes only when the pipeline has built everything (a broker would trust its queues then).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from tidemark.errors import DiskFullError, StoreContradictionError
+from tidemark.index.broker_trust import give_trust, mark_running, withdraw_trust
+from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.flushed import Flushed
+from tidemark.store.format_file import require_known_format, write_format
+from tidemark.store.lock import StoreLock
+from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
+from tidemark.store.originals import Original, Outcome, repair, writers_originals
+from tidemark.store.paths import StorePaths
+from tidemark.store.safety import require_safe_store
+from tidemark.store.storage import Storage, replace_file
+from tidemark.store.terms import Term, begin_term
+from tidemark.store.topics import load_topics
+
+from ..config import FlushMode, WriterSettings
+from .batch_journal import BatchJournal
+from .disk_guard import free_bytes
+from .queue_offsets import Snapshot, load_snapshot, save_snapshot
+from .recovery import Recovered, lower_tombstones, recover, sync_files
+from .segments import Segments
+
+log = structlog.get_logger()
+
+_TOLD_DAMAGES = 100
+
+
+class OpenStore(NamedTuple):
+    """An opened store."""
+
+    paths: StorePaths
+    storage: Storage
+    lock: StoreLock
+    segments: Segments
+    checkpoint: Checkpoint
+    flushed: Flushed
+    journal: BatchJournal
+    recovered: Recovered
+    term: Term
+    commits_ahead: bool  # flush mode async: the committed offset may be ahead of the flushed one
+
+    def make_committed_durable(self) -> None:
+        """Sync the committed offset; and, where it runs ahead of it, the flushed one."""
+        self.checkpoint.flush()
+        if self.commits_ahead:
+            self.flushed.flush()
+
+    def free_bytes(self, root: Path) -> int:
+        """The least that is free on the disks that an append needs: *root*'s, and those of the newest log files."""
+        log = self.segments.log
+        return min(map(free_bytes, {root, *(log.folder_of(start) for start in log.starts[-2:])}))
+
+    @property
+    def snapshot_path(self) -> Path:
+        """Where the queue offsets are kept."""
+        return self.paths.writer / "queue_offsets"
+
+
+def segment_size(settings: WriterSettings, paths: StorePaths) -> int:
+    """Existing files decide; StoreContradictionError when the setting was given and says otherwise."""
+    setting = settings.commit_log_segment_size_bytes
+    existing = log_size_on_disk(paths.log_folders)
+    if existing is None:
+        return setting
+    if "commit_log_segment_size_bytes" in settings.model_fields_set and existing != setting:
+        raise StoreContradictionError(
+            f"the CommitLog's files have {existing} bytes, commit_log_segment_size_bytes says {setting}",
+            path=str(paths.log_folders.all[0]),
+            setting="commit_log_segment_size_bytes",
+        )
+    return existing
+
+
+def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
+    """Lock, recover and begin a term.
+
+    raises StoreLockedError, StoreContradictionError (also when the log is not where it should be), StoreTooNewError,
+           StoreUnsafeError, CorruptStoreError (a foreign file), FlushFailedError
+    """
+    root = settings.store_root.resolve()
+    paths = StorePaths(root, settings.log_folders(root))
+    require_known_format(paths)
+    require_safe_store(paths, with_queues=False)
+    for folder in (paths.writer, *paths.log_folders.writable):
+        storage.make_folder(folder)
+    lock = StoreLock(paths.lock)
+    try:
+        heal_originals(writers_originals(paths), storage)
+        load_topics(paths.topics)  # an unreadable file is reported before a term begins
+        write_format(paths, storage)
+        segments = _open_segments(settings, paths, storage)
+        was_clean = _take_clean_flag(paths, storage)
+        recovered = recover(paths, segments, rebuild_bytes=settings.idempotence_rebuild_bytes)
+        sync_files(paths, segments, recovered, storage)
+        lower_tombstones(paths, recovered.end, storage)
+        withdraw_trust(paths, storage)
+        checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
+        checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
+        checkpoint.flush()
+        term = begin_term(paths.terms, recovered.end, storage)  # from here on marks of what was cut do not count
+        commits_ahead = settings.flush_mode is FlushMode.ASYNC
+        flushed = Flushed.open_to_write(
+            paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
+        )
+        token = mark_running(paths, storage)
+        journal = BatchJournal(paths.writer / "batches", storage, token=token, start=recovered.end)
+    except BaseException:
+        lock.release()
+        raise
+    _tell(recovered, term, was_clean=was_clean)
+    return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
+
+
+def heal_originals(originals: Sequence[Original], storage: Storage) -> None:
+    """Restore what one damage has changed, and report it; a file without a checked copy gets one.
+
+    Where file and copy are both damaged the reader of the file raises: nothing is guessed here. On a full disk the
+    sound one of the two counts as it is.
+    """
+    for original in originals:
+        try:
+            done = repair(original, storage)
+        except DiskFullError as error:
+            log.warning("original_not_restored", path=str(original.path), error=error.message)
+            continue
+        if done.outcome is Outcome.RESTORED:
+            log.warning("original_restored", path=str(done.path), cause=done.cause)
+        elif done.outcome is Outcome.CHANGED:
+            log.info("original_changed_by_others", path=str(done.path))
+
+
+def _open_segments(settings: WriterSettings, paths: StorePaths, storage: Storage) -> Segments:
+    size = segment_size(settings, paths)
+
+    def is_full(folder: Path) -> bool:
+        return free_bytes(folder) < settings.min_free_disk_bytes + size
+
+    log = open_log(paths.log_folders, size, storage, is_full=is_full)
+    snapshot = load_snapshot(paths.writer / "queue_offsets")
+    if not log.starts and snapshot is not None and snapshot.position > 0:
+        folders = ", ".join(map(str, paths.log_folders.all))
+        raise StoreContradictionError(  # else numbering would begin anew
+            f"this store's CommitLog is not in {folders}; where it is, commit_log_paths says",
+            path=folders,
+            setting="commit_log_paths",
+        )
+    return Segments(log)
+
+
+def close_store(store: OpenStore, snapshot: Snapshot) -> None:
+    """Leave a store that the next start finds clean. Everything is synced already.
+
+    On a full disk the flag is missing, and the next start scans as after a crash.
+    """
+    try:
+        store.segments.drop_unused(snapshot.position)
+        store.checkpoint.flush()
+        store.flushed.flush()
+        save_snapshot(store.snapshot_path, snapshot, store.storage)
+        give_trust(store.paths, snapshot.position, store_timestamp=snapshot.store_timestamp, storage=store.storage)
+        replace_file(store.storage, store.paths.writer / "clean", b"%d\n" % snapshot.position, keep_previous=False)
+    except DiskFullError as error:
+        log.warning("stop_not_clean", error=error.message)
+    finally:
+        release_store(store)
+
+
+def release_store(store: OpenStore) -> None:
+    """Let go of everything, as it is."""
+    store.segments.log.close()
+    store.journal.close()
+    store.checkpoint.close()
+    store.flushed.close()
+    store.lock.release()
+
+
+def _take_clean_flag(paths: StorePaths, storage: Storage) -> bool:
+    flag = paths.writer / "clean"
+    was_clean = flag.exists()
+    storage.unlink(flag)
+    return was_clean
+
+
+def _tell(recovered: Recovered, term: Term, *, was_clean: bool) -> None:
+    for damage in recovered.damages[:_TOLD_DAMAGES]:
+        log.warning("damage_found", physical_offset=damage.physical_offset, size=damage.size, reason=damage.reason)
+    log.info(
+        "store_recovered",
+        term=term.number,
+        recovered_end=recovered.end,
+        durable_floor=recovered.floor,
+        scanned_from=recovered.scanned_from,
+        queues=len(recovered.offsets),
+        damages=len(recovered.damages),
+        was_clean=was_clean,
+    )

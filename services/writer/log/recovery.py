@@ -1,0 +1,228 @@
+"""Recovery: where the log ends, what is torn above it, and what the log tells about queues and recent batches.
+
+Below the durable floor nothing is cut: a bad record there is damage, told and stepped over. Above the floor the first
+bad record is the torn end: everything from there on is made zero and synced before a new term begins.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidemark.format.check import Checker, Crc
+from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
+from tidemark.format.queue_groups import number_queues, order_by_queue, topic_of
+from tidemark.format.record import BLANK, BLANK_SIZE, MIN_RECORD_SIZE, Magic
+from tidemark.format.sys_flag import TRANSACTION_MASK, SysFlag
+from tidemark.index.end_of_log import durable_floor
+from tidemark.index.log_walk import Damage, LogWalk
+from tidemark.index.queue_ends import queue_ends
+from tidemark.store.batch_journal import journaled_end, sync_journal
+from tidemark.store.flushed import read_flushed_offset
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
+from tidemark.store.terms import current_term
+from tidemark.store.tombstones import load_tombstones, save_tombstones
+
+from ..batch.batch import QueueKey
+from ..dedup.recent_batches import TailKeys
+from .queue_offsets import QueueOffsets, load_snapshot
+from .segments import Segments
+
+_WIPE_STEP = 1 << 20
+_GREATEST_QUEUE_OFFSET = 1 << 58  # 20-byte units behind it could not be addressed
+
+
+class Recovered(NamedTuple):
+    """What recovery found."""
+
+    end: int  # where the log ends, exclusive
+    floor: int  # the durable floor
+    store_timestamp: int  # of the last record, epoch milliseconds; 0 for none
+    offsets: QueueOffsets
+    tail_keys: TailKeys
+    damages: list[Damage]
+    scanned_from: int
+
+
+def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Recovered:
+    """Find the log's end, cut what is torn above it, and rebuild what the writer keeps in memory."""
+    log = segments.log
+    floor = durable_floor(paths, log)
+    limit = journaled_end(paths, log, floor)
+    snapshot = load_snapshot(paths.writer / "queue_offsets")
+    scan: _Scan | None = None
+    offsets, store_timestamp = QueueOffsets(), 0
+    if snapshot is not None and snapshot.position <= log.capacity_end:
+        offsets, store_timestamp = snapshot.offsets.copy(), snapshot.store_timestamp
+        tail = max(snapshot.position, floor) - rebuild_bytes
+        start = max(log.min_offset, log.file_start(max(0, min(snapshot.position, tail, limit))))
+        scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
+        if scan.end < snapshot.position:  # it knows more than the log: numbers that were lost with it
+            scan, offsets, store_timestamp = None, QueueOffsets(), 0
+    adopted = scan is None or (snapshot is not None and snapshot.position < log.min_offset)
+    if scan is None:
+        scan = _Scan(log, offsets, log.min_offset, floor, limit, rebuild_bytes)
+    if adopted or scan.damages:
+        for key, end in queue_ends(paths, below=scan.end):
+            offsets.raise_to(QueueKey(*key), end)
+    for tombstone in load_tombstones(paths.tombstones):
+        for queue_id, next_offset in tombstone.next_offsets.items():
+            offsets.raise_to(QueueKey(tombstone.topic, queue_id), next_offset)
+    cut_behind(segments, scan.end)
+    scan.tail_keys.close()
+    timestamp = max(store_timestamp, scan.store_timestamp)
+    return Recovered(scan.end, floor, timestamp, offsets, scan.tail_keys, scan.damages, scan.start)
+
+
+class _Scan:
+    """One walk to the log's end, collecting on the way."""
+
+    def __init__(
+        self, log: MappedFileQueue, offsets: QueueOffsets, start: int, floor: int, limit: int, rebuild_bytes: int
+    ) -> None:
+        self._log = log
+        self._offsets = offsets
+        self.start = start
+        self.end = start
+        self.store_timestamp = 0
+        self.damages: list[Damage] = []
+        self.tail_keys = TailKeys(rebuild_bytes)
+        self._last_places: dict[QueueKey, int] = {}  # of each queue's last record, physical offset
+        self._known_end = start  # of the last record or damage: a blank record may stand there
+        self._run(floor, limit)
+
+    def _run(self, floor: int, limit: int) -> None:
+        walk = LogWalk(self._log, self.start, Checker(crc=Crc.MARKS))
+        for part in walk.parts(limit=limit, floor=floor):
+            rows = part.requests
+            bad = rows["fault"] != Fault.NONE
+            torn = np.flatnonzero(bad & (rows["physical_offset"] >= floor))
+            whole = int(torn[0]) if torn.size else rows.size
+            self._take(part.buffer, rows[:whole])
+            for row in rows[:whole][bad[:whole]]:
+                reason = Fault(int(row["fault"])).name
+                self.damages.append(Damage(int(row["physical_offset"]), int(row["message_size"]), reason))
+            if torn.size:
+                self.end = int(rows["physical_offset"][whole])
+                return
+            self.damages += part.damages
+            for damage in part.damages:
+                self._known_end = max(self._known_end, damage.physical_offset + damage.size)
+        self.end = self._without_last_blank(walk.position)
+
+    def _take(self, buffer: U8Array, rows: RequestArray) -> None:
+        if rows.size == 0:
+            return
+        self._known_end = int(rows["physical_offset"][-1]) + int(rows["message_size"][-1])
+        self.store_timestamp = max(self.store_timestamp, int(rows["store_timestamp"].max()))
+        self.tail_keys.add(buffer, rows)
+        kind = rows["sys_flag"] & TRANSACTION_MASK
+        counted = rows[(kind == 0) | (kind == SysFlag.TRANSACTION_COMMIT)]  # half messages have no queue offset
+        if counted.size:
+            self._raise_offsets(buffer, counted)
+
+    def _raise_offsets(self, buffer: U8Array, rows: RequestArray) -> None:
+        order, edges = order_by_queue(number_queues(buffer, rows))
+        for queue in np.split(np.take(rows, order), edges[1:-1]):
+            topic = topic_of(buffer, queue[0]).decode("utf-8", "replace")
+            self._raise_queue(QueueKey(topic, int(queue[0]["queue_id"])), queue)
+
+    def _raise_queue(self, key: QueueKey, rows: RequestArray) -> None:
+        """Rows of one queue. They have no checksum: a number that cannot be does not decide where numbering goes on.
+
+        The rule is the pipeline's (ConsumeQueueBuilder): else nothing behind such a record would ever be visible.
+        """
+        bases, ends = rows["base_offset"], rows["base_offset"] + rows["batch_size"]
+        for run in np.split(np.arange(len(rows)), np.flatnonzero(bases[1:] != ends[:-1]) + 1):
+            first, last = rows[run[0]], rows[run[-1]]
+            if self._is_possible(key, first):
+                self._offsets.raise_to(key, int(ends[run].max()))
+                self._last_places[key] = int(last["physical_offset"])
+            else:
+                place, size = int(first["physical_offset"]), int(first["message_size"])
+                self.damages.append(Damage(place, size, "QUEUE_OFFSET"))
+
+    def _is_possible(self, key: QueueKey, row: RequestArray) -> bool:
+        """Whether as many records as are missing before *row* can lie between it and the one before."""
+        base, place = int(row["base_offset"]), int(row["physical_offset"])
+        if not 0 <= base <= _GREATEST_QUEUE_OFFSET:
+            return False
+        if key not in self._last_places and self._offsets.next(key) == 0:  # its first record, as far as we know
+            return True
+        if row["sys_flag"] & SysFlag.INNER_BATCH:
+            return True
+        missing = base - self._offsets.next(key)
+        return missing <= (place - self._last_places.get(key, 0)) // MIN_RECORD_SIZE
+
+    def _without_last_blank(self, end: int) -> int:
+        """Spec 7.4: where a blank record ends the last file there is, the log ends at the blank's start."""
+        if not self._log.starts or end != self._log.capacity_end:
+            return end
+        at = max(self._known_end, self._log.starts[-1])
+        data = self._log.read(at, BLANK_SIZE)
+        if len(data) == BLANK_SIZE and BLANK.unpack(data) == (end - at, Magic.BLANK):
+            return at
+        return end
+
+
+def sync_files(paths: StorePaths, segments: Segments, recovered: Recovered, storage: Storage) -> None:
+    """Make what recovery found durable: a killed process may have written what nobody has synced yet.
+
+    The journal, too: it is asked again if the machine stops before a new term has begun.
+    """
+    sync_journal(paths, storage)
+    _write_again(paths, segments, recovered)
+    log = segments.log
+    for start in log.starts:
+        if start >= log.file_start(recovered.scanned_from) and start < recovered.end:
+            log.flush(start)
+
+
+def _write_again(paths: StorePaths, segments: Segments, recovered: Recovered) -> None:
+    """What an earlier run in this boot never saw synced: after a failed sync the page cache still shows it, counts it
+    as clean, and the next sync would succeed over pages that the disk never got."""
+    flushed = read_flushed_offset(paths.flushed)
+    if flushed is None or not current_term(paths.terms).is_of_this_boot():
+        return
+    offset, log = max(flushed, segments.log.min_offset), segments.log
+    while offset < recovered.end:
+        data = log.read(offset, min(_WIPE_STEP, recovered.end - offset))
+        if not data:
+            return
+        log.write(offset, data)
+        offset += len(data)
+
+
+def lower_tombstones(paths: StorePaths, end: int, storage: Storage) -> None:
+    """A topic may have been deleted behind records that are lost: what comes there now is alive."""
+    stones = load_tombstones(paths.tombstones)
+    if any(stone.physical_offset > end for stone in stones):
+        lowered = [stone._replace(physical_offset=min(stone.physical_offset, end)) for stone in stones]
+        save_tombstones(paths.tombstones, lowered, storage)
+
+
+def cut_behind(segments: Segments, end: int) -> None:
+    """Leave only zero bytes behind *end*, durably, and at most one file behind the one that *end* lies in."""
+    log = segments.log
+    last = log.file_start(end)
+    for start in [start for start in reversed(log.starts) if start > last]:
+        if start > last + log.file_size or _wipe_file(segments, start, start, look=True):
+            log.delete_file(start)
+    if log.covers(end):
+        _wipe_file(segments, end, last, look=False)
+
+
+def _wipe_file(segments: Segments, offset: int, start: int, *, look: bool) -> bool:
+    """Make a file zero from *offset* on; with *look* only say whether it is not."""
+    end = start + segments.size
+    while (offset := segments.next_data(offset)) < end:
+        step_end = min(offset + _WIPE_STEP, end)
+        if not look:
+            segments.wipe(offset, step_end)
+        elif not segments.is_zero(offset, step_end - offset):
+            return True
+        offset = step_end
+    return False

@@ -1,0 +1,87 @@
+"""Outstanding: batches that were accepted and wait for their answer. Lives on the event loop.
+
+Bounds the bytes in flight, and answers FLUSH_DISK_TIMEOUT to what was written but is not flushed in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from tidemark.errors import InFlightLimitError, StoreError
+
+from ..batch.batch import Batch
+
+_LOOK_AGAIN_S = 0.1
+
+
+class Outstanding:
+    """In the order of their arrival. timeout_s: None for no timeout (async mode answers after the write)."""
+
+    def __init__(self, *, limit_bytes: int, retry_after_ms: int, timeout_s: float | None) -> None:
+        self._limit_bytes = limit_bytes
+        self._retry_after_ms = retry_after_ms
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._batches: deque[Batch] = deque()  # answered ones leave at the head
+        self.bytes = 0  # in flight
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, batch: Batch) -> None:
+        """Count *batch* in; InFlightLimitError (facts: limit_bytes, retry_after_ms) when that is too much."""
+        if self.bytes and self.bytes + batch.size > self._limit_bytes:
+            raise InFlightLimitError(
+                "too many bytes in flight", limit_bytes=self._limit_bytes, retry_after_ms=self._retry_after_ms
+            )
+        self.bytes += batch.size
+        self._batches.append(batch)
+        if self._timeout_s is not None:
+            batch.deadline_s = self._loop.time() + self._timeout_s
+            if self._timer is None:
+                self._timer = self._loop.call_at(batch.deadline_s, self._answer_late)
+
+    def complete(self, batches: list[Batch]) -> None:
+        """These are done: answer them, unless they were answered late already."""
+        for batch in batches:
+            self.bytes -= batch.size
+            _answer(batch)
+        self._forget_answered()
+
+    def fail(self, error: StoreError) -> None:
+        """Nothing is done any more: *error* answers all that wait."""
+        for batch in self._batches:
+            batch.appended, batch.error = None, error
+            _answer(batch)
+        self._batches.clear()
+        self.close()
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _answer_late(self) -> None:
+        """A batch that is not yet written has no offsets to answer: it waits on."""
+        now = self._loop.time()
+        for batch in self._batches:
+            if batch.deadline_s > now:
+                break
+            if not batch.answered and batch.written_ns:
+                batch.late = True
+                _answer(batch)
+        self._forget_answered()
+        waiting = next((batch for batch in self._batches if not batch.answered), None)
+        self._timer = None
+        if waiting is not None:
+            self._timer = self._loop.call_at(max(waiting.deadline_s, now + _LOOK_AGAIN_S), self._answer_late)
+
+    def _forget_answered(self) -> None:
+        while self._batches and self._batches[0].answered:
+            self._batches.popleft()
+
+
+def _answer(batch: Batch) -> None:
+    if not batch.answered:
+        batch.answered = True
+        batch.answer(batch)

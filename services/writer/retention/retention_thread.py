@@ -1,0 +1,176 @@
+"""Retention: deletes the oldest files of the log, in a thread of its own, so that no append waits for it.
+
+A file may go when all of this holds (docs/decisions/0010-retention.md):
+
+    it is the first one, and records behind it are indexed too: the log is never emptied
+    every shard of the pipeline has durably built all of it, in the writer's current term
+    the queue offsets on disk are of its end or later: numbers are never used again
+    its newest record is old enough, by store time and by a clock that was not just set ahead; or, where that is
+    switched on, the disk is too full
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import structlog
+
+from tidemark.errors import CorruptStoreError, FlushFailedError, StoreError
+from tidemark.index.ledger import read_ledger
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.marks import Marks
+from tidemark.store.paths import StorePaths
+
+from ..log.queue_offsets import load_snapshot
+from .retention_policy import DiskUse, LogFile, RetentionPolicy, files_to_delete
+from .segment_ages import FileAges
+from .trusted_clock import AgeClock
+
+log = structlog.get_logger()
+
+_REST_S = 0.005  # between two reads of a file whose age is looked for
+_TOLD_DAMAGES = 20
+
+
+def disk_use(path: Path) -> DiskUse:
+    """Of the disk of *path*."""
+    status = os.statvfs(path)
+    used = status.f_blocks - status.f_bfree
+    return DiskUse(used * status.f_frsize, (used + status.f_bavail) * status.f_frsize)
+
+
+class Retention:
+    """Looks every *interval_s*. ask_for_snapshot: let the queue offsets be saved soon; on_deleted: files have gone."""
+
+    def __init__(
+        self,
+        policy: RetentionPolicy,
+        log: MappedFileQueue,
+        paths: StorePaths,
+        snapshot_path: Path,
+        *,
+        term: int,
+        interval_s: float,
+        open_log: Callable[[], MappedFileQueue],
+        ask_for_snapshot: Callable[[], None],
+        on_deleted: Callable[[], None],
+        on_failure: Callable[[StoreError], None],
+        clock: AgeClock,
+        look: Callable[[Path], DiskUse] = disk_use,
+    ) -> None:
+        self._policy = policy
+        self._log = log
+        self._paths = paths
+        self._snapshot_path = snapshot_path
+        self._term = term
+        self._interval_s = interval_s
+        self._open_log = open_log
+        self._ask_for_snapshot = ask_for_snapshot
+        self._on_deleted = on_deleted
+        self._on_failure = on_failure
+        self._clock = clock
+        self._look = look
+        self.deleted_files = 0
+        self.deleted_bytes = 0  # of the disk
+        self._closing = threading.Event()
+        self._ages = FileAges(lambda: self._closing.wait(_REST_S))
+        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+
+    def start(self) -> None:
+        """Begin, if anything is ever to be deleted."""
+        if self._policy.is_on():
+            self._thread.start()
+
+    def close(self) -> None:
+        """End; a run that is at it ends with the file it is at."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._interval_s):
+            try:
+                self.run_once()
+            except FlushFailedError as error:
+                self._on_failure(error)
+                return
+            except (StoreError, OSError) as error:  # a file that cannot be read or deleted: it stays, and is told
+                log.warning("retention_failed", error=str(error))
+            except Exception:
+                log.exception("retention_failed")
+
+    def run_once(self) -> int:
+        """Delete what may go; how many files."""
+        files = self._open_log()
+        try:
+            now_ms = self._clock.now_ms()
+            chosen = files_to_delete(self._table(files, now_ms), self._policy, now_ms=now_ms, disk=self._disk())
+        finally:
+            files.close()
+        if not chosen:
+            return 0
+        saved = load_snapshot(self._snapshot_path)
+        numbered = 0 if saved is None else saved.position
+        if numbered < chosen[-1].end:
+            self._ask_for_snapshot()
+        deleted = 0
+        for file in chosen:
+            if file.end > numbered or self._closing.is_set():
+                break
+            self._delete(file)
+            deleted += 1
+        if deleted:
+            self._ages.forget_below(self._log.min_offset)
+            self._on_deleted()
+        return deleted
+
+    def _disk(self) -> DiskUse:
+        """Of the log's disk; of several the one with the most room, where new files go."""
+        disks = [self._look(folder) for folder in self._paths.log_folders.writable]
+        return min(disks, key=lambda disk: disk.used_bytes / max(disk.total_bytes, 1))
+
+    def _table(self, files: MappedFileQueue, now_ms: int) -> Iterator[LogFile]:
+        """The files that may go but for their age, oldest first; looked at one by one, as they are asked for."""
+        indexed = self._durably_indexed()
+        oldest_kept_ms = self._policy.oldest_kept_ms(now_ms)
+        for start in files.starts:
+            end = start + files.file_size
+            if end >= indexed:
+                return
+            newest_ms = self._ages.newest_ms(files, start, oldest_kept_ms=oldest_kept_ms, now_ms=now_ms)
+            if self._closing.is_set():
+                return
+            yield LogFile(start, end, newest_ms, os.fstat(files.opened(start).descriptor).st_blocks * 512)
+
+    def _durably_indexed(self) -> int:
+        """What every shard has durably built, in our term; 0 where nobody can tell."""
+        try:
+            marks = Marks.open_read_only(self._paths.marks)
+        except (FileNotFoundError, CorruptStoreError):
+            return 0
+        try:
+            return marks.durable_floor() if marks.term == self._term else 0
+        finally:
+            marks.close()
+
+    def _delete(self, file: LogFile) -> None:
+        self._log.delete_file(file.start)
+        self.deleted_files += 1
+        self.deleted_bytes += file.disk_bytes
+        damages = [
+            {"physical_offset": entry["physical_offset"], "reason": entry["reason"]}
+            for entry in read_ledger(self._paths.indexer)
+            if file.start <= entry["physical_offset"] < file.end
+        ]
+        log.info(
+            "log_file_deleted",
+            physical_offset=file.start,
+            min_offset=self._log.min_offset,
+            newest_store_timestamp_ms=file.newest_ms,
+            disk_bytes=file.disk_bytes,
+            damages=len(damages),
+            damaged=damages[:_TOLD_DAMAGES],
+        )

@@ -1,0 +1,150 @@
+"""AccessInterceptor: before anything of this contract happens, who asks for it, and whether they may."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, NamedTuple
+
+import grpc
+
+from tidemark.access.guard import Caller, Guard
+from tidemark.access.identity import Presented
+from tidemark.access.right import KNOWN_ACTIONS, Action, Right, on_group, on_store, on_topic
+from tidemark.errors import StoreError
+from tidemark.status import status_of
+from tidemark.v1 import commit_log_pb2, topics_pb2
+
+from .client_host import address_of
+from .wrapped_handlers import Context, Continuation, Stream, Unary, around, is_ours
+
+CALLER: ContextVar[Caller] = ContextVar("caller")  # of the call that is being answered; set for each, or LookupError
+_DONE = "OK"
+
+
+class _Needs(NamedTuple):
+    """right: of (request, the store's name); None: whoever is known may, or the service asks for more itself."""
+
+    right: Callable[[Any, str], Right] | None
+
+
+def _topic(*actions: Action) -> _Needs:
+    return _Needs(lambda request, _: on_topic(request.name, *actions))
+
+
+def _store(*actions: Action) -> _Needs:
+    return _Needs(lambda _, store: on_store(store, *actions))
+
+
+_KNOWN = _Needs(None)
+_EACH_BATCH = _Needs(None)  # Pub on its topic: CommitLogService
+_GROUP = _Needs(lambda request, _: on_group(request.group, Action.SUB))  # Sub on the topic, too: CommitLogService
+_EACH_TOPIC = _Needs(None)  # those that the caller may know of: TopicService
+_NEEDS = {
+    "CommitLogService": {
+        "AppendBatch": _EACH_BATCH,
+        "AppendStream": _EACH_BATCH,
+        "SendBack": _GROUP,
+        "ReadLog": _store(Action.SUB),
+        "WatchCommitted": _KNOWN,
+        "GetLogInfo": _KNOWN,
+    },
+    "TopicService": {
+        "CreateTopic": _topic(Action.CREATE),
+        "DescribeTopic": _topic(*KNOWN_ACTIONS),
+        "ListTopics": _EACH_TOPIC,
+        "AlterTopic": _topic(Action.UPDATE),
+        "DeleteTopic": _topic(Action.DELETE),
+        "GetRoute": _topic(*KNOWN_ACTIONS),
+    },
+}
+
+
+def _by_method() -> dict[str, _Needs]:
+    """By a method's whole name; KeyError where the contract has one that the table lacks."""
+    services = {**commit_log_pb2.DESCRIPTOR.services_by_name, **topics_pb2.DESCRIPTOR.services_by_name}
+    return {
+        f"/{service.full_name}/{method.name}": _NEEDS[service.name][method.name]
+        for service in services.values()
+        for method in service.methods
+    }
+
+
+class AccessInterceptor(grpc.aio.ServerInterceptor):
+    """guard: of this service; store_name: what rights on the whole store name."""
+
+    def __init__(self, guard: Guard, *, store_name: str) -> None:
+        self._guard = guard
+        self._store_name = store_name
+        self._needs = _by_method()
+
+    async def intercept_service(
+        self, continuation: Continuation, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        handler: Any = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or not is_ours(method):
+            return handler  # type: ignore[no-any-return]
+        return around(handler, partial(self._unary, method), partial(self._stream, method))
+
+    def _unary(self, method: str, behavior: Unary) -> Unary:
+        async def answer(request: Any, context: Context) -> Any:
+            caller, right = self._admit(method, context), self._right(method, request)
+            with _allowed(caller, right):
+                return await behavior(request, context)
+
+        return answer
+
+    def _stream(self, method: str, behavior: Stream) -> Callable[..., AsyncIterator[Any]]:
+        async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
+            caller, right = self._admit(method, context), self._right(method, request)
+            with _allowed(caller, right):
+                async with contextlib.aclosing(behavior(request, context)) as responses:
+                    async for response in responses:  # it may last: what was allowed may not be any more
+                        if right is None:
+                            caller.refresh()
+                        else:
+                            caller.require(right)
+                        yield response
+
+        return answer
+
+    def _admit(self, method: str, context: Context) -> Caller:
+        guard = self._guard
+        presented = Presented(None, None) if guard.access is None else _presented(context)
+        caller = guard.admit(presented, address=address_of(context.peer()), action=method.rpartition("/")[2])
+        CALLER.set(caller)
+        return caller
+
+    def _right(self, method: str, request: Any) -> Right | None:
+        needed = self._needs[method].right
+        return None if needed is None else needed(request, self._store_name)
+
+
+@contextlib.contextmanager
+def _allowed(caller: Caller, right: Right | None) -> Iterator[None]:
+    """ForbiddenError before it begins. Where it changes something, what comes of it is told."""
+    if right is None:
+        yield
+        return
+    caller.require(right)
+    outcome = _DONE
+    try:
+        yield
+    except BaseException as error:
+        outcome = status_of(error).reason if isinstance(error, StoreError) else type(error).__name__
+        raise
+    finally:
+        if right.changes:
+            caller.note(str(right), outcome, changes=True)
+
+
+def _presented(context: Context) -> Presented:
+    authorization = next(
+        (value for name, value in context.invocation_metadata() or () if name == "authorization"), None
+    )
+    pem = next(iter(context.auth_context().get("x509_pem_cert", ())), None)
+    return Presented.of(authorization, None if pem is None else ssl.PEM_cert_to_DER_cert(pem.decode()))

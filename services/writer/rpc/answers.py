@@ -1,0 +1,71 @@
+"""What the writer says on the wire: an appended batch, or why not, as google.rpc.Status with rich details."""
+
+from __future__ import annotations
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2, status_pb2
+
+from tidemark.errors import StoreError
+from tidemark.status import DOMAIN, status_of
+from tidemark.tracing.request_id import current_request_id
+from tidemark.v1.commit_log_pb2 import (
+    PUT_STATUS_FLUSH_DISK_TIMEOUT,
+    PUT_STATUS_PUT_OK,
+    AppendBatchResponse,
+)
+
+from ..batch.batch import Batch
+from ..batch.delayed_message import due_ms
+
+_RETRY_AFTER_MS = 1_000  # for exhaustion that says no time of its own: the disk is full
+
+
+def response_of(batch: Batch, *, store_host: bytes, term: int) -> AppendBatchResponse:
+    """The answer to a batch that was appended."""
+    appended = batch.appended
+    assert appended is not None, "the batch was not appended"
+    delay = batch.delay
+    return AppendBatchResponse(
+        status=PUT_STATUS_FLUSH_DISK_TIMEOUT if batch.late else PUT_STATUS_PUT_OK,
+        queue_id=appended.queue_id if delay is None else delay.queue_id,
+        queue_offset=appended.queue_offset,
+        message_count=appended.message_count,
+        physical_offset=appended.physical_offset,
+        end_physical_offset=appended.end_offset,
+        store_timestamp_ms=appended.store_timestamp,
+        store_host=store_host,
+        physical_offsets=appended.physical_offsets,
+        duplicate=appended.duplicate,
+        term=term,
+        stored_topic=batch.key.topic if batch.is_redirected else "",
+        deliver_timestamp_ms=0 if delay is None else due_ms(delay, appended.store_timestamp),
+    )
+
+
+def code_of(error: BaseException) -> grpc.StatusCode:
+    """gRPC code of *error* by the one table."""
+    code: grpc.StatusCode = getattr(grpc.StatusCode, status_of(error).grpc_code)
+    return code
+
+
+def rpc_status_of(error: BaseException) -> status_pb2.Status:
+    """google.rpc.Status of *error*: ErrorInfo with reason and facts; RetryInfo where something is exhausted; within a
+    call RequestInfo."""
+    code = code_of(error)
+    facts = error.facts if isinstance(error, StoreError) else {}
+    status = status_pb2.Status(code=code.value[0], message=str(error) if facts or isinstance(error, StoreError) else "")
+    info = error_details_pb2.ErrorInfo(reason=status_of(error).reason, domain=DOMAIN)
+    for name, value in facts.items():
+        if value is not None:
+            info.metadata[name] = str(value)
+    status.details.add().Pack(info)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        retry_after_ms = int(facts.get("retry_after_ms") or _RETRY_AFTER_MS)
+        delay = Duration()
+        delay.FromMilliseconds(retry_after_ms)
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    request_id = current_request_id()
+    if request_id is not None:
+        status.details.add().Pack(error_details_pb2.RequestInfo(request_id=request_id))
+    return status

@@ -1,0 +1,20 @@
+"""What a batch is taken for as it comes."""
+
+from __future__ import annotations
+
+from services.writer.admission.append_request import Received
+from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message, MessageList
+
+
+def test_a_wire_batch_counts_its_bytes() -> None:
+    """Also where it is empty: then it is refused for that, and not for being none."""
+    for packed in (b"elements", b""):
+        request = AppendBatchRequest(topic="orders", packed=packed)
+        assert Received.of(request) == (request, packed, len(packed))
+
+
+def test_messages_that_are_spelled_out_count_as_they_came() -> None:
+    spelled = AppendBatchRequest(topic="orders", messages=MessageList(messages=[Message(body=b"x" * 100)]))
+    nothing = AppendBatchRequest(topic="orders")
+    for request in (spelled, nothing):
+        assert Received.of(request) == (request, None, len(request.SerializeToString()))

@@ -1,0 +1,106 @@
+"""The window of recent batches and the keys of the log's tail."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from services.writer.batch.batch import Batch, QueueKey, Wrapper
+from services.writer.batch.record_encoder import u8
+from services.writer.dedup.recent_batches import Earlier, TailKeys, Window, hash_keys
+from tests.builders import properties, row_of_records
+from tidemark.format.check import Checker
+
+LOG = [
+    {"topic": b"t", "properties": properties({"UNIQ_KEY": key}) if key else b"", "queue_offset": i}
+    for i, key in enumerate(["k" * 32, "", "short", "k" * 32, "é" * 10, "x" * 33])
+]
+
+
+def batch(key: bytes, *, topic: str = "t", count: int = 2) -> Batch:
+    wrapper = Wrapper(bytes(8), 0)
+    return Batch(QueueKey(topic, 0), u8(b"\x01t"), u8(b""), count, 0, wrapper, key, u8(b""))
+
+
+def tail(max_bytes: int = 1 << 20) -> tuple[TailKeys, list[int]]:
+    data = np.frombuffer(row_of_records(LOG), np.uint8)
+    rows = Checker().check(data, base_offset=0).requests
+    keys = TailKeys(max_bytes)
+    for row in range(rows.size):  # one by one, as from several parts
+        keys.add(data, rows[row : row + 1])
+    keys.close()
+    return keys, [int(offset) for offset in rows["physical_offset"]]
+
+
+def test_tail_finds_every_key_of_any_length() -> None:
+    """All places of a key, ascending; a record without key and an unknown key are not there."""
+    keys, places = tail()
+    assert keys.find(b"k" * 32) == [places[0], places[3]]
+    assert keys.find(b"short") == [places[2]]
+    assert keys.find("é".encode() * 10) == [places[4]]
+    assert keys.find(b"x" * 33) == [places[5]]
+    assert keys.find(b"unknown") == []
+    assert len(keys) == 5
+
+
+def test_tail_keeps_the_last_bytes_of_the_log_only() -> None:
+    """What lies further back than the limit is dropped."""
+    keys, places = tail(max_bytes=1)
+    assert keys.find(b"x" * 33) == [places[5]]
+    assert keys.find(b"short") == []
+
+
+def test_hashes_tell_keys_apart() -> None:
+    """Also keys that differ in length, or in trailing zero bytes, only."""
+    keys = [b"a", b"a\0", b"a" * 8, b"a" * 9, b"b" * 8, b"a" * 7 + b"b", *(b"%032d" % i for i in range(1000))]
+    data = b"".join(keys)
+    lengths = np.array([len(key) for key in keys], np.int32)
+    at = np.concatenate(([0], np.cumsum(lengths)[:-1])).astype(np.int32)
+    assert len(set(hash_keys(np.frombuffer(data, np.uint8), at, lengths).tolist())) == len(keys)
+
+
+def test_window_knows_its_batches_surely() -> None:
+    """Place and count; by topic and key; not what was forgotten, nor batches without a key."""
+    window = Window(10, TailKeys(0))
+    window.add(batch(b"k1"), 100)
+    window.add(batch(b"k2"), 200)
+    window.add(batch(b""), 300)
+    window.forget(batch(b"k2"))
+    assert window.find(batch(b"k1")) == [Earlier(100, 2)]
+    assert window.find(batch(b"k1", topic="other")) == []
+    assert window.find(batch(b"k2")) == []
+    assert window.find(batch(b"")) == []
+
+
+def test_window_asks_the_tail_until_it_is_too_old() -> None:
+    """After as many batches as the window holds, everything from before the start is outside."""
+    keys, places = tail()
+    window = Window(2, keys)
+    assert window.find(batch(b"short")) == [Earlier(places[2], None)]
+    window.add(batch(b"n1"), 5000)
+    assert window.find(batch(b"short")) == [Earlier(places[2], None)]
+    window.add(batch(b"n2"), 6000)
+    assert window.find(batch(b"short")) == []
+
+
+def test_what_a_window_holds_is_nothing_for_the_garbage_collector() -> None:
+    """A full collection would stop the writer for longer, the more batches are remembered."""
+    window = Window(10_000, TailKeys(0))
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(10_000):
+        window.add(batch(b"%032d" % number), number)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 100
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_window_holds_as_many_as_it_says(limit: int) -> None:
+    """The oldest leave first; a window of none recognises nothing."""
+    window = Window(limit, TailKeys(0))
+    for number in range(5):
+        window.add(batch(b"k%d" % number), number)
+    found = [number for number in range(5) if window.find(batch(b"k%d" % number))]
+    assert found == list(range(5 - limit, 5))

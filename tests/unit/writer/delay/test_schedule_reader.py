@@ -1,0 +1,133 @@
+"""What a look at a level's queue finds, in small stores written by struct alone."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from services.writer.delay.schedule_reader import DelayQueues
+from tests.built_store import PRE_BLANK, BuiltStore, Written
+from tidemark.store.paths import StorePaths
+
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+NOW_MS = 1_700_000_100_000
+
+
+class DelayedStore(BuiltStore):
+    """A store whose schedule topic has units with times."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.topic(SCHEDULE, queues=18)
+
+    def delay(self, due_ms: int, body: bytes = b"x", *, level: int = 1) -> Written:
+        """One delayed message, visible, whose unit says *due_ms*."""
+        written = self.append(SCHEDULE, body, queue_id=level - 1, unit=False)
+        self.next[SCHEDULE, level - 1] = written.queue_offset + 1
+        unit = struct.pack(">qiq", written.physical_offset, written.size, due_ms)
+        self.write_units(SCHEDULE, level - 1, written.queue_offset, unit)
+        self.publish()
+        return written
+
+    def queues(self) -> DelayQueues:
+        return DelayQueues(StorePaths(self.root))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DelayedStore:
+    return DelayedStore(tmp_path)
+
+
+def bodies(queues: DelayQueues, *, level: int = 1, offset: int = 0, now_ms: int = NOW_MS) -> list[bytes | None]:
+    messages = queues.look(level, offset, now_ms).messages
+    return [None if message.record is None else message.record.body for message in messages]
+
+
+def test_due_messages_come_in_order_and_the_next_time_is_told(store: DelayedStore) -> None:
+    """Up to the first that is not due; another level's are not there."""
+    for number, due_ms in enumerate((NOW_MS - 5, NOW_MS, NOW_MS + 1, NOW_MS + 2)):
+        store.delay(due_ms, b"%d" % number)
+    store.delay(NOW_MS, b"other", level=2)
+    look = store.queues().look(1, 0, NOW_MS)
+    assert [(message.queue_offset, message.record and message.record.body) for message in look.messages] == [
+        (0, b"0"),
+        (1, b"1"),
+    ]
+    assert (look.next_offset, look.next_due_ms, look.max_offset) == (2, NOW_MS + 1, 4)
+    assert look.watermark == store.end
+    assert bodies(store.queues(), offset=1) == [b"1"]
+
+
+def test_nothing_above_the_watermark_is_seen(store: DelayedStore) -> None:
+    """Its unit is there already."""
+    first = store.delay(NOW_MS, b"0")
+    store.delay(NOW_MS, b"1")
+    store.publish(first.physical_offset + first.size)
+    look = store.queues().look(1, 0, NOW_MS)
+    assert (len(look.messages), look.next_offset, look.next_due_ms) == (1, 1, None)
+
+
+@pytest.mark.parametrize("level", [1, 18])
+def test_no_message_is_no_message(tmp_path: Path, level: int) -> None:
+    """Without the topic, and without a queue."""
+    built = BuiltStore(tmp_path)
+    built.topic("t")
+    for _ in range(2):
+        look = DelayQueues(StorePaths(tmp_path)).look(level, 7, NOW_MS)
+        assert (look.messages, look.next_offset, look.next_due_ms, look.max_offset) == ((), 7, None, 0)
+        built.topic(SCHEDULE, queues=18)
+
+
+def test_a_time_beyond_the_levels_delay_counts_as_come(store: DelayedStore) -> None:
+    """The clock was set back since: the peer's correctDeliverTimestamp."""
+    store.delay(NOW_MS + 1_001)
+    store.delay(NOW_MS + 1_000)
+    look = store.queues().look(1, 0, NOW_MS)
+    assert (look.next_offset, look.next_due_ms) == (1, NOW_MS + 1_000)
+
+
+def test_many_are_given_in_parts(store: DelayedStore) -> None:
+    """At most so many bytes at once, and the rest at once after that."""
+    for _ in range(40):
+        store.delay(NOW_MS, bytes(30_000))
+    queues = store.queues()
+    look = queues.look(1, 0, NOW_MS)
+    assert 30 < len(look.messages) < 40
+    assert look.next_due_ms is not None
+    assert look.next_due_ms <= NOW_MS
+    assert len(queues.look(1, look.next_offset, NOW_MS).messages) == 40 - len(look.messages)
+
+
+def test_a_damaged_record_is_told(store: DelayedStore) -> None:
+    """It has no record, but a reason; those around it are there."""
+    places = [store.delay(NOW_MS, b"body %d" % number).physical_offset for number in range(3)]
+    store.write_log(places[1] + 90, b"?")
+    look = store.queues().look(1, 0, NOW_MS)
+    assert [message.fault for message in look.messages] == ["", "BODY_CRC", ""]
+    assert bodies(store.queues()) == [b"body 0", None, b"body 2"]
+    assert look.next_offset == 3
+
+
+def test_holes_are_stepped_over(store: DelayedStore) -> None:
+    """Units that stand for nothing, where a record was damaged."""
+    store.delay(NOW_MS, b"0")
+    store.write_units(SCHEDULE, 0, 1, PRE_BLANK)
+    store.next[SCHEDULE, 0] = 2
+    store.delay(NOW_MS, b"2")
+    look = store.queues().look(1, 0, NOW_MS)
+    assert [message.queue_offset for message in look.messages] == [0, 2]
+    assert look.next_offset == 3
+
+
+def test_expired_messages_are_behind_the_minimum(tmp_path: Path) -> None:
+    """The look begins at what is left, and says so."""
+    store = DelayedStore(tmp_path)
+    for _ in range(5):
+        store.delay(NOW_MS, bytes(20_000))
+    (tmp_path / "commitlog" / f"{0:020d}").unlink()
+    look = store.queues().look(1, 0, NOW_MS)
+    assert look.min_offset > 0
+    assert look.messages[0].queue_offset == look.min_offset
+    assert look.next_offset == 5

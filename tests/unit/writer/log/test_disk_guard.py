@@ -1,0 +1,50 @@
+"""DiskGuard: refuses while the disk is nearly full."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from services.writer.log.disk_guard import DiskGuard, free_bytes
+from tidemark.errors import DiskFullError
+
+
+def test_guard_refuses_below_the_limit_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks once a second at most, and takes appends again when space is back."""
+    now, free, looks = [0.0], [100], []
+
+    def look(path: Path) -> int:
+        looks.append(path)
+        return free[0]
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    guard = DiskGuard(Path("/store"), 50, look=look)
+    guard.require_room()
+    free[0] = 49
+    guard.require_room()
+    now[0] = 1.0
+    for _ in range(5):
+        with pytest.raises(DiskFullError) as refused:
+            guard.require_room()
+    assert refused.value.facts == {"free_bytes": 49, "min_free_bytes": 50}
+    free[0], now[0] = 50, 2.0
+    guard.require_room()
+    assert len(looks) == 3
+
+
+def test_guard_looks_at_once_after_a_failed_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is not believed to have room for another second."""
+    free = [100]
+    guard = DiskGuard(Path("/store"), 50, look=lambda path: free[0])
+    guard.require_room()
+    free[0] = 0
+    guard.saw_full_disk()
+    with pytest.raises(DiskFullError):
+        guard.require_room()
+
+
+def test_free_bytes_asks_the_disk(tmp_path: Path) -> None:
+    """A real disk has some."""
+    assert free_bytes(tmp_path) > 0

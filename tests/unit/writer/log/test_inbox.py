@@ -1,0 +1,85 @@
+"""What has arrived goes to one appender at a time, in order."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from services.writer.batch.batch import Batch, QueueKey, Wrapper
+from services.writer.batch.record_encoder import u8
+from services.writer.log.inbox import Inbox
+
+LITTLE = 10_000  # bytes
+
+
+def batch(size: int = 100) -> Batch:
+    return Batch(QueueKey("t", 0), u8(b"\x01t"), u8(bytes(size)), 1, size, Wrapper(bytes(8), 0), b"", u8(b""))
+
+
+def take_in_thread(inbox: Inbox) -> tuple[threading.Thread, list[list[object] | None]]:
+    """A thread that takes once, and what it got."""
+    taken: list[list[object] | None] = []
+    thread = threading.Thread(target=lambda: taken.append(inbox.take()))  # type: ignore[arg-type]
+    thread.start()
+    return thread, taken
+
+
+def test_little_is_taken_in_order_and_what_comes_meanwhile_waits() -> None:
+    inbox = Inbox()
+    first, second, third = batch(), batch(), batch()
+    thread, taken = take_in_thread(inbox)
+    inbox.add(first)
+    inbox.add(second)
+    assert inbox.take_little(LITTLE) == [first, second]
+    inbox.put(third)  # as from another thread: the one that takes is woken, and must wait
+    thread.join(0.2)
+    assert thread.is_alive()
+    assert inbox.take_little(LITTLE) == []
+    inbox.give_back()
+    thread.join(10)
+    assert taken == [[third]]
+
+
+def test_a_thread_that_comes_late_waits_for_who_has_taken() -> None:
+    """Its first look must not let itself in beside the one who appends; nor its look at a closed inbox."""
+    inbox = Inbox()
+    inbox.add(batch())
+    assert inbox.take_little(LITTLE)
+    thread, taken = take_in_thread(inbox)
+    inbox.put(batch())
+    inbox.close()
+    thread.join(0.2)
+    assert thread.is_alive()
+    inbox.give_back()
+    thread.join(10)
+    assert [len(items or []) for items in taken] == [1]
+
+
+def test_while_the_thread_appends_nobody_else_does() -> None:
+    inbox = Inbox()
+    inbox.put(batch())
+    assert inbox.take()
+    second = batch()
+    inbox.add(second)
+    assert inbox.take_little(LITTLE) == []
+    inbox.give_back()
+    assert inbox.take_little(LITTLE) == [second]
+
+
+@pytest.mark.parametrize("items", [[], [batch(LITTLE)], [batch(6_000), batch(6_000)], [batch(), lambda: None]])
+def test_much_and_tasks_are_for_the_thread(items: list[Batch]) -> None:
+    inbox = Inbox()
+    for item in items:
+        inbox.add(item)
+    assert inbox.take_little(LITTLE) == []
+    inbox.close()
+    assert inbox.take() == (items or None)
+
+
+def test_what_is_closed_gives_little_to_nobody() -> None:
+    inbox = Inbox()
+    inbox.add(batch())
+    inbox.discard()
+    assert inbox.take_little(LITTLE) == []
+    assert inbox.take() is None

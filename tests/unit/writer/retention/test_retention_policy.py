@@ -1,0 +1,100 @@
+"""Which files of the log may be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from services.writer.retention.retention_policy import MOST_FILES, DiskUse, LogFile, RetentionPolicy, files_to_delete
+
+HOUR_MS = 3_600_000
+NOW_MS = 1_000 * HOUR_MS
+SIZE = 100
+ROOMY = DiskUse(10, 10_000)
+KEEP_ALL = RetentionPolicy(0, 0)
+TEN_HOURS = RetentionPolicy(10 * HOUR_MS, 0)
+
+
+def table(*ages_h: float | None) -> Iterator[LogFile]:
+    """Files whose newest record is that many hours old."""
+    for i, age_h in enumerate(ages_h):
+        newest_ms = None if age_h is None else round(NOW_MS - age_h * HOUR_MS)
+        yield LogFile(i * SIZE, (i + 1) * SIZE, newest_ms, SIZE)
+
+
+def deleted(policy: RetentionPolicy, *ages_h: float | None, disk: DiskUse = ROOMY) -> int:
+    """How many of these files go; they are the first ones."""
+    chosen = files_to_delete(table(*ages_h), policy, now_ms=NOW_MS, disk=disk)
+    assert [file.start for file in chosen] == [i * SIZE for i in range(len(chosen))]
+    return len(chosen)
+
+
+@pytest.mark.parametrize(
+    ("ages_h", "count"),
+    [
+        ((), 0),
+        ((9.999,), 0),
+        ((10,), 0),  # not older than ten hours
+        ((10.001,), 1),
+        ((500, 11, 9, 8), 2),
+        ((9, 500), 0),  # never one behind one that stays
+    ],
+)
+def test_files_whose_newest_record_is_too_old_go(ages_h: tuple[float, ...], count: int) -> None:
+    """From the front, up to the first that stays."""
+    assert deleted(TEN_HOURS, *ages_h) == count
+
+
+def test_nothing_goes_where_nothing_is_switched_on() -> None:
+    """However old, and however full the disk."""
+    assert not KEEP_ALL.is_on()
+    assert deleted(KEEP_ALL, 1e6, 1e6, disk=DiskUse(9_999, 10_000)) == 0
+
+
+@pytest.mark.parametrize(
+    ("ages_h", "count"),
+    [
+        ((None,), 0),
+        ((None, 9), 0),
+        ((None, 11), 2),
+        ((11, None, 9), 1),
+        ((11, None, None, 11, 9), 4),
+        ((*[None] * 12, 11), MOST_FILES),  # the others in the next run
+    ],
+)
+def test_a_file_without_a_readable_record_is_as_old_as_the_next_one(
+    ages_h: tuple[float | None, ...], count: int
+) -> None:
+    assert deleted(TEN_HOURS, *ages_h) == count
+
+
+@pytest.mark.parametrize(
+    ("used_bytes", "count"),
+    [(8_500, 0), (8_501, 1), (8_600, 1), (8_601, 2), (9_999, MOST_FILES)],
+)
+def test_a_disk_too_full_takes_the_oldest_files_at_any_age(used_bytes: int, count: int) -> None:
+    """As many as bring it below the threshold, and no more than a run may delete; unreadable ones, too."""
+    policy = RetentionPolicy(0, 85)
+    disk = DiskUse(used_bytes, 10_000)
+    assert deleted(policy, *[0.0] * 30, disk=disk) == count
+    assert deleted(policy, *[None] * 30, disk=disk) == count
+
+
+def test_age_goes_on_where_the_disk_is_satisfied() -> None:
+    """The first file goes for the disk, the second for its age."""
+    assert deleted(RetentionPolicy(10 * HOUR_MS, 85), 0, 11, 9, disk=DiskUse(8_501, 10_000)) == 2
+    assert deleted(TEN_HOURS, 0, 11, disk=DiskUse(9_999, 10_000)) == 0
+
+
+def test_no_file_is_looked_at_behind_the_first_that_stays() -> None:
+    """Looking costs a walk over the file."""
+    looked = []
+
+    def files() -> Iterator[LogFile]:
+        for file in table(11, 9, 11, 11):
+            looked.append(file.start)
+            yield file
+
+    files_to_delete(files(), TEN_HOURS, now_ms=NOW_MS, disk=ROOMY)
+    assert looked == [0, SIZE]

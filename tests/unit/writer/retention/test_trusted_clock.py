@@ -1,0 +1,72 @@
+"""What time it is, for ages."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from services.writer.retention.trusted_clock import AgeClock
+
+HOUR_MS = 3_600_000
+START_MS = 1_800_000_000_000
+
+
+class Clocks:
+    """The wall's, and the machine's own, which nobody sets."""
+
+    def __init__(self) -> None:
+        self.wall_ms = START_MS
+        self.running_ms = 5_000
+
+    def go_on(self, duration_ms: int) -> None:
+        self.wall_ms += duration_ms
+        self.running_ms += duration_ms
+
+
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+@pytest.fixture
+def age_clock(clocks: Clocks) -> AgeClock:
+    """It believes a clock that was set ahead after an hour."""
+    return AgeClock(grace_ms=HOUR_MS, wall_ms=lambda: clocks.wall_ms, running_ms=lambda: clocks.running_ms)
+
+
+def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: AgeClock) -> None:
+    """Also where that is slewed, or a look is late."""
+    for step_ms in (10_000, 50 * HOUR_MS, 1):
+        clocks.go_on(step_ms)
+        clocks.wall_ms += 40_000
+        assert age_clock.now_ms() == clocks.wall_ms
+
+
+def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_clock: AgeClock) -> None:
+    """Nothing gets older by it; it is told once. If it stays so, it was right."""
+    clocks.wall_ms += 24 * HOUR_MS
+    with capture_logs() as logs:
+        for _ in range(3):
+            clocks.go_on(HOUR_MS // 4)
+            assert age_clock.now_ms() == clocks.wall_ms - 24 * HOUR_MS
+    assert [(event["event"], event["ahead_ms"]) for event in logs] == [("clock_set_ahead", 24 * HOUR_MS)]
+    clocks.go_on(HOUR_MS // 2)
+    assert age_clock.now_ms() == clocks.wall_ms
+
+
+def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: AgeClock) -> None:
+    """And the next one has its own time."""
+    clocks.wall_ms += 24 * HOUR_MS
+    age_clock.now_ms()
+    clocks.go_on(HOUR_MS // 2)
+    clocks.wall_ms -= 24 * HOUR_MS
+    assert age_clock.now_ms() == clocks.wall_ms
+    clocks.go_on(HOUR_MS)
+    clocks.wall_ms += 24 * HOUR_MS
+    assert age_clock.now_ms() == clocks.wall_ms - 24 * HOUR_MS
+
+
+def test_a_clock_that_is_set_back_is_believed_at_once(clocks: Clocks, age_clock: AgeClock) -> None:
+    """Everything is younger then, and stays."""
+    clocks.wall_ms -= 24 * HOUR_MS
+    assert age_clock.now_ms() == clocks.wall_ms
