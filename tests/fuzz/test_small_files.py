@@ -12,8 +12,8 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from services.indexer.query.leases import Leases
-from services.indexer.query.members_file import take_members
+from services.indexer.query.groups.member_table import Leases
+from services.indexer.query.groups.saved_members import take_members
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import fuzz
 from tests.property.strategies import I8

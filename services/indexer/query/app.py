@@ -15,25 +15,23 @@ from tidemark.read.warm_up import warm_up
 from tidemark.settings.settling import settle_memory
 from tidemark.tls.reloading import Reloading
 
-from . import (
-    openapi,
-    problems,
-    routes_append,
-    routes_console,
-    routes_groups,
-    routes_log,
-    routes_lookup,
-    routes_many_queues,
-    routes_members,
-    routes_pull,
-    routes_retry,
-    routes_status,
-    routes_topics,
-)
 from .config import QuerySettings
-from .facade import Facade
-from .metrics import MetricsMiddleware
-from .request_ids import RequestIdMiddleware
+from .routes import append as routes_append
+from .routes import console as routes_console
+from .routes import groups as routes_groups
+from .routes import log as routes_log
+from .routes import lookup as routes_lookup
+from .routes import members as routes_members
+from .routes import pull as routes_pull
+from .routes import pull_many as routes_many_queues
+from .routes import retry as routes_retry
+from .routes import status as routes_status
+from .routes import topics as routes_topics
+from .schema import openapi
+from .state.metrics import MetricsMiddleware
+from .state.service_state import Facade
+from .web import problems
+from .web.request_id_middleware import RequestIdMiddleware
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
@@ -116,8 +114,8 @@ def create_app(
 
 
 def _add_spans(app: FastAPI, facade: Facade, tracer: Tracer) -> None:
-    from .pull_spans import PullSpans
-    from .request_spans import RequestSpanMiddleware
+    from .pull.pull_spans import PullSpans
+    from .web.request_span_middleware import RequestSpanMiddleware
 
     app.add_middleware(RequestSpanMiddleware, tracer=tracer)
     facade.pull_spans = PullSpans(tracer, limit=facade.settings.trace_max_messages)

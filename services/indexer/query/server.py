@@ -21,10 +21,10 @@ from tidemark.tracing.opening import open_tracing
 
 from .app import create_app
 from .config import QuerySettings
-from .facade import Facade
-from .http_protocol import ConnectionLimits, LimitedHttpProtocol, limited
-from .memory import limit_memory
-from .tls_protocol import TlsProtocol
+from .memory_limits import limit_memory
+from .state.service_state import Facade
+from .web.limited_protocol import ConnectionLimits, LimitedHttpProtocol, limited
+from .web.tls_protocol import TlsProtocol
 
 _log = structlog.get_logger()
 _GRACE_S = 10

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
+from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
 from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
+from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
 from tests.built_store import PRE_BLANK, BuiltStore
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, plan_of
 from tests.query_server import serve_query

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
+from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
 from tidemark.errors import StoreError
 from tidemark.store.storage import DiskStorage, Storage
 

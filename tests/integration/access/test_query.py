@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from services.indexer.query.access import _NEEDS
+from services.indexer.query.web.route_access import _NEEDS
 from tests.access_files import AccessFolder
 from tests.built_store import BuiltStore
 from tests.certificates import Authority

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from services.indexer.query.routes_console import FOLDER
+from services.indexer.query.routes.console import FOLDER
 from tests.query_server import serve_query
 
 pytestmark = pytest.mark.integration

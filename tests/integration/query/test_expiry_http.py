@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from services.indexer.query.facade import Facade
+from services.indexer.query.state.service_state import Facade
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.read.queue_reader import QueueBounds, QueueReader

@@ -37,7 +37,8 @@ def test_every_reference_leads_somewhere(client: httpx.Client) -> None:
 
 def test_the_examples_are_what_the_models_say() -> None:
     """PullAnswer's example is a PullAnswer."""
-    from services.indexer.query import models, requests
+    from services.indexer.query.schema import request_bodies as requests
+    from services.indexer.query.schema import responses as models
 
     for model in (
         models.PullAnswer,

@@ -13,7 +13,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from services.indexer.query.facade import Facade
+from services.indexer.query.state.service_state import Facade
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.store.terms import machine_boot_id

@@ -7,7 +7,7 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from services.indexer.query.facade import Facade
+from services.indexer.query.state.service_state import Facade
 from tidemark.client import Query
 from tidemark.errors import TopicNotFoundError
 

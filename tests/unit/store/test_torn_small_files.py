@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.indexer.query.groups import ConsumerOffset, ConsumerOffsets
+from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
 from tests.unit.store.recording_storage import KilledHere, RecordingStorage
 from tidemark.errors import CorruptStoreError
 from tidemark.store.consumer_offsets import load_consumer_offsets

@@ -1,0 +1,192 @@
+"""Consumer groups: leases and offsets together, so that only who holds a queue sets its offset.
+
+A commit is checked and takes its place among all writes in one step, and writes happen in that order. A member that is
+told of a new queue is told its offset after every write before that: nobody's late commit can come behind.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicNotFoundError
+from tidemark.format.elements import ELEMENT_OVERHEAD
+from tidemark.read.store_reader import StoreReader
+
+from ..config import QuerySettings
+from ..schema.request_bodies import HeartbeatBody, JoinBody, OffsetsBody
+from .consumer_offsets import ConsumerOffset, ConsumerOffsets
+from .group_membership import Lease, QueueIds
+from .member_table import Leases
+
+T = TypeVar("T")
+
+
+class Read(Protocol):
+    """Runs what reads files on a thread."""
+
+    async def __call__(self, function: Callable[[], T], /) -> T: ...
+
+
+class Told(NamedTuple):
+    """A member's lease, and the group's offset in each assigned queue; None where it has none."""
+
+    lease: Lease
+    offsets: list[int | None]
+
+
+class ConsumerGroups:
+    """The groups of one store. Every method raises StoreLockedError where another process keeps them."""
+
+    def __init__(
+        self, settings: QuerySettings, *, store: StoreReader, offsets: ConsumerOffsets, leases: Leases, read: Read
+    ) -> None:
+        self.leases = leases
+        self._settings = settings
+        self._store = store
+        self._offsets = offsets
+        self._read = read
+
+    # -- members --------------------------------------------------------------------------------------------------
+
+    async def join(self, group: str, body: JoinBody) -> Told:
+        """Take a member in. ArgumentIllegalError beyond a limit; see `Leases.join`."""
+        settings = self._settings
+        session_timeout_ms = body.session_timeout_ms or settings.query_session_timeout_ms
+        shortest, longest = settings.query_min_session_timeout_ms, settings.query_max_session_timeout_ms
+        if not shortest <= session_timeout_ms <= longest:
+            raise ArgumentIllegalError(
+                f"session_timeout_ms is from {shortest} to {longest}", argument="session_timeout_ms"
+            )
+        _require_at_most(settings.query_max_member_topics, body.topics, "topics")
+
+        def join() -> Lease:
+            self._offsets.require_owner()
+            return self.leases.join(
+                group,
+                body.member_id or uuid.uuid4().hex,
+                body.topics,
+                strategy=body.strategy,
+                session_timeout_ms=session_timeout_ms,
+                queue_ids=self._queue_ids(self.leases.topics(group).union(body.topics)),
+            )
+
+        return await self._told(group, await self._read(join))
+
+    async def heartbeat(self, group: str, member_id: str, body: HeartbeatBody) -> Told:
+        """A member lives. MemberFencedError: it must join again."""
+
+        def heartbeat() -> Lease:
+            self._offsets.require_owner()
+            return self.leases.heartbeat(
+                group,
+                member_id,
+                generation=body.generation,
+                holds=body.queues,
+                queue_ids=self._queue_ids(self.leases.topics(group)),
+            )
+
+        return await self._told(group, await self._read(heartbeat))
+
+    async def leave(self, group: str, member_id: str, generation: int | None) -> None:
+        """A member goes, if it is one."""
+        await self._read(self._offsets.require_owner)
+        self.leases.leave(group, member_id, generation)
+
+    def _queue_ids(self, topics: Iterable[str]) -> QueueIds:
+        return {topic: self._queue_ids_of(topic) for topic in topics}
+
+    def _queue_ids_of(self, topic: str) -> tuple[int, ...] | None:
+        try:
+            return tuple(self._store.queue_ids(self._store.topic(topic)))
+        except TopicNotFoundError:
+            return None
+
+    async def _told(self, group: str, lease: Lease) -> Told:
+        if lease.has_new:  # what their last holder has put comes first
+            await self._offsets.settled()
+
+        def look() -> Told:
+            return Told(lease, [self._offset_of(group, *queue) for queue in lease.assigned])
+
+        return await self._read(look)
+
+    def _offset_of(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Return the group's offset, moved to the topic's first one where a deleted topic of its name left it."""
+        offset = self._offsets.get(group, topic, queue_id)
+        return None if offset is None else max(offset, self._store.first_offset(topic, queue_id))
+
+    # -- offsets --------------------------------------------------------------------------------------------------
+
+    async def commit(self, group: str, body: OffsetsBody) -> list[ConsumerOffset]:
+        """Set offsets, all or none; durable when this returns.
+
+        Raises:
+            GenerationStaleError: the member does not hold them.
+            GroupActiveError: no member is named, and some are alive.
+            ArgumentIllegalError: an offset is above the end of its queue, and *body* does not force it.
+        """
+        _require_at_most(self._settings.query_max_commit_queues, body.offsets, "offsets")
+        offsets = [ConsumerOffset(group, one.topic, one.queue_id, one.offset) for one in body.offsets]
+        if body.member_id is None or body.generation is None:
+            await self.reset(group, offsets, force=body.force)
+        else:
+            as_holder = functools.partial(
+                self.leases.as_holder, group, body.member_id, generation=body.generation, queues=body.queues
+            )
+            if not body.force:
+                with as_holder():  # a member that was replaced learns that first
+                    pass
+                await self._read(lambda: self._require_within(offsets))
+            holder = as_holder()
+            await self._offsets.put(*offsets, under=holder)
+        return offsets
+
+    async def reset(self, group: str, offsets: Sequence[ConsumerOffset], *, force: bool = False) -> None:
+        """Set offsets of a group that has no members; durable when this returns.
+
+        Args:
+            force: accept offsets above the end of their queue.
+
+        Raises:
+            GroupActiveError: it has members.
+            TopicNotFoundError, QueueIllegalError: a queue does not exist.
+            ArgumentIllegalError: an offset is above the end of its queue.
+        """
+
+        def require_queues() -> None:
+            for offset in offsets:
+                self._store.queue(offset.topic, offset.queue_id)
+            if not force:
+                self._require_within(offsets)
+
+        await self._read(require_queues)
+        await self._offsets.put(*offsets, under=self.leases.without_members(group))
+
+    def _require_within(self, offsets: Sequence[ConsumerOffset]) -> None:
+        """Refuse an offset above everything committed: the group would pass over messages that are still to come."""
+        watermark = self._store.watermark()
+        to_come = watermark.lag_bytes // ELEMENT_OVERHEAD  # no more messages can be committed and not visible yet
+        for offset in offsets:
+            try:
+                queue = self._store.queue(offset.topic, offset.queue_id)
+            except (TopicNotFoundError, QueueIllegalError):
+                continue  # a member commits its last offsets in a topic that was deleted
+            end = self._store.bounds(queue, watermark).max_offset
+            if offset.offset > end + to_come:
+                raise ArgumentIllegalError(
+                    f"offset {offset.offset} of queue {offset.queue_id} of {offset.topic} is above the queue's end, "
+                    f"{end}: give at most {end}, or set force",
+                    argument="offset",
+                    topic=offset.topic,
+                    queue_id=offset.queue_id,
+                    requested_offset=offset.offset,
+                    max_offset=end,
+                )
+
+
+def _require_at_most(limit: int, items: Sequence[object], argument: str) -> None:
+    if len(items) > limit:
+        raise ArgumentIllegalError(f"{argument}: at most {limit}", argument=argument, limit=limit)

@@ -1,0 +1,143 @@
+"""One request for messages of many queues: looks at each in turn until the answer is full; waits for any of them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Sequence
+
+from starlette.requests import Request
+
+from tidemark.errors import StoreError
+from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
+from tidemark.read.unit_run import UnitsGoneError
+from tidemark.read.watermark import Watermark
+
+from ..state.service_state import Facade, steady
+from .pull_response import PullBody
+from .queue_pull import Limits, Now, Pulled, QueuePull
+
+Make = Callable[[QueuePull, Pulled], PullBody]
+Refuse = Callable[[QueuePull, StoreError], PullBody]
+_Numbered = list[tuple[int, QueuePull]]
+_FEW_QUEUES = 32
+_LONG_S = 0.001  # a question to all queues that takes longer is asked more seldom:
+_REST = 10  # so many times as long after it
+
+
+class ManyQueues:
+    """Answers one request.
+
+    limits  of all queues together
+    make    a queue's part of the answer, of what was found there; refuse: of what is wrong with it
+    """
+
+    def __init__(self, facade: Facade, pulls: Sequence[QueuePull], limits: Limits, make: Make, refuse: Refuse) -> None:
+        self._facade = facade
+        self._pulls = list(enumerate(pulls))
+        self._limits = limits
+        self._make = make
+        self._refuse = refuse
+        self._moved: dict[int, Pulled] = {}  # there was nothing to give, but the cursor went on
+        self._grown: _Numbered = []
+        self._not_before = 0.0
+        self.looked_at = len(pulls)  # of the queues, in their order: the others may have something, too
+
+    async def run(self, request: Request) -> list[PullBody]:
+        """Parts of the queues that have something to tell: messages, a refusal, or another cursor than was asked for.
+
+        A queue whose cursor the asker knows, and where nothing has come, has no part.
+        """
+        deadline = time.monotonic() + self._limits.wait_ms / 1000
+        pulls = self._pulls
+        in_place = self._limits.wait_ms > 0 and len(pulls) <= _FEW_QUEUES and steady(self._are_at_known_end)
+        while True:
+            parts = await (self._facade.read_in_place if in_place else self._facade.read)(
+                functools.partial(self._look, pulls)
+            )
+            if parts or time.monotonic() >= deadline:
+                break
+            pulls = [(number, pull) for number, pull in pulls if pull.ahead > 0]
+            if not pulls:
+                if not await self._facade.wait(request, self._has_any_grown, deadline):
+                    break
+                pulls = self._grown
+            in_place = self._is_light(pulls)
+        return parts + (await self._facade.read(self._parts_of_moved) if self._moved else [])
+
+    def _look(self, pulls: _Numbered) -> list[PullBody]:
+        """Parts of what is found, as many as go into the answer."""
+        parts: list[PullBody] = []
+        limits, room = self._limits, self._facade.settings.query_max_body_bytes
+        now = Now(self._facade.store.watermark(), self._facade.store.log_min)
+        for number, pull in pulls:
+            if limits.max_messages <= 0 or limits.max_bytes <= 0 or room <= 0:
+                self.looked_at = number
+                break
+            pull.limits = limits
+            try:
+                self._moved.pop(number, None)
+                pulled = _looked(pull, now)
+                if pulled.is_worth_waiting and self._may_wait(number, pull, pulled):
+                    continue
+                parts.append(pull.answer(pulled, functools.partial(self._make, pull)))
+            except StoreError as error:
+                parts.append(self._refuse(pull, error))
+                continue
+            room -= parts[-1].size
+            limits = limits._replace(
+                max_messages=limits.max_messages - pulled.result.message_count,
+                max_bytes=limits.max_bytes - pulled.result.stored_bytes,
+            )
+        return parts
+
+    def _may_wait(self, number: int, pull: QueuePull, pulled: Pulled) -> bool:
+        """Whether a queue with nothing to give has nothing to tell either: the asker knows its cursor as a number.
+
+        The cursor goes behind what is not given.
+        """
+        pull.cursor = pulled.result.next_offset
+        if not pull.is_named and pull.cursor != pulled.requested_offset:
+            self._moved[number] = pulled
+        return not pull.is_named
+
+    def _parts_of_moved(self) -> list[PullBody]:
+        pulls = dict(self._pulls)
+        return [self._make(pulls[number], pulled) for number, pulled in sorted(self._moved.items())]
+
+    def _are_at_known_end(self) -> bool:
+        return all(pull.is_at_known_end() for _, pull in self._pulls)
+
+    def _is_light(self, pulls: _Numbered) -> bool:
+        """Whether it takes so little that the event loop may do it."""
+        if len(pulls) > _FEW_QUEUES or self._limits.max_bytes > FEW_BYTES:
+            return False
+        return sum(pull.ahead for _, pull in pulls) <= FEW_MESSAGES
+
+    def _has_any_grown(self, watermark: Watermark) -> bool:
+        """Of all queues that have been looked at. Thousands are not asked for every watermark: `recheck_ms` does."""
+        now = time.monotonic()
+        if now < self._not_before:
+            return False
+        self._grown = self._pulls  # unless something is wrong with the store: then a look tells
+        seen = Now(watermark, self._facade.store.log_min)
+        self._grown = [(number, pull) for number, pull in self._pulls if _has_grown(pull, seen)]
+        took_s = time.monotonic() - now
+        if took_s > _LONG_S:
+            self._not_before = now + took_s * _REST
+        return bool(self._grown)
+
+
+def _looked(pull: QueuePull, now: Now) -> Pulled:
+    with contextlib.suppress(UnitsGoneError):
+        return pull.look(now)
+    return steady(pull.look)
+
+
+def _has_grown(pull: QueuePull, now: Now) -> bool:
+    """A question that fails counts as yes: the look finds out."""
+    try:
+        return pull.has_grown(now)
+    except (StoreError, OSError):
+        return True

@@ -1,0 +1,54 @@
+"""The answers of many queues as one: a JSON document, or a MIME part each (RFC 2046)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import orjson
+from starlette.responses import Response
+
+from tidemark.errors import StoreError
+
+from ..state.service_state import Facade
+from ..web.chunked_response import Pieces, PiecesResponse
+from ..web.problems import MEDIA_TYPE, of_store_error
+from .pull_response import BodyFormat, PullBody
+
+_HEADERS = {"Cache-Control": "no-store", "Vary": "Accept"}
+
+
+def response_of(parts: Sequence[PullBody], looked_at: int, body_format: BodyFormat, facade: Facade) -> Response:
+    """The whole answer."""
+    if body_format is BodyFormat.JSON:
+        pieces = _document(parts, looked_at, facade.settings.store_name)
+        return PiecesResponse(pieces, _HEADERS, BodyFormat.JSON.value, facade.answers)
+    headers = {**_HEADERS, "Tidemark-Store": facade.settings.store_name, "Tidemark-Looked-At": str(looked_at)}
+    if not parts:
+        return Response(None, 204, headers)  # MIME knows no answer without parts
+    boundary = secrets.token_hex(16)
+    return PiecesResponse(_multipart(parts, boundary), headers, f"multipart/mixed; boundary={boundary}", facade.answers)
+
+
+def refused_part(error: StoreError, topic: str, queue_id: int) -> PullBody:
+    """What is wrong with one queue, as a problem that names it."""
+    response = of_store_error(error, topic=topic, queue_id=queue_id)
+    headers = {"Tidemark-Topic": topic, "Tidemark-Queue-Id": str(queue_id)}
+    return PullBody(MEDIA_TYPE, headers, [bytes(response.body)])
+
+
+def _document(parts: Sequence[PullBody], looked_at: int, store: str) -> Pieces:
+    head = orjson.dumps({"store": store, "looked_at": looked_at})
+    pieces: Pieces = [head[:-1] + b',"answers":[']
+    for number, part in enumerate(parts):
+        pieces += [b"," if number else b"", *part.pieces]
+    return [*pieces, b"]}"]
+
+
+def _multipart(parts: Sequence[PullBody], boundary: str) -> Pieces:
+    pieces: Pieces = []
+    for part in parts:
+        lines = [f"\r\n--{boundary}", f"Content-Type: {part.media_type}", f"Content-Length: {part.size}"]
+        lines += [f"{name}: {value}" for name, value in part.headers.items()]
+        pieces += ["\r\n".join([*lines, "", ""]).encode(), *part.pieces]
+    return [*pieces, f"\r\n--{boundary}--\r\n".encode()]

@@ -1,0 +1,200 @@
+"""A pull's answer in the form the client accepts: JSON, NDJSON, an Arrow stream, or the records as stored."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from typing import Any, NamedTuple
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from tidemark.read.body import BodyEncoding, BodyRoom
+from tidemark.read.message_columns import arrow_stream
+from tidemark.read.message_json import message_json
+from tidemark.read.pull import PullResult
+from tidemark.read.records import Skipped
+
+from ..state.service_state import Facade
+from ..web.chunked_response import Pieces, PiecesResponse
+from .queue_pull import Pulled
+
+
+class BodyFormat(enum.Enum):
+    """By media type."""
+
+    JSON = "application/json"
+    NDJSON = "application/x-ndjson"
+    ARROW = "application/vnd.apache.arrow.stream"
+    RECORDS = "application/octet-stream"
+
+
+_BY_RANGE = {
+    **{body_format.value: body_format for body_format in BodyFormat},
+    "*/*": BodyFormat.JSON,
+    "application/*": BodyFormat.JSON,
+    "application/ndjson": BodyFormat.NDJSON,
+}
+
+
+def accepted_format(accept: str | None) -> BodyFormat:
+    """What an Accept header asks for, JSON where it does not care; 406 when there is none of it."""
+    if not accept:
+        return BodyFormat.JSON
+    best: tuple[float, BodyFormat] | None = None
+    for choice in accept.split(","):
+        media_range, *parameters = (piece.strip() for piece in choice.split(";"))
+        body_format = _BY_RANGE.get(media_range.lower())
+        weight = _weight(parameters)
+        if body_format is not None and weight > 0 and (best is None or weight > best[0]):
+            best = (weight, body_format)
+    if best is None:
+        raise HTTPException(406, "a pull answers with " + ", ".join(choice.value for choice in BodyFormat))
+    return best[1]
+
+
+def _weight(parameters: list[str]) -> float:
+    for parameter in parameters:
+        if parameter.startswith("q="):
+            try:
+                return float(parameter[2:])
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """orjson's bytes as a response."""
+    return Response(orjson.dumps(content), status, {"Cache-Control": "no-store"}, BodyFormat.JSON.value)
+
+
+def skipped_json(skipped: list[Skipped]) -> list[dict[str, Any]]:
+    """Records that failed their check."""
+    return [skip._asdict() for skip in skipped]
+
+
+class PullBody(NamedTuple):
+    """What a pull of one queue is answered with."""
+
+    media_type: str
+    headers: dict[str, str]
+    pieces: Pieces
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(map(len, self.pieces))
+
+
+class PullAnswerer:
+    """Makes answers of pulls of one queue."""
+
+    def __init__(self, facade: Facade, topic: str, queue_id: int) -> None:
+        self._facade = facade
+        self._topic = topic
+        self._queue_id = queue_id
+
+    def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> Response:
+        """The whole answer; fails as `body` does."""
+        body = self.body(pulled, body_format, encoding)
+        headers = {"Cache-Control": "no-store", "Vary": "Accept", **body.headers}
+        return PiecesResponse(body.pieces, headers, body.media_type, self._facade.answers)
+
+    def body(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> PullBody:
+        """AnswerFullError when its bodies take too much, and fewer messages can be asked for."""
+        pieces: Pieces
+        as_broker = pulled.limits.as_broker
+        limit = self._facade.settings.query_max_body_bytes
+        room = BodyRoom(limit, keep_rest_stored=pulled.result.message_count <= 1 or pulled.limits.max_messages <= 1)
+        match body_format:
+            case BodyFormat.JSON:
+                pieces = self._json(pulled, _rows(pulled, encoding, b",", as_broker, room))
+            case BodyFormat.NDJSON:
+                pieces = _rows(pulled, encoding, b"\n", as_broker, room)
+            case BodyFormat.ARROW:
+                pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled), room=room)
+            case BodyFormat.RECORDS:
+                pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
+        headers = {} if body_format is BodyFormat.JSON else _header_names(self._text_facts(pulled))
+        body = PullBody(body_format.value, headers, pieces)
+        self._count(body, body_format, pulled.result)
+        return body
+
+    def _count(self, body: PullBody, body_format: BodyFormat, result: PullResult) -> None:
+        metrics = self._facade.metrics
+        if result.message_count:
+            metrics.given.add(self._topic, result.message_count, body.size)
+        metrics.bytes.labels(body_format.name.lower()).inc(body.size)
+        if result.skipped:
+            metrics.skipped.inc(sum(skip.message_count for skip in result.skipped))
+            self._facade.lost_units.note(self._topic, self._queue_id, result.skipped)
+
+    def _json(self, pulled: Pulled, rows: Pieces) -> Pieces:
+        result = pulled.result
+        head = orjson.dumps(
+            {
+                "store": self._facade.settings.store_name,
+                "topic": self._topic,
+                "queue_id": self._queue_id,
+                "status": result.status.value,
+                "requested_offset": pulled.requested_offset,
+                "next_offset": result.next_offset,
+                "min_offset": result.bounds.min_offset,
+                "max_offset": result.bounds.max_offset,
+                **self._facade.position(pulled.watermark),
+                "max_messages": pulled.limits.max_messages,
+                "max_bytes": pulled.limits.max_bytes,
+                "wait_ms": pulled.limits.wait_ms,
+                "skipped": skipped_json(result.skipped),
+            }
+        )
+        if rows:
+            rows[-1] = rows[-1][:-1]
+        return [head[:-1] + b',"messages":[', *rows, b"]}"]
+
+    def _text_facts(self, pulled: Pulled) -> dict[str, str]:
+        """The answer's facts where a body has no place for them: headers, or an Arrow schema's metadata."""
+        result, watermark = pulled.result, pulled.watermark
+        return {
+            "tidemark.store": self._facade.settings.store_name,
+            "tidemark.topic": self._topic,
+            "tidemark.queue_id": str(self._queue_id),
+            "tidemark.status": result.status.value,
+            "tidemark.requested_offset": str(pulled.requested_offset),
+            "tidemark.next_offset": str(result.next_offset),
+            "tidemark.min_offset": str(result.bounds.min_offset),
+            "tidemark.max_offset": str(result.bounds.max_offset),
+            "tidemark.term": str(watermark.term),
+            "tidemark.watermark": str(watermark.physical_offset),
+            "tidemark.published_ms": str(watermark.published_ms),
+            "tidemark.committed_offset": str(watermark.committed_offset),
+            "tidemark.lag_bytes": str(watermark.lag_bytes),
+            "tidemark.max_messages": str(pulled.limits.max_messages),
+            "tidemark.max_bytes": str(pulled.limits.max_bytes),
+            "tidemark.wait_ms": str(pulled.limits.wait_ms),
+            "tidemark.message_count": str(result.message_count),
+            "tidemark.skipped": orjson.dumps(skipped_json(result.skipped[:_MOST_SKIPPED_IN_HEADER])).decode(),
+        }
+
+
+def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: bool, room: BodyRoom) -> Pieces:
+    """The messages as JSON objects, each followed by *terminator*."""
+    return [
+        piece
+        for part in pulled.result.parts
+        for piece in message_json(part, encoding, terminator=terminator, as_broker=as_broker, room=room)
+    ]
+
+
+_MOST_SKIPPED_IN_HEADER = 20
+
+
+def _header_names(facts: dict[str, str]) -> dict[str, str]:
+    return {_header_name(name): value for name, value in facts.items()}
+
+
+@functools.cache
+def _header_name(fact: str) -> str:
+    """``tidemark.next_offset`` → ``Tidemark-Next-Offset``."""
+    return fact.replace(".", "-").replace("_", "-").title()

@@ -1,0 +1,229 @@
+"""One queue of a request for messages: the cursor in it, and looks at what lies there now."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
+from tidemark.read.body import AnswerFullError
+from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
+from tidemark.read.pull_as_broker import pull_as_broker
+from tidemark.read.queue_reader import QueueBounds, QueueReader
+from tidemark.read.records import REMOVED
+from tidemark.read.tag_filter import TagFilter
+from tidemark.read.unit_run import UnitsGoneError
+from tidemark.read.watermark import Watermark
+from tidemark.store.tombstones import Tombstone
+
+from ..config import QuerySettings
+from ..schema.query_arguments import PullLimits
+from ..state.service_state import Facade
+
+A = TypeVar("A")
+MOST_MESSAGES_AS_COLUMNS = 8192  # that the event loop makes columns of: a few milliseconds
+_WORTH_WAITING = frozenset(
+    {
+        PullStatus.NO_MATCHED_MESSAGE,
+        PullStatus.MESSAGE_WAS_REMOVING,
+        PullStatus.OFFSET_OVERFLOW_ONE,
+        PullStatus.NO_MESSAGE_IN_QUEUE,
+    }
+)
+
+
+class Limits(NamedTuple):
+    """Of one answer, as they hold: what was asked for, capped. max_bytes: of records as stored."""
+
+    max_messages: int
+    max_bytes: int
+    wait_ms: int
+    tags: TagFilter | None
+    whole_records: bool  # never a part of an inner batch
+    as_broker: bool  # RocketMQ's rules
+    as_columns: bool  # an Arrow stream: soon made
+
+    @classmethod
+    def of(
+        cls,
+        asked: PullLimits,
+        settings: QuerySettings,
+        *,
+        whole_records: bool,
+        as_broker: bool = False,
+        as_columns: bool = False,
+    ) -> Limits:
+        """Of *asked*, and defaults for what it does not say."""
+        return cls(
+            min(asked.max_messages or settings.query_default_messages, settings.query_max_messages),
+            min(asked.max_bytes or settings.query_default_bytes, settings.query_max_bytes),
+            min(asked.wait_ms, settings.query_max_wait_ms),
+            TagFilter.parse(asked.tag),
+            whole_records,
+            as_broker,
+            as_columns,
+        )
+
+
+@dataclass
+class Pulled:
+    """What a look came to, and the limits that held."""
+
+    watermark: Watermark
+    result: PullResult
+    requested_offset: int
+    limits: Limits
+
+    @property
+    def is_worth_waiting(self) -> bool:
+        """Whether there is nothing to give, and there may be later."""
+        return self.result.status in _WORTH_WAITING
+
+
+class Now(NamedTuple):
+    """How far the store is, at one moment. log_min: where its log begins."""
+
+    watermark: Watermark
+    log_min: int
+
+
+class QueuePull:
+    """offset: a queue offset, earliest or latest."""
+
+    def __init__(self, facade: Facade, topic: str, queue_id: int, offset: str, limits: Limits) -> None:
+        self._facade = facade
+        self._store = facade.store
+        self.topic = topic
+        self.queue_id = queue_id
+        self._queue: QueueReader
+        self._offset = offset
+        self.limits = limits
+        self.cursor = 0
+        self._requested: int | None = None
+        self._seen: Now | None = None  # a moment ago, and not used yet
+        self._known: tuple[tuple[QueueReader, Watermark, Tombstone | None], QueueBounds] | None = None  # last look
+
+    def look(self, now: Now | None = None) -> Pulled:
+        """What stands at the cursor. What the store raises for an unknown topic or queue.
+
+        now  what was seen a moment ago; UnitsGoneError when files have expired since then
+        """
+        self._queue = self._store.queue(self.topic, self.queue_id)
+        watermark, log_min = now or self._seen or Now(self._store.watermark(), self._store.log_min)
+        self._seen = None
+        bounds = self._bounds(self._queue, watermark, log_min)
+        requested = self._resolve_offset(bounds)
+        asked = PullRequest(
+            self.cursor,
+            self.limits.max_messages,
+            self.limits.max_bytes,
+            tags=self.limits.tags,
+            whole_records=self.limits.whole_records,
+            max_scanned_units=self._facade.settings.query_max_scanned_units,
+            most_in_place=MOST_MESSAGES_AS_COLUMNS if self.limits.as_columns else sys.maxsize,
+        )
+        if self.limits.as_broker:
+            log_end = watermark.committed_offset
+            result = pull_as_broker(self._queue, self._store.log, bounds, asked, log_end=log_end)
+        else:
+            result = pull(self._queue, self._store.log, bounds, asked)
+            self._spare_what_is_to_come(result, watermark)
+            if any(skip.reason == REMOVED for skip in result.skipped) and self._store.log_min > log_min:
+                raise UnitsGoneError("log files have expired meanwhile")
+        return Pulled(watermark, result, requested, self.limits)
+
+    def answer(self, pulled: Pulled, make: Callable[[Pulled], A]) -> A:
+        """What *make* makes of it; of fewer messages where the bodies of all of them take too much once decompressed.
+
+        raises OffsetTooSmallError or OffsetOutOfRangeError for a cursor the queue does not have
+        """
+        self._require_in_range(pulled)
+        while True:
+            try:
+                return make(pulled)
+            except AnswerFullError:
+                fewer = max(1, min(self.limits.max_messages, pulled.result.message_count) // 2)
+                self.limits = self.limits._replace(max_messages=fewer)
+                pulled = self.look()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether earliest or latest was asked for, so that the asker does not know the number."""
+        return not self._offset.isdecimal()
+
+    @property
+    def ahead(self) -> float:
+        """Messages between the cursor and the end, as far as is known."""
+        return math.inf if self._known is None else self._known[1].units_end - self.cursor
+
+    def is_at_known_end(self) -> bool:
+        """Whether a look finds nothing to read, and where the queue ends is known: then it needs no thread."""
+        if self._offset == "earliest" or self.limits.as_broker:
+            return False
+        queue = self._store.known_queue(self.topic, self.queue_id)
+        if queue is None or not queue.run.is_known:
+            return False
+        self._seen = Now(self._store.watermark(), self._store.log_min)
+        end = self._bounds(queue, *self._seen).units_end
+        return self._offset == "latest" or int(self._offset) >= end
+
+    def has_grown(self, now: Now) -> bool:
+        """Return True if there are messages behind the cursor. Call it after a look.
+
+        Raises:
+            TopicNotFoundError, QueueIllegalError: the topic was deleted, or created again without this queue.
+        """
+        self._seen = now
+        self._queue = self._store.queue(self.topic, self.queue_id)
+        return self._bounds(self._queue, *now).units_end > self.cursor
+
+    def _bounds(self, queue: QueueReader, watermark: Watermark, log_min: int) -> QueueBounds:
+        """Return the readable bounds, cached until the watermark or the topic's tombstone changes."""
+        tombstone = self._store.tombstone(self.topic)
+        seen = queue, watermark, tombstone
+        if self._known is None or any(old is not new for old, new in zip(self._known[0], seen, strict=True)):
+            self._known = seen, queue.bounds(watermark, log_min=log_min, tombstone=tombstone)
+        return self._known[1]
+
+    def _resolve_offset(self, bounds: QueueBounds) -> int:
+        """The cursor at first; `earliest` also goes with the minimum while the request waits."""
+        named = {"earliest": bounds.min_offset, "latest": bounds.max_offset}
+        if self._requested is None:
+            self._requested = self.cursor = named[self._offset] if self._offset in named else int(self._offset)
+        elif self._offset == "earliest" and self.cursor < bounds.min_offset:
+            self._requested = self.cursor = bounds.min_offset
+        return self._requested
+
+    def _spare_what_is_to_come(self, result: PullResult, watermark: Watermark) -> None:
+        """While the watermark is behind what is committed, an offset above the visible end may be acknowledged."""
+        if watermark.lag_bytes == 0:
+            return
+        if result.status is PullStatus.OFFSET_OVERFLOW_BADLY:
+            result.status = PullStatus.OFFSET_OVERFLOW_ONE
+        if result.status in (PullStatus.OFFSET_OVERFLOW_ONE, PullStatus.NO_MESSAGE_IN_QUEUE):
+            result.next_offset = self.cursor
+
+    def _require_in_range(self, pulled: Pulled) -> None:
+        result, watermark = pulled.result, pulled.watermark
+        if result.status not in (PullStatus.OFFSET_TOO_SMALL, PullStatus.OFFSET_OVERFLOW_BADLY):
+            return
+        facts: dict[str, Fact] = {
+            "store": self._facade.settings.store_name,
+            "topic": self._queue.topic,
+            "queue_id": self._queue.queue_id,
+            "requested_offset": pulled.requested_offset,
+            "next_offset": result.next_offset,
+            "first_offset": self._store.first_offset(self._queue.topic, self._queue.queue_id),
+            "min_offset": result.bounds.min_offset,
+            "max_offset": result.bounds.max_offset,
+            "term": watermark.term,
+            "watermark_offset": watermark.physical_offset,
+            "committed_offset": watermark.committed_offset,
+            "pull_status": result.status.value,
+        }
+        if result.status is PullStatus.OFFSET_TOO_SMALL:
+            raise OffsetTooSmallError(f"offset {self.cursor} is below the queue's minimum", **facts)
+        raise OffsetOutOfRangeError(f"offset {self.cursor} is above everything committed", **facts)

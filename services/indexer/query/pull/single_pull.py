@@ -1,0 +1,72 @@
+"""One pull request: look, wait if asked to, look again."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
+from tidemark.read.watermark import Watermark
+
+from ..state.service_state import Facade, steady
+from .queue_pull import Now, Pulled, QueuePull
+
+A = TypeVar("A")
+_MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
+
+
+class Puller:
+    """Answers one request for messages of one queue."""
+
+    def __init__(self, facade: Facade, queue_pull: QueuePull) -> None:
+        self._facade = facade
+        self._pull = queue_pull
+
+    async def run(self, request: Request, make: Callable[[Pulled], A]) -> A:
+        """The answer that *make* makes, on a reading thread too.
+
+        raises OffsetTooSmallError or OffsetOutOfRangeError for a cursor the queue does not have, and what the store
+        raises for an unknown topic or queue
+        """
+        wait_ms = self._pull.limits.wait_ms
+        deadline = time.monotonic() + wait_ms / 1000
+
+        def look(*, last: bool) -> Pulled | tuple[A]:
+            pulled = self._pull.look()
+            return pulled if not last and pulled.is_worth_waiting else (self._pull.answer(pulled, make),)
+
+        if wait_ms > 0 and steady(self._pull.is_at_known_end):
+            seen = steady(functools.partial(look, last=False))
+        else:
+            seen = await self._look_where_it_costs_least(functools.partial(look, last=wait_ms == 0))
+        while isinstance(seen, Pulled):
+            self._pull.cursor = seen.result.next_offset
+            last = time.monotonic() >= deadline
+            if self._pull.cursor >= seen.result.bounds.units_end:
+                last = not await self._facade.wait(request, self._has_grown, deadline)
+            seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
+        return seen[0]
+
+    def _has_grown(self, watermark: Watermark) -> bool:
+        return self._pull.has_grown(Now(watermark, self._facade.store.log_min))
+
+    async def _look_where_it_costs_least(self, look: Callable[[], Pulled | tuple[A]]) -> Pulled | tuple[A]:
+        """In place where the answer is soon made, else on a thread."""
+        return await (self._facade.read_in_place if self._is_light() else self._facade.read)(look)
+
+    def _is_light(self) -> bool:
+        """Whether the answer takes so little that the event loop may make it.
+
+        Records are sent as they are read; columns are copied, and a pull of too many messages stops before it reads.
+        """
+        limits = self._pull.limits
+        if limits.whole_records and limits.tags is None:
+            return limits.max_bytes <= _MOST_RECORDS_BYTES
+        if limits.as_columns and limits.tags is None and not limits.as_broker:
+            return limits.max_bytes <= _MOST_COLUMNS_BYTES
+        ahead = self._pull.ahead if limits.tags is not None else min(self._pull.ahead, limits.max_messages)
+        return ahead <= FEW_MESSAGES and limits.max_bytes <= FEW_BYTES

@@ -1,0 +1,32 @@
+"""A group's offset in a queue, with the queue's bounds and its lag."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemark.errors import QueueIllegalError, TopicNotFoundError
+from tidemark.read.watermark import Watermark
+
+from ..groups.consumer_offsets import ConsumerOffset
+from ..state.service_state import Facade
+
+
+def offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
+    """Return one offset with the bounds of its queue, as GroupOffsetAnswer describes it.
+
+    The offset of a group that has read a deleted topic of this name is the first one of the new topic.
+    """
+    position = max(offset.offset, facade.store.first_offset(offset.topic, offset.queue_id))
+    try:
+        bounds = facade.store.bounds(facade.store.queue(offset.topic, offset.queue_id), watermark)
+    except (TopicNotFoundError, QueueIllegalError, ValueError):
+        bounds = None
+    return {
+        "topic": offset.topic,
+        "queue_id": offset.queue_id,
+        "offset": position,
+        "min_offset": None if bounds is None else bounds.min_offset,
+        "max_offset": None if bounds is None else bounds.max_offset,
+        "below_min": None if bounds is None else max(0, bounds.min_offset - position),
+        "lag": None if bounds is None else max(0, bounds.max_offset - max(position, bounds.min_offset)),
+    }

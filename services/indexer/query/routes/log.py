@@ -1,0 +1,134 @@
+"""The CommitLog itself: its files, what lies in them, and their bytes. Committed ones only."""
+
+from __future__ import annotations
+
+import binascii
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
+from tidemark.read.log_files import written_end
+from tidemark.read.log_pieces import LogStretch
+from tidemark.store.flushed import read_flushed_offset
+
+from ..pull.pull_response import json_response
+from ..schema.log_responses import LogAnswer, LogBytesAnswer, LogRecordsAnswer
+from ..schema.query_arguments import LogArguments, LogBytesArguments, LogRecordsArguments, described, read_arguments
+from ..schema.responses import ProblemAnswer
+from ..state.service_state import Facade, facade_of
+from ..web.route_access import GuardedRoute
+
+router = APIRouter(tags=["log"], route_class=GuardedRoute)
+_FAILURES: dict[int | str, dict[str, Any]] = {status: {"model": ProblemAnswer} for status in (410, 416, 422)}
+
+
+@router.get("/v1/log", summary="The log's files", response_model=LogAnswer, openapi_extra=described(LogArguments))
+async def list_files(request: Request) -> Response:
+    """How far it is written, flushed, committed and indexed, and where its files begin and end."""
+    arguments = read_arguments(request, LogArguments)
+    facade = facade_of(request)
+    return await facade.read(lambda: json_response(_log_json(facade, arguments)))
+
+
+def _log_json(facade: Facade, arguments: LogArguments) -> dict[str, Any]:
+    store = facade.store
+    watermark = store.watermark()
+    committed = watermark.committed_offset
+    limit = min(arguments.limit, facade.settings.query_max_limit)
+    files = facade.log_files.page(from_offset=arguments.from_offset, limit=limit, committed_offset=committed)
+    listing = store.log.known
+    page_end = files[-1].start + listing.file_size if files else listing.end
+    marks = store.watermarks.marks
+    flushed = read_flushed_offset(store.paths.flushed)  # before we look how far it is written
+    return {
+        "store": facade.settings.store_name,
+        **facade.position(watermark),
+        "min_physical_offset": store.log_min,
+        "written_offset": written_end(store.log, committed),
+        "flushed_offset": flushed,
+        "durable_offset": None if marks is None else min(marks.durable(shard) for shard in range(marks.shards)),
+        "file_size_bytes": listing.file_size,
+        "file_count": len(listing.starts),
+        "limit": limit,
+        "next_from": page_end if page_end < listing.end else None,
+        "files": [file._asdict() for file in files],
+    }
+
+
+@router.get(
+    "/v1/log/records",
+    summary="Records in the order of the log",
+    response_model=LogRecordsAnswer,
+    responses=_FAILURES,
+    openapi_extra=described(LogRecordsArguments),
+)
+async def list_records(request: Request) -> Response:
+    """What lies from a place on: records, blank ends of files, and gaps in which no record starts.
+
+    For looking at the log, not for reading messages: a message may be read once the watermark is behind it, and only
+    where its queue points at it (`/v1/messages/at/`). A page may end early; `next_from` goes on.
+    """
+    arguments = read_arguments(request, LogRecordsArguments)
+    facade = facade_of(request)
+    most = min(arguments.max, facade.settings.query_max_limit)
+
+    def look() -> Response:
+        watermark = facade.store.watermark()
+        start, end = arguments.from_offset, watermark.committed_offset
+        _require_within(facade, start, end)
+        most_bytes = facade.settings.query_max_log_scan_bytes
+        stretch = LogStretch(facade.store.log, start, end=end, most=most, most_bytes=most_bytes)
+        records = [{**piece._asdict(), "kind": piece.kind.value} for piece in stretch.pieces()]
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                **facade.position(watermark),
+                "max": most,
+                "next_from": stretch.position,
+                "records": records,
+            }
+        )
+
+    return await facade.read(look)
+
+
+@router.get(
+    "/v1/log/bytes",
+    summary="Bytes of the log",
+    response_model=LogBytesAnswer,
+    responses=_FAILURES,
+    openapi_extra=described(LogBytesArguments),
+)
+async def get_bytes(request: Request) -> Response:
+    """As stored, damaged or not; they end with their file, or with what is committed."""
+    arguments = read_arguments(request, LogBytesArguments)
+    facade = facade_of(request)
+
+    def look() -> Response:
+        start, end = arguments.from_offset, facade.store.watermark().committed_offset
+        _require_within(facade, start, end)
+        size = min(arguments.size, facade.settings.query_max_log_bytes, end - start)
+        data = facade.store.log.read(start, size)
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "physical_offset": start,
+                "file_start": start - start % max(1, facade.store.log.known.file_size),
+                "size": len(data),
+                "data": binascii.b2a_base64(data, newline=False).decode(),
+            }
+        )
+
+    return await facade.read(look)
+
+
+def _require_within(facade: Facade, physical_offset: int, end: int) -> None:
+    """OffsetTooSmallError below the log's minimum, OffsetOutOfRangeError above what is committed."""
+    facts = {"min_offset": facade.store.log_min, "max_offset": end}
+    if physical_offset < facts["min_offset"]:
+        raise OffsetTooSmallError("the log begins behind that: what was below has been deleted", **facts)
+    if physical_offset > end:
+        raise OffsetOutOfRangeError(f"nothing is committed at {physical_offset}", **facts)

@@ -1,0 +1,215 @@
+"""Messages by id, by place, by key, and a topic by store time."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Path
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.access.right import READING, on_topic
+from tidemark.errors import ArgumentIllegalError, MessageNotYetVisibleError
+from tidemark.format.message_id import OffsetMessageId, decode_message_id
+from tidemark.read.body import AnswerFullError, BodyRoom
+from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
+from tidemark.read.lookup import message_at, message_of_id
+from tidemark.read.message_rows import message_rows
+from tidemark.read.pull import PulledPart
+from tidemark.read.topic_scan import Place, TopicQuery, scan_topic
+from tidemark.read.watermark import Watermark
+
+from ..pull.pull_response import json_response, skipped_json
+from ..schema.query_arguments import (
+    MAX_I8,
+    MessageArguments,
+    SearchArguments,
+    Semantics,
+    TopicName,
+    described,
+    read_arguments,
+)
+from ..schema.responses import MessagesAnswer, ProblemAnswer, SearchAnswer
+from ..schema.search_cursor import decode_cursor, encode_cursor
+from ..state.service_state import Facade, facade_of
+from ..web.plain_route import PlainRoute
+from ..web.route_access import caller_of
+
+router = APIRouter(tags=["messages"], route_class=PlainRoute)
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+_FAILURES: dict[int | str, dict[str, Any]] = dict.fromkeys((404, 410, 422, 500), _PROBLEM)
+_HINT = (
+    "an offset message id has 32 or 56 hex digits, and -N after them for message N of an inner batch; "
+    "a UNIQ_KEY is found by /v1/topics/{topic}/messages?unique_key="
+)
+
+
+async def _look_up(
+    request: Request,
+    physical_offset: int,
+    wait_ms: int,
+    message_id: OffsetMessageId | None = None,
+    element: int | None = None,
+) -> Any:
+    """Return (part, watermark) of the record; wait for it if the request asks for that."""
+    facade = facade_of(request)
+    deadline = time.monotonic() + min(wait_ms, facade.settings.query_max_wait_ms) / 1000
+
+    def look() -> tuple[PulledPart, Watermark]:
+        watermark = facade.store.watermark()
+        if message_id is not None:
+            return message_of_id(facade.store, watermark, message_id, element), watermark
+        return message_at(facade.store, watermark, physical_offset), watermark
+
+    while True:
+        try:
+            return await facade.read_in_place(look)
+        except MessageNotYetVisibleError:
+            if not await facade.wait(request, lambda seen: seen.physical_offset > physical_offset, deadline):
+                raise
+
+
+def _messages_response(
+    request: Request, part: PulledPart, watermark: Watermark, arguments: MessageArguments
+) -> Response:
+    facade = facade_of(request)
+    row = part.records.rows[0]
+    at = int(row["topic_at"])
+    topic = part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
+    caller_of(request).require(on_topic(topic, *READING))
+    as_broker = arguments.semantics is Semantics.ROCKETMQ
+    room = BodyRoom(facade.settings.query_max_body_bytes, keep_rest_stored=True)
+    return json_response(
+        {
+            "store": facade.settings.store_name,
+            "topic": topic,
+            "queue_id": int(row["queue_id"]),
+            **facade.position(watermark),
+            "messages": message_rows(part, arguments.body_encoding, as_broker=as_broker, room=room),
+        }
+    )
+
+
+@router.get(
+    "/v1/messages/at/{physical_offset}",
+    summary="Messages of the record at a place of the log",
+    response_model=MessagesAnswer,
+    responses=_FAILURES,
+    openapi_extra=described(MessageArguments),
+)
+async def message_by_place(request: Request, physical_offset: Annotated[int, Path(ge=0, le=MAX_I8)]) -> Response:
+    """One message, or all of an inner batch.
+
+    404 is `NOT_YET_VISIBLE` (with `wait_ms` it waits) or `NOT_FOUND`; 410 is below the log's minimum: deleted.
+    """
+    arguments = read_arguments(request, MessageArguments)
+    part, watermark = await _look_up(request, physical_offset, arguments.wait_ms)
+    return _messages_response(request, part, watermark, arguments)
+
+
+@router.get(
+    "/v1/messages/{offset_msg_id}",
+    summary="Messages by offset message id",
+    response_model=MessagesAnswer,
+    responses=_FAILURES,
+    openapi_extra=described(MessageArguments),
+)
+async def message_by_id(request: Request, offset_msg_id: str) -> Response:
+    """As by place; the store host in the id must be the record's.
+
+    The id of a message inside an inner batch ends with a hyphen and its number: then the answer has this message only.
+    """
+    arguments = read_arguments(request, MessageArguments)
+    try:
+        message_id, element = decode_message_id(offset_msg_id)
+        if message_id.physical_offset < 0:
+            raise ValueError("negative")
+    except ValueError:
+        raise ArgumentIllegalError(_HINT, argument="offset_msg_id") from None
+    part, watermark = await _look_up(request, message_id.physical_offset, arguments.wait_ms, message_id, element)
+    return _messages_response(request, part, watermark, arguments)
+
+
+@router.get(
+    "/v1/topics/{topic}/messages",
+    summary="Search a topic by key or unique key, or read it by store time",
+    response_model=SearchAnswer,
+    responses={404: _PROBLEM, 422: _PROBLEM, 503: _PROBLEM},
+    openapi_extra=described(SearchArguments),
+)
+async def search(request: Request, topic: TopicName) -> Response:
+    """A page of messages in the order of the log, over all queues.
+
+    Keys inside inner batches are not in the index. Without a key: all messages, by store time. `next_cursor` goes on;
+    it may come with an empty page, and it stays valid while messages are appended.
+    """
+    arguments = read_arguments(request, SearchArguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+    if arguments.key is not None and arguments.unique_key is not None:
+        raise ArgumentIllegalError("key and unique_key exclude each other", argument="unique_key")
+    return await facade.read(_search, facade, topic, arguments)
+
+
+def _search(facade: Facade, topic: str, arguments: SearchArguments) -> Response:
+    """A page; of fewer messages where the bodies of all of them would take too much."""
+    facade.store.topic(topic)
+    limit = min(arguments.limit or facade.settings.query_default_limit, facade.settings.query_max_limit)
+    while True:
+        room = BodyRoom(facade.settings.query_max_body_bytes, keep_rest_stored=limit <= 1)
+        try:
+            return _search_page(facade, topic, arguments, limit, room)
+        except AnswerFullError:
+            limit = max(1, limit // 2)
+
+
+def _search_page(facade: Facade, topic: str, arguments: SearchArguments, limit: int, room: BodyRoom) -> Response:
+    settings = facade.settings
+    watermark = facade.store.watermark()
+    as_broker = arguments.semantics is Semantics.ROCKETMQ
+    name = f"{topic}\n{arguments.key}\n{arguments.unique_key}\n{arguments.from_ms}\n{arguments.to_ms}\n{as_broker}"
+    after = None if arguments.cursor is None else decode_cursor(name, arguments.cursor)
+    key = arguments.key or arguments.unique_key
+    if key is None:
+        page = scan_topic(
+            facade.store,
+            watermark,
+            TopicQuery(
+                topic, arguments.from_ms, arguments.to_ms, limit, after=None if after is None else Place(*after)
+            ),
+        )
+        parts, skipped = page.parts, page.skipped
+        cursor = None if page.after is None else encode_cursor(name, page.after.physical_offset, page.after.element)
+    else:
+        query = KeyQuery(
+            topic,
+            key,
+            unique=arguments.key is None,
+            from_ms=arguments.from_ms,
+            to_ms=arguments.to_ms,
+            limit=limit,
+            after=-1 if after is None else after[0],
+        )
+        find = find_by_key_as_broker if as_broker else find_by_key
+        found = find(facade.store, facade.index, watermark, query)
+        parts, skipped = found.parts, found.skipped
+        cursor = None if found.after is None else encode_cursor(name, found.after)
+    messages = []
+    for part in parts:
+        room.take(int(part.messages["body_length"].sum(dtype=np.int64)))
+        queue_ids = part.records.rows["queue_id"][part.messages["record"]].tolist()
+        rows = message_rows(part, arguments.body_encoding, as_broker=as_broker, room=room)
+        messages += [{"queue_id": queue_id, **row} for queue_id, row in zip(queue_ids, rows, strict=True)]
+    return json_response(
+        {
+            "store": settings.store_name,
+            "topic": topic,
+            **facade.position(watermark),
+            "limit": limit,
+            "next_cursor": cursor,
+            "skipped": skipped_json(skipped),
+            "messages": messages,
+        }
+    )

@@ -1,0 +1,134 @@
+"""Members of consumer groups: join, heartbeat, leave, and offsets of several queues at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.access.right import Action, on_topic
+
+from ..groups.consumer_groups import Told
+from ..pull.pull_response import json_response
+from ..schema.group_responses import GroupOffsetsAnswer, LeaseAnswer
+from ..schema.query_arguments import GroupName, LeaveArguments, MemberId, described, read_arguments
+from ..schema.request_bodies import HeartbeatBody, JoinBody, OffsetsBody
+from ..schema.responses import ProblemAnswer
+from ..state.service_state import Facade, facade_of
+from ..web.route_access import GuardedRoute, caller_of
+from .append import described_body, no_arguments, read_json
+from .group_offset_document import offset_json
+
+router = APIRouter(tags=["groups"], route_class=GuardedRoute)
+_STRICT = [Depends(no_arguments)]
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+_MEMBER = "/v1/groups/{group}/members/{member_id}"
+_HEARTBEATS_A_SESSION = 3
+
+
+def _lease_response(facade: Facade, group: str, told: Told, status: int) -> Response:
+    lease = told.lease
+    content = {
+        "store": facade.settings.store_name,
+        "group": group,
+        "member_id": lease.member_id,
+        "generation": lease.generation,
+        "session_timeout_ms": lease.session_timeout_ms,
+        "heartbeat_interval_ms": lease.session_timeout_ms // _HEARTBEATS_A_SESSION,
+        "members": lease.members,
+        "assigned": [
+            {"topic": queue.topic, "queue_id": queue.queue_id, "offset": offset}
+            for queue, offset in zip(lease.assigned, told.offsets, strict=True)
+        ],
+        "unknown_topics": lease.unknown_topics,
+    }
+    return json_response(content, status)
+
+
+@router.post(
+    "/v1/groups/{group}/members",
+    summary="Join a group",
+    status_code=201,
+    response_model=LeaseAnswer,
+    dependencies=_STRICT,
+    openapi_extra=described_body(JoinBody),
+    responses=dict.fromkeys((409, 413, 422, 429, 503), _PROBLEM),
+)
+async def join(request: Request, group: GroupName) -> Response:
+    """Become a member, and be told which queues to consume: more may come with each heartbeat.
+
+    409 `GROUP_STRATEGY_CONFLICT` where the group's members share queues otherwise. 503 `STORE_LOCKED` where another
+    query process keeps the groups.
+    """
+    facade = facade_of(request)
+    body = await read_json(request, JoinBody, facade.settings.query_max_request_bytes)
+    for topic in body.topics:
+        caller_of(request).require(on_topic(topic, Action.SUB))
+    return _lease_response(facade, group, await facade.groups.join(group, body), 201)
+
+
+@router.put(
+    _MEMBER,
+    summary="Heartbeat",
+    response_model=LeaseAnswer,
+    dependencies=_STRICT,
+    openapi_extra=described_body(HeartbeatBody),
+    responses=dict.fromkeys((409, 413, 422, 503), _PROBLEM),
+)
+async def heartbeat(request: Request, group: GroupName, member_id: MemberId) -> Response:
+    """Live on, let go of queues, and be told of new ones.
+
+    Stop consuming what is missing in `assigned`, commit it, and leave it out of the next `holds`: then it goes to its
+    new owner. 409 `MEMBER_FENCED`: no member any more; join again.
+    """
+    facade = facade_of(request)
+    body = await read_json(request, HeartbeatBody, facade.settings.query_max_request_bytes)
+    return _lease_response(facade, group, await facade.groups.heartbeat(group, member_id, body), 200)
+
+
+@router.delete(
+    _MEMBER,
+    summary="Leave a group",
+    status_code=204,
+    openapi_extra=described(LeaveArguments),
+    responses=dict.fromkeys((422, 503), _PROBLEM),
+)
+async def leave(request: Request, group: GroupName, member_id: MemberId) -> Response:
+    """Its queues are free at once. 204 for whom nobody knows, too."""
+    arguments = read_arguments(request, LeaveArguments)
+    await facade_of(request).groups.leave(group, member_id, arguments.generation)
+    return Response(status_code=204, headers={"Cache-Control": "no-store"})
+
+
+@router.put(
+    "/v1/groups/{group}/offsets",
+    summary="Set a group's offsets in several queues",
+    response_model=GroupOffsetsAnswer,
+    dependencies=_STRICT,
+    openapi_extra=described_body(OffsetsBody),
+    responses=dict.fromkeys((404, 409, 413, 422, 503, 507), _PROBLEM),
+)
+async def put_offsets(request: Request, group: GroupName) -> Response:
+    """All of them or none; durable when it is answered.
+
+    409 `GENERATION_STALE` unless the member holds every queue and `generation` is what it was told last. Without a
+    member: 409 `GROUP_ACTIVE` while the group has living ones.
+    """
+    facade = facade_of(request)
+    body = await read_json(request, OffsetsBody, facade.settings.query_max_request_bytes)
+    offsets = await facade.groups.commit(group, body)
+
+    def answer() -> Response:
+        watermark = facade.store.watermark()
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "group": group,
+                "generation": facade.groups.leases.generation(group),
+                "offsets": [offset_json(facade, watermark, offset) for offset in offsets],
+            }
+        )
+
+    return await facade.read(answer)

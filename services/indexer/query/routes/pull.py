@@ -1,0 +1,121 @@
+"""Messages of one queue, and queue offsets by time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.read.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
+
+from ..pull.pull_response import BodyFormat, PullAnswerer, accepted_format, json_response
+from ..pull.queue_pull import Limits, Pulled, QueuePull
+from ..pull.single_pull import Puller
+from ..schema.query_arguments import (
+    PullArguments,
+    QueueId,
+    Semantics,
+    TimeArguments,
+    TopicName,
+    described,
+    read_arguments,
+)
+from ..schema.responses import OffsetByTimeAnswer, ProblemAnswer, PullAnswer
+from ..state.service_state import facade_of
+from ..web.plain_route import PlainRoute
+
+router = APIRouter(tags=["messages"], route_class=PlainRoute)
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+_OTHER_FORMATS = {body_format.value: _BINARY for body_format in BodyFormat if body_format is not BodyFormat.JSON}
+
+
+@router.get(
+    "/v1/topics/{topic}/queues/{queue_id}/messages",
+    summary="Pull",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PullAnswer"}}, **_OTHER_FORMATS},
+            "model": PullAnswer,
+            "description": "The Accept header chooses the form; beside JSON, the facts are in Tidemark-* headers "
+            "and in an Arrow schema's metadata.",
+        },
+        404: _PROBLEM,
+        406: _PROBLEM,
+        410: _PROBLEM,
+        416: _PROBLEM,
+        422: _PROBLEM,
+        429: _PROBLEM,
+    },
+    openapi_extra=described(PullArguments),
+)
+async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
+    """Messages from a queue offset on.
+
+    An empty tail answers 200 with the same cursor, or waits with `wait_ms`. 410 is below the queue's minimum; 416 above
+    everything that is committed. Nothing above the watermark is ever shown.
+    """
+    arguments = read_arguments(request, PullArguments)
+    facade = facade_of(request)
+    body_format = accepted_format(request.headers.get("accept"))
+    facade.require_store(arguments.store)
+    facade.answers.require_room()
+    answerer = PullAnswerer(facade, topic, queue_id)
+
+    def answer(pulled: Pulled) -> Response:
+        return answerer.response(pulled, body_format, arguments.body_encoding)
+
+    spans = facade.pull_spans
+    telling = answer if spans is None else spans.around(answer, topic, queue_id)
+    limits = Limits.of(
+        arguments,
+        facade.settings,
+        whole_records=body_format is BodyFormat.RECORDS,
+        as_broker=arguments.semantics is Semantics.ROCKETMQ,
+        as_columns=body_format is BodyFormat.ARROW,
+    )
+    return await Puller(facade, QueuePull(facade, topic, queue_id, arguments.offset, limits)).run(request, telling)
+
+
+@router.get(
+    "/v1/topics/{topic}/queues/{queue_id}/offset",
+    summary="Queue offset by store time",
+    response_model=OffsetByTimeAnswer,
+    responses={404: _PROBLEM, 422: _PROBLEM},
+    openapi_extra=described(TimeArguments),
+)
+async def offset_of_time(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
+    """The first message stored at or after a time (`lower`), or the last one at or before it (`upper`)."""
+    arguments = read_arguments(request, TimeArguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+
+    def find() -> Response:
+        queue = facade.store.queue(topic, queue_id)
+        watermark = facade.store.watermark()
+        bounds = facade.store.bounds(queue, watermark)
+        log = facade.store.log
+        if arguments.semantics is Semantics.ROCKETMQ:
+            offset = offset_by_time_as_broker(queue, log, bounds, arguments.time, arguments.boundary)
+            answer = TimeAnswer(offset, None)
+        else:
+            answer = offset_by_time(queue, log, bounds, arguments.time, arguments.boundary)
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "topic": topic,
+                "queue_id": queue_id,
+                "time_ms": arguments.time,
+                "boundary": arguments.boundary.value,
+                "offset": answer.offset,
+                "store_timestamp_ms": answer.store_timestamp,
+                "min_offset": bounds.min_offset,
+                "max_offset": bounds.max_offset,
+                **facade.position(watermark),
+            }
+        )
+
+    return await facade.read(find)

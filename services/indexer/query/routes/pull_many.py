@@ -1,0 +1,85 @@
+"""Messages of many queues, by one request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.access.right import READING, on_topic
+from tidemark.errors import ArgumentIllegalError, StoreError
+
+from ..pull.multi_pull import ManyQueues
+from ..pull.multi_pull_response import refused_part, response_of
+from ..pull.pull_response import BodyFormat, PullAnswerer, PullBody, accepted_format
+from ..pull.queue_pull import Limits, Pulled, QueuePull
+from ..schema.request_bodies import PullQueuesBody
+from ..schema.responses import ProblemAnswer, PullsAnswer
+from ..state.service_state import facade_of
+from ..web.plain_route import PlainRoute
+from ..web.route_access import caller_of
+from .append import described_body, no_arguments, read_json
+
+router = APIRouter(tags=["messages"], route_class=PlainRoute)
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+
+
+@router.post(
+    "/v1/pull",
+    summary="Pull from many queues",
+    response_class=Response,
+    responses={
+        200: {
+            "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/PullsAnswer"}},
+                "multipart/mixed": {"schema": {"type": "string", "format": "binary"}},
+            },
+            "model": PullsAnswer,
+            "description": "For another form than JSON in the Accept header: multipart/mixed, a part a queue, as a "
+            "pull from it would be answered. A queue that is refused has a part of application/problem+json.",
+        },
+        204: {"description": "Nothing of any queue, in another form than JSON"},
+        **dict.fromkeys((404, 406, 413, 422, 429), _PROBLEM),
+    },
+    openapi_extra=described_body(PullQueuesBody),
+)
+async def pull_queues(request: Request) -> Response:
+    """Messages from a queue offset on, of each of many queues: one request instead of one a queue.
+
+    Queues are looked at in the order they stand in, until the answer is full; `looked_at` tells how many were. A queue
+    where nothing has come has no answer, unless it was asked for by `earliest` or `latest`. `wait_ms` waits until
+    something comes to any of them.
+    """
+    no_arguments(request)
+    facade = facade_of(request)
+    body = await read_json(request, PullQueuesBody, facade.settings.query_max_request_bytes)
+    _require_few(body, facade.settings.query_max_pull_queues)
+    for topic in {queue.topic for queue in body.queues}:
+        caller_of(request).require(on_topic(topic, *READING))
+    facade.require_store(body.store)
+    facade.answers.require_room()
+    body_format = accepted_format(request.headers.get("accept"))
+    limits = Limits.of(body, facade.settings, whole_records=body_format is BodyFormat.RECORDS)
+    pulls = [QueuePull(facade, queue.topic, queue.queue_id, queue.offset, limits) for queue in body.queues]
+
+    def make(pull: QueuePull, pulled: Pulled) -> PullBody:
+        def answer(pulled: Pulled) -> PullBody:
+            answerer = PullAnswerer(facade, pull.topic, pull.queue_id)
+            return answerer.body(pulled, body_format, body.body_encoding)
+
+        spans = facade.pull_spans
+        return (answer if spans is None else spans.around(answer, pull.topic, pull.queue_id))(pulled)
+
+    def refuse(pull: QueuePull, error: StoreError) -> PullBody:
+        return refused_part(error, pull.topic, pull.queue_id)
+
+    many = ManyQueues(facade, pulls, limits, make, refuse)
+    parts = await many.run(request)
+    return response_of(parts, many.looked_at, body_format, facade)
+
+
+def _require_few(body: PullQueuesBody, most: int) -> None:
+    if len(body.queues) > most:
+        raise ArgumentIllegalError(f"more than {most} queues", argument="queues", limit=most)

@@ -1,0 +1,111 @@
+"""How the store is: status, watermark, corruptions, health, metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from tidemark.errors import CorruptStoreError, StoreClosedError, StoreError
+from tidemark.index.ledger import read_ledger
+
+from ..pull.pull_response import json_response
+from ..schema.query_arguments import CorruptionArguments, described, read_arguments
+from ..schema.responses import CorruptionsAnswer, ProblemAnswer, WatermarkDetailAnswer
+from ..state.service_state import facade_of
+from ..web.problems import of_store_error
+from ..web.route_access import GuardedRoute
+from .append import no_arguments
+from .status_document import published_age_ms, status_answer
+
+router = APIRouter(tags=["status"], route_class=GuardedRoute)
+_STRICT = [Depends(no_arguments)]
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+
+
+@router.get("/v1/watermark", summary="How far may be read", response_model=WatermarkDetailAnswer, dependencies=_STRICT)
+async def get_watermark(request: Request) -> Response:
+    """Watermark, committed offset, lag."""
+    facade = facade_of(request)
+    watermark = facade.store.watermark()
+    return json_response(
+        {
+            "store": facade.settings.store_name,
+            **facade.position(watermark),
+            "published_age_ms": published_age_ms(watermark),
+        }
+    )
+
+
+@router.get("/v1/status", summary="The store on one screen", dependencies=_STRICT)
+async def get_status(request: Request) -> Response:
+    """Is it taking writes, how far is everybody, what is damaged, and for how long is there room.
+
+    `null` stands for what cannot be known: `disk.full_in_s` for one, as long as the log's own times tell no growth.
+    """
+    facade = facade_of(request)
+    return await facade.read(lambda: json_response(status_answer(facade)))
+
+
+@router.get(
+    "/v1/corruptions",
+    summary="The ledger of damage",
+    response_model=CorruptionsAnswer,
+    openapi_extra=described(CorruptionArguments),
+)
+async def list_corruptions(request: Request) -> Response:
+    """Places of the log that failed their check, each once, ascending; and places of queues that pulls passed over."""
+    arguments = read_arguments(request, CorruptionArguments)
+    facade = facade_of(request)
+    entries = await facade.read(read_ledger, facade.store.paths.indexer)
+    limit = min(arguments.limit, facade.settings.query_max_limit)
+    behind = [entry for entry in entries if entry["physical_offset"] > arguments.after]
+    page = behind[:limit]
+    return json_response(
+        {
+            "store": facade.settings.store_name,
+            "total": len(entries),
+            "limit": limit,
+            "next_after": page[-1]["physical_offset"] if len(behind) > limit else None,
+            "corruptions": page,
+            "lost_units": facade.lost_units.all()[:limit] if arguments.after < 0 else [],
+        }
+    )
+
+
+@router.get("/healthz", summary="This process answers", dependencies=_STRICT)
+async def healthz() -> Response:
+    """200 while it runs."""
+    return json_response({"status": "ok"})
+
+
+@router.get("/readyz", summary="The store can be read", responses={503: _PROBLEM}, dependencies=_STRICT)
+async def readyz(request: Request) -> Response:
+    """503 while marks cannot be read, or the log's files do not fit together; and once the service is to stop."""
+    facade = facade_of(request)
+    if facade.is_draining:
+        raise StoreClosedError("the service is stopping")
+
+    def check() -> Response:
+        try:
+            facade.store.refresh()
+            if facade.store.watermarks.marks is None:
+                raise CorruptStoreError("the store was never indexed: there are no marks")
+            facade.store.log.refresh()
+            facade.store.topics()
+        except (StoreError, OSError) as error:
+            response = of_store_error(error if isinstance(error, StoreError) else CorruptStoreError(str(error)))
+            response.status_code = 503
+            return response
+        return json_response({"status": "ready"})
+
+    return await facade.read(check)
+
+
+@router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, dependencies=_STRICT)
+async def get_metrics(request: Request) -> Response:
+    """Text format."""
+    facade = facade_of(request)
+    return Response(await facade.read(facade.metrics.render), media_type="text/plain; version=0.0.4")

@@ -1,0 +1,142 @@
+"""The answer of GET /v1/status: what a person asks at night, as far as the store itself tells it.
+
+None stands for what cannot be known: nothing here is guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tidemark.index.ledger import read_ledger
+from tidemark.read.log_times import Growth, behind_since, growth
+from tidemark.read.watermark import Watermark
+from tidemark.store.flushed import commits_ahead
+from tidemark.store.lock import lock_holder
+from tidemark.version import program_version
+
+from ..state.service_state import Facade
+from .group_offset_document import offset_json
+
+_GROWTH_WINDOW_MS = 3_600_000  # an hour back, or to the beginning of the file before that
+_LEAST_GROWTH_MS = 60_000  # less is a moment
+_MOST_GROUPS = 5
+
+
+def _now_ms() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def published_age_ms(watermark: Watermark) -> int | None:
+    """How long ago a mark moved last; None for never."""
+    return _age_ms(watermark.published_ms) if watermark.published_ms else None
+
+
+def _age_ms(time_ms: int) -> int:
+    """0 for a time to come: the clock was set back since."""
+    return max(0, _now_ms() - time_ms)
+
+
+def status_answer(facade: Facade) -> dict[str, Any]:
+    """Who is there, how far everybody is, what is damaged, and for how long there is room."""
+    store = facade.store
+    watermark = store.watermark()
+    damage = read_ledger(store.paths.indexer)
+    listing = store.log.listing()
+    grown = growth(
+        store.log,
+        watermark.committed_offset,
+        now_ms=_now_ms(),
+        window_ms=_GROWTH_WINDOW_MS,
+        least_ms=_LEAST_GROWTH_MS,
+    )
+    return {
+        "store": facade.settings.store_name,
+        "version": program_version(),
+        "attached": store.paths.is_attached,
+        **facade.position(watermark),
+        "log": {
+            "min_physical_offset": listing.starts[0] if listing.starts else 0,
+            "files": len(listing.starts),
+            "file_size_bytes": listing.file_size,
+            "growth": None if grown is None else {**grown._asdict(), "bytes_per_s": grown.bytes_per_s},
+        },
+        "writer": _writer(facade),
+        "pipeline": _pipeline(facade, watermark),
+        "corruptions": len(damage),
+        "newest_corruption": max(damage, key=lambda entry: entry["found_ms"], default=None),
+        "topics": len(store.topics()),
+        "disk": _disk(facade, grown),
+        "groups": _groups(facade, watermark),
+        "query": {"waiting_requests": facade.watcher.waiting, "owns_consumer_offsets": facade.offsets.is_owner},
+    }
+
+
+def _writer(facade: Facade) -> dict[str, Any]:
+    store = facade.store
+    holder = lock_holder(store.paths.lock)
+    ahead = commits_ahead(store.paths.flushed)
+    term = store.watermarks.term
+    return {
+        "present": holder is not None,
+        "pid": holder or None,
+        "term": term.number,
+        "recovered_end_offset": term.recovered_end,
+        "flush_mode": None if ahead is None else "async" if ahead else "sync",
+        "last_append_ms": store.watermarks.flushed_store_time,
+        "forwarding_to": facade.settings.writer_address,
+    }
+
+
+def _pipeline(facade: Facade, watermark: Watermark) -> dict[str, Any]:
+    marks = facade.store.watermarks.marks
+    return {
+        "published_age_ms": published_age_ms(watermark),
+        "alive_age_ms": None if marks is None or not marks.alive_ms else _age_ms(marks.alive_ms),
+        "behind_since_ms": behind_since(facade.store.log, watermark),
+        "shards": []
+        if marks is None
+        else [
+            {
+                "shard": shard,
+                "visible": marks.visible(shard),
+                "durable": marks.durable(shard),
+                "term": marks.shard_term(shard),
+            }
+            for shard in range(marks.shards)
+        ],
+    }
+
+
+def _disk(facade: Facade, grown: Growth | None) -> dict[str, Any]:
+    paths = facade.store.paths
+    root = os.statvfs(paths.root)
+    rate = 0.0 if grown is None else grown.bytes_per_s
+    return {
+        "free_bytes": root.f_bavail * root.f_frsize,
+        "total_bytes": root.f_blocks * root.f_frsize,
+        "full_in_s": int(_free_bytes(paths.log_folders.writable) / rate) if rate else None,
+    }
+
+
+def _free_bytes(folders: tuple[Path, ...]) -> int:
+    """Of the disks that these lie on, each once."""
+    disks = {folder.stat().st_dev: os.statvfs(folder) for folder in folders if folder.is_dir()}
+    return sum(disk.f_bavail * disk.f_frsize for disk in disks.values())
+
+
+def _groups(facade: Facade, watermark: Watermark) -> dict[str, Any]:
+    """How many groups have offsets, and the lag of those that lag most; None where there are too many to look at."""
+    offsets = list(facade.offsets.all())
+    groups = {offset.group for offset in offsets}
+    if len(offsets) > facade.settings.query_max_status_offsets:
+        return {"count": len(groups), "most_lag": None}
+    lags: Counter[str] = Counter()
+    for offset in offsets:
+        lags[offset.group] += offset_json(facade, watermark, offset)["lag"] or 0
+    most = [{"group": group, "lag": lag} for group, lag in lags.most_common(_MOST_GROUPS) if lag]
+    return {"count": len(groups), "most_lag": most}

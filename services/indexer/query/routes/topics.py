@@ -1,0 +1,156 @@
+"""Topics and their queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tidemark.access.right import KNOWN_ACTIONS, Action, on_topic
+from tidemark.read.queue_reader import QueueReader
+from tidemark.read.watermark import Watermark
+from tidemark.store.topics import BATCH_QUEUE, SIMPLE_QUEUE, TopicConfig
+
+from ..pull.pull_response import json_response
+from ..schema.query_arguments import Arguments, QueueId, TopicName, described, read_arguments
+from ..schema.request_bodies import TopicBody
+from ..schema.responses import ProblemAnswer, QueueDetailAnswer, TopicCreatedAnswer, TopicDetailAnswer, TopicsAnswer
+from ..state.service_state import Facade, facade_of
+from ..web.route_access import GuardedRoute, caller_of, changing
+from .append import described_body, no_arguments, read_json
+
+router = APIRouter(tags=["topics"], route_class=GuardedRoute)
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+
+
+def _topic_json(facade: Facade, topic: TopicConfig) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "queue_type": BATCH_QUEUE if topic.is_batch else SIMPLE_QUEUE,
+        "read_queues": topic.read_queues,
+        "write_queues": topic.write_queues,
+        "permission": topic.permission,
+        "attributes": dict(topic.attributes),
+        "queue_ids": facade.store.queue_ids(topic),
+    }
+
+
+def _queue_json(facade: Facade, queue: QueueReader, watermark: Watermark) -> dict[str, Any]:
+    bounds = facade.store.bounds(queue, watermark)
+    return {"queue_id": queue.queue_id, "min_offset": bounds.min_offset, "max_offset": bounds.max_offset}
+
+
+@router.post(
+    "/v1/topics",
+    summary="Create a topic",
+    status_code=201,
+    response_model=TopicCreatedAnswer,
+    dependencies=[Depends(no_arguments)],
+    openapi_extra=described_body(TopicBody),
+    responses={
+        200: {"model": TopicCreatedAnswer, "description": "It was there already, in this shape"},
+        **dict.fromkeys((403, 409, 413, 422, 503, 504, 507), _PROBLEM),
+    },
+)
+async def create_topic(request: Request) -> Response:
+    """Forwarded to the writer. Durable when it is answered.
+
+    409 `TOPIC_EXISTS`: there is one of another shape. 503 `WRITER_UNREACHABLE`: no writer, or none is configured.
+    """
+    facade = facade_of(request)
+    body = await read_json(request, TopicBody, facade.settings.query_max_request_bytes)
+    with changing(caller_of(request), on_topic(body.topic, Action.CREATE)):
+        created, topic = await facade.writer.create_topic(body, authorization=request.headers.get("authorization"))
+
+    def look() -> Response:
+        answer = {"store": facade.settings.store_name, "created": created, **_topic_json(facade, topic)}
+        return json_response(answer, 201 if created else 200)
+
+    return await facade.read(look)
+
+
+@router.get(
+    "/v1/topics",
+    summary="All topics",
+    response_model=TopicsAnswer,
+    responses={404: _PROBLEM},
+    openapi_extra=described(Arguments),
+)
+async def list_topics(request: Request) -> Response:
+    """By name, with the kind of their queues: those that the caller may know of."""
+    arguments = read_arguments(request, Arguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+    caller = caller_of(request)
+
+    def look() -> Response:
+        topics = facade.store.topics()
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "topics": [
+                    _topic_json(facade, topics[name])
+                    for name in sorted(topics)
+                    if caller.may(on_topic(name, *KNOWN_ACTIONS))
+                ],
+            }
+        )
+
+    return await facade.read(look)
+
+
+@router.get(
+    "/v1/topics/{topic}",
+    summary="One topic",
+    response_model=TopicDetailAnswer,
+    responses={404: _PROBLEM},
+    openapi_extra=described(Arguments),
+)
+async def describe_topic(request: Request, topic: TopicName) -> Response:
+    """With the bounds of its queues."""
+    arguments = read_arguments(request, Arguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+
+    def look() -> Response:
+        watermark = facade.store.watermark()
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                **_topic_json(facade, facade.store.topic(topic)),
+                **facade.position(watermark),
+                "queues": [_queue_json(facade, queue, watermark) for queue in facade.store.queues(topic)],
+            }
+        )
+
+    return await facade.read(look)
+
+
+@router.get(
+    "/v1/topics/{topic}/queues/{queue_id}",
+    summary="One queue",
+    response_model=QueueDetailAnswer,
+    responses={404: _PROBLEM},
+    openapi_extra=described(Arguments),
+)
+async def describe_queue(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
+    """Minimum and maximum offset, and the watermark they belong to."""
+    arguments = read_arguments(request, Arguments)
+    facade = facade_of(request)
+    facade.require_store(arguments.store)
+
+    def look() -> Response:
+        watermark = facade.store.watermark()
+        queue = facade.store.queue(topic, queue_id)
+        return json_response(
+            {
+                "store": facade.settings.store_name,
+                "topic": topic,
+                **_queue_json(facade, queue, watermark),
+                **facade.position(watermark),
+            }
+        )
+
+    return await facade.read(look)

@@ -1,0 +1,93 @@
+"""What the OpenAPI document says beyond what FastAPI finds: bodies and arguments that routes read by themselves, and
+failures, which are `application/problem+json` everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
+
+from ..web.problems import MEDIA_TYPE
+from .query_arguments import (
+    SCHEMA_REFERENCE,
+    LogArguments,
+    LogBytesArguments,
+    LogRecordsArguments,
+    MessageArguments,
+    PullArguments,
+    SearchArguments,
+    TimeArguments,
+)
+from .request_bodies import (
+    AppendBody,
+    HeartbeatBody,
+    JoinBody,
+    OffsetBody,
+    OffsetsBody,
+    PullQueuesBody,
+    RetryBody,
+    TopicBody,
+)
+from .responses import ProblemAnswer
+
+_BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody, PullQueuesBody, RetryBody)
+_ARGUMENTS = (
+    PullArguments,
+    TimeArguments,
+    MessageArguments,
+    SearchArguments,
+    LogArguments,
+    LogRecordsArguments,
+    LogBytesArguments,
+)
+_PROBLEM = SCHEMA_REFERENCE.format(model=ProblemAnswer.__name__)
+_ANYWHERE = {  # what each path may answer, whatever is asked of it
+    "422": "An argument is missing, malformed or out of its range",
+    "500": "Bytes of the store are not what they should be",
+    "503": "Not now",
+}
+_FASTAPIS_OWN = ("HTTPValidationError", "ValidationError")  # a shape that no answer of ours has
+
+
+def describe(app: FastAPI) -> None:
+    """Let *app* serve the whole document."""
+    make = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = make()
+            _add_schemas(document["components"]["schemas"])
+            document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            document["security"] = [{"token": []}, {}]  # {}: where there is no access file, or by a certificate
+            for path in document["paths"].values():
+                for operation in path.values():
+                    _describe_failures(operation["responses"])
+        return make()
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _add_schemas(schemas: dict[str, Any]) -> None:
+    models = [(model, "validation") for model in (*_BODIES, *_ARGUMENTS)]
+    _, found = models_json_schema(models, ref_template=SCHEMA_REFERENCE)  # type: ignore[arg-type]
+    arguments = {model.__name__ for model in _ARGUMENTS}
+    schemas.update({name: schema for name, schema in found["$defs"].items() if name not in arguments})
+    for name in _FASTAPIS_OWN:
+        schemas.pop(name, None)
+
+
+def _describe_failures(responses: dict[str, Any]) -> None:
+    for status, text in _ANYWHERE.items():
+        if status not in responses or not _is_problem(responses[status]):
+            responses[status] = {"description": text, "content": {"application/json": {"schema": {"$ref": _PROBLEM}}}}
+    for response in responses.values():
+        if _is_problem(response):
+            response["content"] = {MEDIA_TYPE: response["content"].pop("application/json")}
+
+
+def _is_problem(response: dict[str, Any]) -> bool:
+    """As FastAPI describes it: JSON, of the model that the route names."""
+    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+    return bool(schema.get("$ref") == _PROBLEM)

@@ -1,0 +1,310 @@
+"""Bodies of requests: checked by pydantic, described in OpenAPI."""
+
+from __future__ import annotations
+
+import binascii
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
+from tidemark.format.json_text import JsonWalk, is_too_deep, too_deep
+from tidemark.format.tags import MAX_DELAY_LEVEL
+
+from ..groups.queue_allocation import Queue, Strategy
+from .query_arguments import MAX_I4, MAX_I8, MemberId, PullLimits, PullOffset, TopicName
+
+_QueueId = Annotated[int, Field(ge=0, le=MAX_I4, strict=True)]
+_QueueOffset = Annotated[int, Field(ge=0, le=MAX_I8, strict=True, description="the next queue offset the group wants")]
+
+
+def _as_text(offset: Any) -> Any:
+    return str(offset) if type(offset) is int else offset
+
+
+_Generation = Annotated[int, Field(ge=0, le=MAX_I8, strict=True)]
+
+
+class AppendMessage(BaseModel):
+    """One message to append."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    body: Any = Field(
+        description="text; base64 text with body_encoding base64; with body_encoding json any value, whose text is "
+        "stored exactly as sent"
+    )
+    body_encoding: Literal["utf8", "base64", "json"] = "utf8"
+    tag: str | None = None
+    keys: list[str] = []
+    properties: dict[str, str] = {}
+    flag: int = Field(0, ge=-MAX_I4 - 1, le=MAX_I4)
+
+    _json_text: bytes = PrivateAttr(b"")
+
+    @model_validator(mode="after")
+    def _must_be_there(self) -> Self:
+        if self.body is None and self.body_encoding != "json":
+            raise ValueError("body: a message has a body")
+        return self
+
+    def keep_json_text(self, text: str) -> None:
+        """Take the body exactly as sent."""
+        self._json_text = text.encode()
+
+    def raw_body(self) -> bytes:
+        """Return the bytes to store.
+
+        Raises:
+            ValueError: the body is not in the form that body_encoding names, or it is JSON and nested too deeply.
+        """
+        if self.body_encoding == "json":
+            if is_too_deep(self._json_text):
+                raise ValueError(f"body: {too_deep()}")
+            return self._json_text
+        if not isinstance(self.body, str):
+            raise ValueError("body is no text; body_encoding json takes any value")
+        if self.body_encoding == "utf8":
+            return self.body.encode()
+        try:
+            return binascii.a2b_base64(self.body, strict_mode=True)
+        except binascii.Error as error:
+            raise ValueError(f"body is no base64: {error}") from None
+
+
+class AppendBody(BaseModel):
+    """A batch: all of it is appended, or nothing."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"messages": [{"body": "hello", "tag": "greeting", "keys": ["k1"], "properties": {"lang": "en"}}]}
+            ]
+        },
+    )
+
+    messages: list[AppendMessage] = Field(min_length=1, max_length=32_767)
+    queue_id: int | None = Field(
+        None, ge=0, le=MAX_I4, description="absent: by routing_key, else the first key's hash, else in turn"
+    )
+    routing_key: str | None = None
+
+    def keep_json_texts(self, document: str) -> None:
+        """Take the bodies with body_encoding json from the text of the request, in which they are stored unchanged.
+
+        Raises:
+            ValueError: a value is nested too deeply.
+        """
+        if all(message.body_encoding != "json" for message in self.messages):
+            return
+        request = JsonWalk(document)
+        [messages] = [request.text() for name in request.members() if name == "messages"][-1:]  # as pydantic: the last
+        walk = JsonWalk(messages)
+        for message, _ in zip(self.messages, walk.elements(), strict=True):
+            for name in walk.members():
+                if name == "body":
+                    message.keep_json_text(walk.text())
+
+    expected_next_offset: int | None = Field(
+        None, ge=0, le=MAX_I8, description="append only if the queue's next offset is this one"
+    )
+
+
+class TopicBody(BaseModel):
+    """A topic to create."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"topic": "orders", "queues": 4, "attributes": {"queue.type": "BatchCQ"}}]},
+    )
+
+    topic: TopicName
+    queues: int | None = Field(None, ge=1, le=MAX_I4, strict=True, description="absent: the writer's default")
+    attributes: dict[str, str] = Field({}, description="RocketMQ's; queue.type: SimpleCQ or BatchCQ")
+
+
+_FORCE = Field(False, strict=True, description="set the offset even if it is above the queue's end")
+
+
+class OffsetBody(BaseModel):
+    """A group's offset in one queue."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"offset": 131}]})
+
+    offset: _QueueOffset
+    force: bool = _FORCE
+
+
+class JoinBody(BaseModel):
+    """What a member wants to consume."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"topics": ["orders"]}]})
+
+    topics: list[TopicName] = Field(min_length=1, description="one that does not exist yet may come later")
+    strategy: Strategy = Field(
+        Strategy.AVERAGELY, description="how queues are shared out; the same for all members of a group"
+    )
+    session_timeout_ms: int | None = Field(
+        None, ge=1, le=MAX_I4, strict=True, description="gone when not heard for so long; absent: the service's default"
+    )
+    member_id: MemberId | None = Field(
+        None, description="takes the place of a living member of this id; absent: made here"
+    )
+
+
+class HeldQueue(BaseModel):
+    """A queue."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: TopicName
+    queue_id: _QueueId
+
+
+class HeartbeatBody(BaseModel):
+    """That a member lives, and what it still holds."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"generation": 1795240089394, "holds": [{"topic": "orders", "queue_id": 0}]}]},
+    )
+
+    generation: _Generation = Field(description="what the member was told last")
+    holds: list[HeldQueue] = Field(description="what is missing here is free for others; naming a queue gains nothing")
+
+    @property
+    def queues(self) -> set[Queue]:
+        """What it holds."""
+        return {Queue(held.topic, held.queue_id) for held in self.holds}
+
+
+class PulledQueue(HeldQueue):
+    """A queue to pull from."""
+
+    offset: Annotated[PullOffset, BeforeValidator(_as_text, json_schema_input_type=int | str)] = Field(
+        description="a queue offset, earliest, latest"
+    )
+
+
+class PullQueuesBody(PullLimits):
+    """A pull from many queues. max_messages and max_bytes are of all of them together."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "queues": [
+                        {"topic": "orders", "queue_id": 0, "offset": 131},
+                        {"topic": "orders", "queue_id": 1, "offset": "earliest"},
+                    ],
+                    "max_messages": 100,
+                    "wait_ms": 1000,
+                }
+            ]
+        },
+    )
+
+    queues: list[PulledQueue] = Field(min_length=1, description="looked at in this order until the answer is full")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len({(one.topic, one.queue_id) for one in self.queues}) < len(self.queues):
+            raise ValueError("a queue is named twice")
+        return self
+
+
+class RetriedMessage(BaseModel):
+    """A message to send back: by its place, or by its offset message id."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: TopicName | None = Field(None, description="the topic that the group has read it from")
+    queue_id: _QueueId | None = None
+    queue_offset: Annotated[int, Field(ge=0, le=MAX_I8, strict=True)] | None = None
+    message_id: str | None = Field(
+        None, max_length=80, description="an offset message id, with -N for message N of an inner batch"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        place = (self.topic, self.queue_id, self.queue_offset)
+        is_place = all(part is not None for part in place)
+        if is_place is (self.message_id is not None) or (not is_place and any(part is not None for part in place)):
+            raise ValueError("name a message by topic, queue_id and queue_offset together, or by message_id alone")
+        return self
+
+
+class RetryBody(BaseModel):
+    """Messages whose handling failed."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": [
+                        {"topic": "orders", "queue_id": 0, "queue_offset": 131},
+                        {"message_id": "7F00000100001F910000000000002000-3"},
+                    ],
+                    "delay_level": 0,
+                }
+            ]
+        },
+    )
+
+    messages: list[RetriedMessage] = Field(min_length=1)
+    delay_level: int = Field(
+        0,
+        ge=-1,
+        le=MAX_DELAY_LEVEL,
+        strict=True,
+        description="0: level 3 plus the earlier tries; 1 to 18: this level; -1: at once to the dead letters",
+    )
+    max_reconsume_times: int | None = Field(
+        None, ge=0, le=MAX_I4, strict=True, description="tries before the dead letters; absent: the writer's setting"
+    )
+
+
+class QueueOffset(HeldQueue):
+    """A queue, and where the group goes on in it."""
+
+    offset: _QueueOffset
+
+
+class OffsetsBody(BaseModel):
+    """A group's offsets in several queues: all are set, or none. With both of member_id and generation, or neither."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "member_id": "consumer-1",
+                    "generation": 1795240089394,
+                    "offsets": [
+                        {"topic": "orders", "queue_id": 0, "offset": 131},
+                        {"topic": "orders", "queue_id": 1, "offset": 97},
+                    ],
+                }
+            ]
+        },
+    )
+
+    member_id: MemberId | None = Field(None, description="who holds these queues; absent: an administrator's reset")
+    generation: _Generation | None = Field(None, description="what the member was told last")
+    offsets: list[QueueOffset] = Field(min_length=1)
+    force: bool = _FORCE
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.member_id is None) is not (self.generation is None):
+            raise ValueError("member_id and generation: both, or neither")
+        if len(self.queues) < len(self.offsets):
+            raise ValueError("a queue is named twice")
+        return self
+
+    @property
+    def queues(self) -> set[Queue]:
+        """Where offsets are set."""
+        return {Queue(one.topic, one.queue_id) for one in self.offsets}

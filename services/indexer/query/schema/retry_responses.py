@@ -1,0 +1,38 @@
+"""The answer to sending messages back, as OpenAPI describes it; see models.py."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from .responses import ProblemAnswer
+
+
+class SentBackAnswer(BaseModel):
+    """The stored copy of a message."""
+
+    topic: str = Field(description="%RETRY%group, or %DLQ%group")
+    dead_letter: bool = Field(description="true in %DLQ%group: the group does not get the message again")
+    status: str = Field(description="PUT_OK; FLUSH_DISK_TIMEOUT: stored, and its flush is not confirmed yet")
+    physical_offset: int
+    offset_msg_id: str
+    duplicate: bool = Field(description="true where an earlier request has stored this copy")
+    deliver_timestamp_ms: int | None = Field(description="when the group gets the copy; null for a dead letter")
+
+
+class RetryResultAnswer(BaseModel):
+    """One message of the request, and what became of it."""
+
+    message_id: str | None = Field(None, description="as in the request")
+    topic: str | None = Field(None, description="the message's place; null where it was not found by its id")
+    queue_id: int | None = None
+    queue_offset: int | None = None
+    sent_back: SentBackAnswer | None = Field(description="null where the message was not stored again")
+    problem: ProblemAnswer | None = Field(description="the reason why it was not")
+
+
+class RetryAnswer(BaseModel):
+    """One result per message of the request, in its order."""
+
+    store: str
+    group: str
+    results: list[RetryResultAnswer]

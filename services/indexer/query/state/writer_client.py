@@ -1,0 +1,207 @@
+"""POST → the writer's AppendBatch and CreateTopic. The only place of the query facade that speaks gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from tidemark.client.program_traces import current_carrier
+from tidemark.errors import TlsFailedError, WriterUnreachableError
+from tidemark.format.message_id import encode_offset_message_id
+from tidemark.format.properties import TRACEPARENT, TRACESTATE
+from tidemark.store.topics import TopicConfig
+from tidemark.tls.credentials import Credentials
+from tidemark.tracing.request_id import HEADER, current_request_id
+
+from ..schema.request_bodies import AppendBody, RetryBody, TopicBody
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+    from ..groups.retries import Original
+
+_PUT_OK = 1
+_RECEIVE_LIMIT_BYTES = 64 << 20
+
+
+class WriterForward:
+    """A channel to the writer, opened at the first append, and anew after one for which it was not reached over TLS:
+    the files of *credentials*, whom it trusts and what it shows, may be others by then."""
+
+    def __init__(self, address: str | None, *, timeout_ms: int, credentials: Credentials) -> None:
+        self._address = address
+        self._credentials = credentials
+        self._timeout_s = timeout_ms / 1000
+        self._channel: grpc.aio.Channel | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def append(
+        self, topic: str, body: AppendBody, request_id: str, *, authorization: str | None
+    ) -> tuple[bool, dict[str, Any]]:
+        """(acknowledged, the answer's JSON without store and topic); raises as `_call`."""
+        from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+        request = _request(topic, body, request_id)
+        answer = await self._call(CommitLogServiceStub, "AppendBatch", request, authorization)
+        return answer.status == _PUT_OK, _answer(answer)
+
+    async def send_back(
+        self, group: str, original: Original, body: RetryBody, *, authorization: str | None
+    ) -> dict[str, Any]:
+        """Store one message again for *group*; return SentBackAnswer's JSON. Raises as `_call`."""
+        from tidemark.v1 import commit_log_pb2
+        from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+
+        request = commit_log_pb2.SendBackRequest(
+            group=group,
+            topic=original.topic,
+            physical_offset=original.physical_offset,
+            inner_index=original.inner_index,
+            delay_level=body.delay_level,
+            max_reconsume_times=body.max_reconsume_times,
+        )
+        answer = await self._call(CommitLogServiceStub, "SendBack", request, authorization)
+        stored = _answer(answer.appended)
+        return {
+            "topic": answer.topic,
+            "dead_letter": answer.dead_letter,
+            "status": stored["status"],
+            "physical_offset": stored["physical_offset"],
+            "offset_msg_id": stored["offset_msg_ids"][0],
+            "duplicate": stored["duplicate"],
+            "deliver_timestamp_ms": stored["deliver_timestamp_ms"],
+        }
+
+    async def create_topic(self, body: TopicBody, *, authorization: str | None) -> tuple[bool, TopicConfig]:
+        """(created, the topic as it is); raises as `_call`."""
+        from tidemark.v1 import topics_pb2
+        from tidemark.v1.topics_pb2_grpc import TopicServiceStub
+
+        request = topics_pb2.CreateTopicRequest(
+            name=body.topic, queue_count=body.queues or 0, attributes=body.attributes
+        )
+        answer = await self._call(TopicServiceStub, "CreateTopic", request, authorization)
+        topic = answer.topic
+        config = TopicConfig(
+            topic.name,
+            read_queues=topic.read_queue_count,
+            write_queues=topic.write_queue_count,
+            permission=topic.permission,
+            attributes=dict(topic.attributes),
+        )
+        return answer.created, config
+
+    async def _call(self, stub: Any, method: str, request: Any, authorization: str | None) -> Any:
+        """The writer's answer to *request*.
+
+        authorization  the caller's header, which the writer goes by; None: the service shows its own token
+        raises WriterUnreachableError when there is no writer; TlsFailedError, TlsFilesError; what the writer refuses,
+        by its reason
+        """
+        import grpc
+
+        from tidemark.client.tls_faults import told_apart
+        from tidemark.client.wire_errors import error_of_rpc
+
+        if self._address is None:
+            raise WriterUnreachableError("no writer is configured (TIDEMARK_WRITER_ADDRESS)")
+        if self._channel is None:
+            self._channel = _open(self._address, self._credentials)
+        try:
+            metadata = (*_same_request(), *self._shown(authorization))
+            return await getattr(stub(self._channel), method)(request, timeout=self._timeout_s, metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._credentials)
+            if (
+                isinstance(failure, TlsFailedError | WriterUnreachableError)
+                and self._credentials.target(self._address).is_tls
+            ):
+                self._let_go()
+            raise failure from error
+
+    def _shown(self, authorization: str | None) -> tuple[tuple[str, str], ...]:
+        shown = authorization or self._credentials.authorization()
+        return () if shown is None else (("authorization", shown),)
+
+    def _let_go(self) -> None:
+        """The next append opens a channel; those under way end on the old one."""
+        if self._channel is not None:
+            closing = asyncio.create_task(self._channel.close(self._timeout_s))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            self._channel = None
+
+    async def close(self) -> None:
+        """Close the channel."""
+        if self._channel is not None:
+            await self._channel.close()
+
+
+def _open(address: str, credentials: Credentials) -> grpc.aio.Channel:
+    import grpc.aio
+
+    from tidemark.client.channel import credentials_of, proxy_option
+
+    options = (
+        ("grpc.max_send_message_length", -1),  # the writer decides
+        ("grpc.max_receive_message_length", _RECEIVE_LIMIT_BYTES),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
+        proxy_option(),
+    )
+    target = credentials.target(address)
+    if not target.is_tls:
+        return grpc.aio.insecure_channel(target.address, options=options)
+    return grpc.aio.secure_channel(target.address, credentials_of(credentials), options=options)
+
+
+def _same_request() -> tuple[tuple[str, str], ...]:
+    """Metadata by which the writer's log has this request under the same id."""
+    request_id = current_request_id()
+    return () if request_id is None else ((HEADER, request_id),)
+
+
+def _request(topic: str, body: AppendBody, request_id: str) -> Any:
+    from tidemark.v1 import commit_log_pb2
+
+    carrier = current_carrier()
+    messages = [
+        commit_log_pb2.Message(
+            body=message.raw_body(),
+            tag=message.tag or "",
+            keys=message.keys,
+            properties=carrier | message.properties,
+            flag=message.flag,
+        )
+        for message in body.messages
+    ]
+    return commit_log_pb2.AppendBatchRequest(
+        topic=topic,
+        queue_id=body.queue_id,
+        routing_key=body.routing_key or "",
+        request_id=request_id,
+        expected_next_offset=body.expected_next_offset,
+        messages=commit_log_pb2.MessageList(messages=messages),
+        traceparent=carrier.get(TRACEPARENT),
+        tracestate=carrier.get(TRACESTATE),
+    )
+
+
+def _answer(answer: Any) -> dict[str, Any]:
+    raw = answer.physical_offsets
+    offsets = [int.from_bytes(raw[i : i + 8], "big") for i in range(0, len(raw), 8)]
+    ids = [encode_offset_message_id(answer.store_host, offset) for offset in offsets]
+    return {
+        "status": "PUT_OK" if answer.status == _PUT_OK else "FLUSH_DISK_TIMEOUT",
+        "queue_id": answer.queue_id,
+        "queue_offset": answer.queue_offset,
+        "message_count": answer.message_count,
+        "next_offset": answer.queue_offset + answer.message_count,
+        "physical_offset": answer.physical_offset,
+        "end_physical_offset": answer.end_physical_offset,
+        "store_timestamp_ms": answer.store_timestamp_ms,
+        "physical_offsets": offsets,
+        "offset_msg_ids": ids,
+        "duplicate": answer.duplicate,
+        "term": answer.term,
+        "deliver_timestamp_ms": answer.deliver_timestamp_ms or None,
+    }

@@ -1,0 +1,60 @@
+"""A response whose body is a row of buffers: large ones go to the socket as they are, without a copy to join them.
+
+Little ones are joined: each is a turn through every layer of the server, which costs more than the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ..state.unsent_bytes_limit import UntakenAnswers
+
+Pieces = list[bytes | memoryview]
+_LITTLE_BYTES, _JOINED_BYTES = 64 << 10, 256 << 10
+
+
+class PiecesResponse(Response):
+    """200 with the *pieces* one after the other. answers: where what a client is slow to take counts."""
+
+    def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str, answers: UntakenAnswers) -> None:
+        self._size = sum(map(len, pieces))
+        super().__init__(None, 200, {**headers, "Content-Length": str(self._size)}, media_type)
+        self._pieces = _with_little_ones_joined(pieces)
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; InFlightLimitError before that when too much is under way."""
+        if self._size > _LITTLE_BYTES:
+            with self._answers.held(self._size):
+                await self._send(send)
+                await send({"type": "http.response.body"})  # once all but a little has gone to the socket
+        else:
+            await self._start(send)
+            await send({"type": "http.response.body", "body": self._pieces[0] if self._pieces else b""})
+
+    async def _start(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+
+    async def _send(self, send: Send) -> None:
+        await self._start(send)
+        while self._pieces:
+            await send({"type": "http.response.body", "body": self._pieces.pop(0), "more_body": True})
+
+
+def _with_little_ones_joined(pieces: Pieces) -> Pieces:
+    joined: Pieces = []
+    little: Pieces = []
+    size = 0
+    for piece in pieces:
+        if little and (len(piece) > _LITTLE_BYTES or size + len(piece) > _JOINED_BYTES):
+            joined.append(b"".join(little))
+            little, size = [], 0
+        if len(piece) > _LITTLE_BYTES:
+            joined.append(piece)
+        else:
+            little.append(piece)
+            size += len(piece)
+    return [*joined, b"".join(little)] if little else joined

@@ -1,0 +1,168 @@
+"""What each route needs of its caller: one table, asked before an endpoint begins."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
+
+from tidemark.access.guard import Caller, Guard
+from tidemark.access.identity import Presented
+from tidemark.access.right import KNOWN_ACTIONS, READING, Action, Right, on_group, on_store, on_topic
+from tidemark.errors import ForbiddenError, StoreError
+from tidemark.status import status_of
+
+from ..schema.responses import ProblemAnswer
+
+_PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
+_REFUSALS: Mapping[int | str, dict[str, Any]] = dict.fromkeys((401, 403, 429), _PROBLEM)
+_CALLER = "tidemark.caller"
+_FOREIGN = ("cross-site", "same-site")  # Sec-Fetch-Site; another port or name is another origin
+_NOWHERE = "127.0.0.1"  # a Unix socket
+
+
+class Needs(NamedTuple):
+    """right: of (what is in the path, the store's name); None: whoever is known may, or the endpoint asks for more."""
+
+    right: Callable[[Mapping[str, str], str], Right] | None
+    is_open: bool = False  # to everybody
+
+
+def _topic(*actions: Action) -> Needs:
+    return Needs(lambda path, _: on_topic(path["topic"], *actions))
+
+
+def _group(*actions: Action) -> Needs:
+    return Needs(lambda path, _: on_group(path["group"], *actions))
+
+
+def _store(*actions: Action) -> Needs:
+    return Needs(lambda _, store: on_store(store, *actions))
+
+
+_OPEN = Needs(None, is_open=True)  # holds nothing of the store
+_KNOWN = Needs(None)
+_EACH = Needs(None)  # the endpoint leaves out what the caller may not know, or asks once it knows the topics
+_NEEDS: Mapping[tuple[str, str], Needs] = {
+    ("GET", "/healthz"): _OPEN,
+    ("GET", "/readyz"): _OPEN,
+    ("GET", "/metrics"): _store(Action.GET),
+    ("GET", "/v1/status"): _store(Action.GET),
+    ("GET", "/v1/corruptions"): _store(Action.GET),
+    ("GET", "/v1/watermark"): _KNOWN,
+    ("GET", "/v1/log"): _store(Action.GET),
+    ("GET", "/v1/log/records"): _store(Action.SUB),
+    ("GET", "/v1/log/bytes"): _store(Action.SUB),
+    ("GET", "/v1/topics"): _EACH,
+    ("POST", "/v1/topics"): _EACH,
+    ("GET", "/v1/topics/{topic}"): _topic(*KNOWN_ACTIONS),
+    ("GET", "/v1/topics/{topic}/queues/{queue_id}"): _topic(*KNOWN_ACTIONS),
+    ("GET", "/v1/topics/{topic}/queues/{queue_id}/messages"): _topic(*READING),
+    ("GET", "/v1/topics/{topic}/queues/{queue_id}/offset"): _topic(*READING),
+    ("GET", "/v1/topics/{topic}/messages"): _topic(*READING),
+    ("POST", "/v1/topics/{topic}/messages"): _topic(Action.PUB),
+    ("POST", "/v1/pull"): _EACH,
+    ("GET", "/v1/messages/at/{physical_offset}"): _EACH,
+    ("GET", "/v1/messages/{offset_msg_id}"): _EACH,
+    ("GET", "/v1/groups"): _EACH,
+    ("GET", "/v1/groups/{group}"): _group(*READING),
+    ("POST", "/v1/groups/{group}/members"): _group(Action.SUB),  # and Sub on each topic: the endpoint
+    ("PUT", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
+    ("DELETE", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
+    ("POST", "/v1/groups/{group}/retry"): _group(Action.SUB),  # and Sub on each message's topic: the endpoint
+    ("PUT", "/v1/groups/{group}/offsets"): _group(Action.SUB, Action.UPDATE),
+    ("GET", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(*READING),
+    ("PUT", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(Action.SUB, Action.UPDATE),
+}
+
+
+class GuardedRoute(APIRoute):
+    """Its endpoint is not reached by whom the table does not let. KeyError for a route that is not in the table."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **described: Any) -> None:
+        described["responses"] = {**_REFUSALS, **(described.get("responses") or {})}
+        super().__init__(path, endpoint, **described)
+        self._method = next(iter(self.methods or ()))
+        self._needs = _NEEDS[self._method, path]
+        self._action = f"{self._method} {path}"
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As starlette's Route. UnauthenticatedError, ForbiddenError, RateLimitedError."""
+        if self._needs.is_open or scope["method"] != self._method:
+            await super().handle(scope, receive, send)
+            return
+        if self._method != "GET":
+            _require_no_foreign_page(Headers(scope=scope))
+        facade = scope["app"].state.facade
+        caller = scope[_CALLER] = _admit(facade.guard, scope, self._action)
+        right = (
+            None if self._needs.right is None else self._needs.right(scope["path_params"], facade.settings.store_name)
+        )
+        if right is not None:
+            caller.require(right)
+            if right.changes:
+                send = _telling(send, caller, right)
+        await self._go_on(scope, receive, send)
+
+    async def _go_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().handle(scope, receive, send)
+
+
+def _require_no_foreign_page(headers: Headers) -> None:
+    """ForbiddenError for what a page of another site makes a browser do here, in the name of who looks at that page.
+
+    Browsers say it themselves (Fetch Metadata), and no script can make them say otherwise; other clients do not.
+    """
+    if headers.get("sec-fetch-site") in _FOREIGN:
+        raise ForbiddenError("a page of another site asks for this", origin=headers.get("origin"))
+
+
+def caller_of(request: Request) -> Caller:
+    """Who asks."""
+    caller: Caller = request.scope[_CALLER]
+    return caller
+
+
+@contextlib.contextmanager
+def changing(caller: Caller, right: Right) -> Iterator[None]:
+    """Around a change, where an endpoint knows only now which right it needs. ForbiddenError.
+
+    What came of it is told in the audit log, as for routes whose path names what they change.
+    """
+    caller.require(right)
+    outcome = "OK"
+    try:
+        yield
+    except StoreError as error:
+        outcome = status_of(error).reason
+        raise
+    finally:
+        caller.note(str(right), outcome, changes=True)
+
+
+def _admit(guard: Guard, scope: Scope, action: str) -> Caller:
+    presented = Presented(None, None) if guard.access is None else _presented(scope)
+    client = scope.get("client")
+    return guard.admit(presented, address=client[0] if client else _NOWHERE, action=action)
+
+
+def _presented(scope: Scope) -> Presented:
+    tls = scope.get("extensions", {}).get("tls", {})
+    return Presented.of(Headers(scope=scope).get("authorization"), tls.get("client_cert_der"))
+
+
+def _telling(send: Send, caller: Caller, right: Right) -> Send:
+    """*send*, which tells the audit log how the answer begins."""
+
+    async def send_and_tell(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            status = message["status"]
+            caller.note(str(right), "OK" if status < 400 else f"HTTP {status}", changes=True)
+        await send(message)
+
+    return send_and_tell

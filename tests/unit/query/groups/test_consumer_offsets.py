@@ -1,0 +1,110 @@
+"""Consumer offsets: group commits, failed writes, ownership."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
+from tidemark.errors import DiskFullError, GenerationStaleError, StoreLockedError
+from tidemark.store.consumer_offsets import load_consumer_offsets
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
+
+
+class CountingStorage(DiskStorage):
+    """Counts files made, and refuses to write while it is full."""
+
+    def __init__(self) -> None:
+        self.created = 0
+        self.is_full = False
+
+    def create(self, path: Path, size: int) -> int:
+        self.created += 1
+        return super().create(path, size)
+
+    def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
+        if self.is_full:
+            raise DiskFullError("the disk is full")
+        super().pwrite(descriptor, data, at)
+
+
+def offset(number: int) -> ConsumerOffset:
+    return ConsumerOffset(f"g{number}", "orders", 0, number)
+
+
+def test_puts_that_meet_share_a_write(tmp_path: Path) -> None:
+    """A hundred at once cost a few files, and all of them are there when they are answered."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+
+    async def put_all() -> None:
+        await asyncio.gather(*(offsets.put(offset(number)) for number in range(100)))
+
+    asyncio.run(put_all())
+    assert storage.created <= 10
+    assert len(load_consumer_offsets(StorePaths(tmp_path).consumer_offsets)) == 100
+    offsets.close()
+
+
+def test_a_failed_write_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    """The offset before it holds; when there is room again it goes on."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+    asyncio.run(offsets.put(offset(1)))
+    storage.is_full = True
+    with pytest.raises(DiskFullError):
+        asyncio.run(offsets.put(ConsumerOffset("g1", "orders", 0, 5)))
+    assert offsets.get("g1", "orders", 0) == 1
+    storage.is_full = False
+    asyncio.run(offsets.put(ConsumerOffset("g1", "orders", 0, 6)))
+    assert offsets.get("g1", "orders", 0) == 6
+    offsets.close()
+
+
+def test_another_process_takes_over_when_the_owner_is_gone(tmp_path: Path) -> None:
+    """At the next PUT; it then has what the owner had."""
+    first = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
+    second = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
+    asyncio.run(first.put(offset(1)))
+    with pytest.raises(StoreLockedError):
+        asyncio.run(second.put(offset(2)))
+    assert second.get("g1", "orders", 0) == 1
+    first.close()
+    asyncio.run(second.put(offset(2)))
+    assert [one.group for one in second.all()] == ["g1", "g2"]
+    second.close()
+
+
+def test_offsets_put_together_are_kept_together(tmp_path: Path) -> None:
+    """One write for all of them; when it fails, none has changed."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+    asyncio.run(offsets.put(*(offset(number) for number in range(50))))
+    assert storage.created == 2  # the file and its checked copy
+    storage.is_full = True
+    with pytest.raises(DiskFullError):
+        asyncio.run(offsets.put(*(ConsumerOffset(f"g{number}", "orders", 0, 99) for number in range(50))))
+    assert [one.offset for one in offsets.all()] == [one.offset for one in sorted(map(offset, range(50)))]
+    offsets.close()
+
+
+def test_what_is_checked_for_a_put_holds_before_it_is_written(tmp_path: Path) -> None:
+    """A check that fails keeps everything out of the file."""
+    storage = CountingStorage()
+    offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
+
+    @contextlib.contextmanager
+    def refuse() -> Iterator[None]:
+        raise GenerationStaleError("not the holder")
+        yield
+
+    with pytest.raises(GenerationStaleError):
+        asyncio.run(offsets.put(offset(1), under=refuse()))
+    asyncio.run(offsets.settled())
+    assert (storage.created, list(offsets.all())) == (0, [])
+    offsets.close()

@@ -1,0 +1,218 @@
+"""Sessions, generations and limits of all groups, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from services.indexer.query.groups.group_membership import Lease
+from services.indexer.query.groups.member_table import Leases
+from services.indexer.query.groups.queue_allocation import Queue, Strategy
+from tidemark.errors import (
+    GenerationStaleError,
+    GroupActiveError,
+    GroupFullError,
+    GroupStrategyConflictError,
+    MemberFencedError,
+)
+
+TWO = {"orders": (0, 1)}
+BOTH = {Queue("orders", 0), Queue("orders", 1)}
+EPOCH_MS = 1_795_240_000_000
+
+
+class Clock:
+    """Stands still until somebody moves it."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Table(Leases):
+    """Leases with defaults for what a test does not care about."""
+
+    def __init__(self, clock: Clock, *, max_groups: int = 10, max_members: int = 10) -> None:
+        super().__init__(
+            "tidemark-0", max_groups=max_groups, max_members=max_members, clock=clock, epoch_ms=lambda: EPOCH_MS
+        )
+
+    def take(
+        self, member_id: str, group: str = "billing", strategy: Strategy = Strategy.AVERAGELY, timeout_ms: int = 1000
+    ) -> Lease:
+        return self.join(group, member_id, ["orders"], strategy=strategy, session_timeout_ms=timeout_ms, queue_ids=TWO)
+
+    def beat(self, member_id: str, generation: int, holds: set[Queue] | None = None) -> Lease:
+        return self.heartbeat("billing", member_id, generation=generation, holds=holds or set(), queue_ids=TWO)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def leases(clock: Clock) -> Table:
+    return Table(clock)
+
+
+def test_a_member_that_is_not_heard_is_gone(leases: Table, clock: Clock) -> None:
+    """At the end of its session the other one gets its queues, in a new generation; the late one is fenced."""
+    late = leases.take("a")
+    other = leases.take("b", timeout_ms=5000)
+    clock.now_s += 1.0
+    told = leases.beat("b", other.generation)
+    assert (set(told.assigned), told.members, told.generation) == (BOTH, ["b"], other.generation + 1)
+    with pytest.raises(MemberFencedError):
+        leases.beat("a", late.generation, BOTH)
+
+
+def test_heartbeats_keep_a_member(leases: Table, clock: Clock) -> None:
+    """However long it goes on."""
+    lease = leases.take("a")
+    for _ in range(10):
+        clock.now_s += 0.999
+        lease = leases.beat("a", lease.generation, BOTH)
+    assert set(lease.assigned) == BOTH
+
+
+def test_the_timer_finds_who_is_gone(leases: Table, clock: Clock) -> None:
+    """Without any request of the group."""
+    leases.take("a")
+    clock.now_s += 1.0
+    before = leases.rebalances
+    leases.expire()
+    assert leases.rebalances == before + 1
+    assert (leases.state("billing"), leases.states(), leases.generation("billing")) == (None, {}, None)
+
+
+def test_generations_only_rise(leases: Table) -> None:
+    """Also when a group was left by everybody, and another one begins."""
+    first = leases.take("a").generation
+    leases.leave("billing", "a")
+    second = leases.take("a").generation
+    leases.leave("billing", "a")
+    assert EPOCH_MS < first < second < leases.take("a", group="audit").generation
+
+
+def test_a_late_commit_is_refused_and_counted(leases: Table, clock: Clock) -> None:
+    """From the very moment its session is over; the facts tell the generation of now."""
+    lease = leases.take("a")
+    with leases.as_holder("billing", "a", generation=lease.generation, queues=BOTH):
+        pass
+    leases.take("b", timeout_ms=5000)
+    clock.now_s += 1.0
+    with (
+        pytest.raises(GenerationStaleError) as stale,
+        leases.as_holder("billing", "a", generation=lease.generation, queues=BOTH),
+    ):
+        pass
+    assert stale.value.facts["generation"] == leases.generation("billing") == lease.generation + 2
+    assert leases.fenced_commits == 1
+
+
+def test_commits_of_nobody_are_refused(leases: Table) -> None:
+    """A group without members has no generation to commit with."""
+    with pytest.raises(GenerationStaleError), leases.as_holder("billing", "a", generation=EPOCH_MS, queues=BOTH):
+        pass
+
+
+def test_a_reset_waits_until_nobody_lives(leases: Table, clock: Clock) -> None:
+    """Refused while a session lasts; granted at its end."""
+    leases.take("a")
+    with pytest.raises(GroupActiveError), leases.without_members("billing"):
+        pass
+    clock.now_s += 1.0
+    with leases.without_members("billing"):
+        pass
+
+
+def test_one_strategy_a_group(leases: Table) -> None:
+    """Another one is refused while others live; a member alone may come back with it."""
+    leases.take("a")
+    with pytest.raises(GroupStrategyConflictError):
+        leases.take("b", strategy=Strategy.CONSISTENT_HASH)
+    leases.take("a", strategy=Strategy.CONSISTENT_HASH)
+    state = leases.state("billing")
+    assert state is not None
+    assert state.strategy is Strategy.CONSISTENT_HASH
+
+
+def test_limits(clock: Clock) -> None:
+    """Of members and of groups; whoever comes back needs no further place, and a place that was left is free."""
+    leases = Table(clock, max_groups=2, max_members=2)
+    leases.take("a")
+    leases.take("b")
+    with pytest.raises(GroupFullError):
+        leases.take("c")
+    leases.take("a")
+    leases.take("a", group="audit")
+    with pytest.raises(GroupFullError):
+        leases.take("a", group="third")
+    assert list(leases.states()) == ["audit", "billing"]
+    leases.leave("audit", "a")
+    leases.take("a", group="third")
+
+
+def test_leaving_is_for_those_who_are_there(leases: Table) -> None:
+    """An unknown member is no failure; an incarnation that was replaced does not take its successor along."""
+    leases.leave("billing", "a")
+    old = leases.take("a").generation
+    new = leases.take("a").generation
+    leases.leave("billing", "a", old)
+    assert leases.generation("billing") == new
+    leases.leave("billing", "a", new)
+    assert leases.generation("billing") is None
+
+
+def test_a_group_as_others_see_it(leases: Table, clock: Clock) -> None:
+    leases.take("b", timeout_ms=5000)
+    leases.take("a", timeout_ms=4000)
+    clock.now_s += 0.5
+    state = leases.state("billing")
+    assert state is not None
+    a, b = state.members
+    assert (a.member_id, a.session_timeout_ms, a.heartbeat_age_ms, a.holds) == ("a", 4000, 500, [])
+    assert (b.member_id, set(b.holds), b.topics) == ("b", BOTH, ["orders"])
+    assert leases.topics("billing") == state.topics == {"orders"}
+
+
+def test_another_table_goes_on_where_one_ends(leases: Table, clock: Clock) -> None:
+    """Through JSON: who holds what, what each was told, and the same shares; a session begins anew."""
+    first = leases.take("a", timeout_ms=1000)
+    leases.take("b", timeout_ms=2000)
+    generation = leases.beat("a", first.generation, {Queue("orders", 0)}).generation
+    shared = leases.beat("b", generation)
+    assert shared.assigned == [Queue("orders", 1)]
+    leases.take("gone", group="other", timeout_ms=10)
+    clock.now_s += 0.9
+    left = orjson.loads(orjson.dumps(leases.to_json()))
+    assert left.keys() == {"billing"}  # the session of the other one is over
+    after = Table(clock)
+    after.take_over(left)
+    state, before = after.state("billing"), leases.state("billing")
+    assert state is not None
+    assert before is not None
+    assert (state.generation, state.strategy) == (before.generation, before.strategy)
+    assert [member.holds for member in state.members] == [member.holds for member in before.members]
+    assert [member.heartbeat_age_ms for member in state.members] == [0, 0]
+    assert after.beat("b", generation, {Queue("orders", 1)}) == shared._replace(has_new=False)
+    with after.as_holder("billing", "b", generation=generation, queues={Queue("orders", 1)}):
+        pass
+    with (
+        pytest.raises(GenerationStaleError),
+        after.as_holder("billing", "b", generation=generation, queues={Queue("orders", 0)}),
+    ):
+        pass
+    clock.now_s += 1.5
+    assert after.take("c").members == ["b", "c"]  # "a" was not heard
+
+
+@pytest.mark.parametrize("left", [{"g": 1}, {"g": {}}, {"g": {"strategy": "none", "generation": 1}}], ids=str)
+def test_what_is_no_table_is_not_taken_over(leases: Table, left: dict[str, object]) -> None:
+    """Nor any part of it."""
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        leases.take_over(left)
+    assert leases.states() == {}

@@ -1,0 +1,28 @@
+"""How much of large answers may lie in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.indexer.query.state.unsent_bytes_limit import UntakenAnswers
+from tidemark.errors import InFlightLimitError
+
+
+def test_an_answer_that_is_too_much_beside_others_is_refused() -> None:
+    """And passes once they are gone."""
+    answers = UntakenAnswers(100)
+    with answers.held(60):
+        with pytest.raises(InFlightLimitError), answers.held(41):
+            pass
+        with answers.held(40), pytest.raises(InFlightLimitError):
+            answers.require_room()
+    with answers.held(41):
+        answers.require_room()
+
+
+def test_an_answer_larger_than_all_passes_alone() -> None:
+    """Else it could never pass."""
+    answers = UntakenAnswers(100)
+    with answers.held(500), pytest.raises(InFlightLimitError), answers.held(1):
+        pass
+    answers.require_room()

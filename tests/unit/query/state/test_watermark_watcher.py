@@ -1,0 +1,157 @@
+"""Who is woken, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from services.indexer.query.state import watermark_watcher as module
+from services.indexer.query.state.watermark_watcher import WatermarkWatcher
+from tests.built_store import BuiltStore
+from tidemark.errors import InFlightLimitError
+from tidemark.read.store_reader import StoreReader
+from tidemark.store.marks import Marks
+from tidemark.store.storage import DiskStorage
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> BuiltStore:
+    return BuiltStore(tmp_path / "store")
+
+
+@asynccontextmanager
+async def watching(
+    built: BuiltStore, *, recheck_ms: int = 5_000, max_waiting_per_client: int | None = None
+) -> AsyncIterator[WatermarkWatcher]:
+    watcher = WatermarkWatcher(
+        StoreReader(built.root),
+        recheck_ms=recheck_ms,
+        max_waiting=3,
+        max_waiting_per_client=max_waiting_per_client,
+    )
+    watcher.start()
+    yield watcher
+    watcher.close()
+
+
+async def when_both_were_woken(built: BuiltStore) -> tuple[float, float]:
+    """Two wait, for what is above 100 and above 200; 150 comes after 0.2 s, 250 after 0.6 s. When each went on."""
+    async with watching(built) as watcher:
+        began = time.monotonic()
+
+        async def wait(offset: int) -> float:
+            assert await watcher.wait(lambda watermark: watermark.physical_offset > offset, 10)
+            return time.monotonic() - began
+
+        threading.Timer(0.2, built.marks.publish, (0, 150)).start()
+        threading.Timer(0.6, built.marks.publish, (0, 250)).start()
+        near, far = await asyncio.gather(wait(100), wait(200))
+        assert watcher.waiting == 0
+        return near, far
+
+
+def test_only_whom_it_concerns(built: BuiltStore) -> None:
+    """A publication wakes the one it serves, long before a recheck would."""
+    near, far = asyncio.run(when_both_were_woken(built))
+    assert 0.2 <= near < 0.55
+    assert 0.6 <= far < 4
+
+
+def test_without_inotify_it_looks_often(built: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left() -> None:
+        raise OSError("too many of them")
+
+    monkeypatch.setattr(module, "FileWatch", none_left)
+    near, far = asyncio.run(when_both_were_woken(built))
+    assert 0.2 <= near < 0.55
+    assert 0.6 <= far < 4
+
+
+def test_marks_that_are_made_while_somebody_waits(tmp_path: Path) -> None:
+    """The query service may be first; a pipeline that starts then is noticed, and heard."""
+
+    async def first_message() -> bool:
+        store = BuiltStore(tmp_path / "store", marked=False)
+        async with watching(store, recheck_ms=50) as watcher:
+            waiting = asyncio.create_task(watcher.wait(lambda watermark: watermark.physical_offset > 0, 10))
+            await asyncio.sleep(0.2)
+            path = store.root / "tidemark" / "indexer" / "marks"
+            Marks.open_to_write(path, DiskStorage(), shards=1, term=0).publish(0, 10)
+            return await waiting
+
+    assert asyncio.run(first_message())
+
+
+def test_what_is_there_already_is_not_waited_for(built: BuiltStore) -> None:
+    """It came between the asker's look and the wait."""
+
+    async def wait() -> float:
+        async with watching(built) as watcher:
+            built.marks.publish(0, 10)
+            began = time.monotonic()
+            assert await watcher.wait(lambda watermark: watermark.physical_offset >= 10, 10)
+            return time.monotonic() - began
+
+    assert asyncio.run(wait()) < 2
+
+
+def test_a_wait_ends(built: BuiltStore) -> None:
+    async def wait() -> None:
+        async with watching(built) as watcher:
+            assert not await watcher.wait(lambda _: False, 0.1)
+            assert watcher.waiting == 0
+
+    asyncio.run(wait())
+
+
+def test_too_many_are_refused(built: BuiltStore) -> None:
+    async def four() -> None:
+        async with watching(built) as watcher:
+            await asyncio.gather(*(watcher.wait(lambda _: False, 0.3) for _ in range(4)))
+
+    with pytest.raises(InFlightLimitError):
+        asyncio.run(four())
+
+
+def test_a_stop_wakes_everybody(built: BuiltStore) -> None:
+    """Also from a thread, or a signal's handler."""
+
+    async def stopped() -> None:
+        async with watching(built) as watcher:
+            threading.Timer(0.1, watcher.stop).start()
+            assert await watcher.wait(lambda _: False, 10)
+            assert not await watcher.wait(lambda _: False, 10)
+
+    asyncio.run(stopped())
+
+
+async def refused_beside_others(built: BuiltStore) -> tuple[bool, bool]:
+    """Two of one client wait; whether a third of it is refused, and one of another client."""
+    async with watching(built, max_waiting_per_client=2) as watcher:
+        waiting = [asyncio.create_task(watcher.wait(lambda _: False, 5, client="a")) for _ in range(2)]
+        await asyncio.sleep(0)
+
+        async def is_refused(client: str) -> bool:
+            try:
+                await watcher.wait(lambda _: False, 0.01, client=client)
+            except InFlightLimitError as error:
+                return error.limit == 2
+            return False
+
+        outcome = await is_refused("a"), await is_refused("b")
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert not await is_refused("a")
+        return outcome
+
+
+def test_a_client_may_not_take_all_places(built: BuiltStore) -> None:
+    """Of its own there is a number, too; it is free again with those who have gone."""
+    assert asyncio.run(refused_beside_others(built)) == (True, False)
