@@ -13,8 +13,8 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
-from services.indexer.pipeline.scan import ranges_to_build, scan_planned
-from services.indexer.pipeline.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import Progress
+from services.indexer.pipeline.spark.scan import ranges_to_build, scan_planned
 from tidemark.index.end_of_log import find_end_of_log
 from tidemark.index.scan.log_range import ScannedRanges
 from tidemark.store.storage import DiskStorage, Storage

@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
 
             return pipeline(rest)
         case ["scan", *rest]:
-            from .pipeline.scan_door import main as scan
+            from .pipeline.spark.scan_main import main as scan
 
             return scan(rest)
         case ["query", *rest]:

@@ -12,7 +12,7 @@ from services.writer.config import WriterSettings
 from services.writer.log.open_store import open_store, release_store
 from tests.pipeline_runs import build, plan_of, queue_files
 from tests.query_server import serve_query
-from tests.unit.pipeline.test_expiry import LOG_FILE, expire_log, make_store
+from tests.unit.pipeline.shards.test_expiry import LOG_FILE, expire_log, make_store
 from tidemark.store.mapped_file_queue import file_name
 from tidemark.store.storage import DiskStorage
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.pipeline.hand_over import HandOver
 from services.indexer.pipeline.plan import EpochPlan, make_plan
+from services.indexer.pipeline.shards.hand_over import HandOver
 from tests.built_store import BuiltStore
 from tests.health_checks import SCRIPT, check_health, is_healthy, run_alone
 from tests.integration.writer.harness import RunningWriter

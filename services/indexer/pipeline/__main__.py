@@ -28,17 +28,17 @@ from tidemark.store.storage import DiskStorage
 from tidemark.tracing.opening import open_tracing
 
 from .config import PipelineSettings
-from .driver_priority import step_back
-from .hand_over import is_at_work, is_followed
-from .jvm_watchdog import JvmWatchdog, find_jvm
+from .disk_room import is_disk_full, wait_for_room
 from .metrics import PipelineMetrics
 from .once import run_once
 from .plan import EpochPlan, make_plan
 from .prepare import own_indexer, prepare
-from .room import is_disk_full, wait_for_room
-from .scrub import Scrub
-from .session import start_session
-from .spark_checkpoint import new_checkpoint
+from .shards.hand_over import is_at_work, is_followed
+from .shards.scrub import Scrub
+from .spark.driver_priority import step_back
+from .spark.jvm_watchdog import JvmWatchdog, find_jvm
+from .spark.session import start_session
+from .spark.spark_checkpoint import new_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from tidemark.tracing.exporting import Tracing
 
-    from .job import EpochTold
+    from .spark.job import EpochTold
 
 log = structlog.get_logger()
 
@@ -156,7 +156,7 @@ def _run_followers(
     told: Sequence[EpochTold],
 ) -> None:
     """Until *stopping*; raises what a query failed with. No task runs afterwards."""
-    from . import job
+    from .spark import job
 
     plan = replace(plan, short_until_s=time.time() + settings.warm_up_ms / 1000)
     queries: list[StreamingQuery] = []

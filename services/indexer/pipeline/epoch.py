@@ -21,9 +21,9 @@ from tidemark.store.storage import DiskStorage, Storage
 from tidemark.store.terms import machine_boot_id
 
 from .committed import CommittedOffset
-from .hand_over import HandOver
 from .plan import EpochPlan
-from .shard_builder import Progress, ShardBuilder
+from .shards.hand_over import HandOver
+from .shards.shard_builder import Progress, ShardBuilder
 from .traced_messages import TracedMessages
 
 _ALIVE_INTERVAL_S = 1.0

@@ -15,7 +15,7 @@ from tidemark.index.warm_up import warm_up
 
 from .epoch import run_epoch
 from .plan import EpochPlan
-from .scan import scan_planned
+from .spark.scan import scan_planned
 
 Task = Callable[[], Any]
 

@@ -15,7 +15,7 @@ from tidemark.metrics.families import histogram, number, numbers
 from tidemark.store.marks import Marks
 
 from .plan import EpochPlan
-from .scrub import Scrub
+from .shards.scrub import Scrub
 
 _SUMS = {  # of a column of all rows of progress
     "tidemark_pipeline_chunks_total": "chunks",

@@ -18,7 +18,6 @@ from tidemark.store.storage import DiskStorage
 
 from . import local_drain
 from .config import PipelineSettings
-from .jvm_watchdog import JvmWatchdog, find_jvm
 from .plan import EpochPlan, make_plan
 from .prepare import (
     drop_what_is_behind,
@@ -27,10 +26,11 @@ from .prepare import (
     prepare,
     withdraw_trust_without_writer,
 )
-from .scan import ranges_to_build
-from .scrub import Scrub
-from .session import start_session
-from .shard_builder import executors_of
+from .shards.scrub import Scrub
+from .shards.shard_builder import executors_of
+from .spark.jvm_watchdog import JvmWatchdog, find_jvm
+from .spark.scan import ranges_to_build
+from .spark.session import start_session
 
 log = structlog.get_logger()
 
@@ -87,7 +87,7 @@ def _end_of_log(plan: EpochPlan) -> int:
 
 
 def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> _Drained:
-    from . import job
+    from .spark import job
 
     began = time.monotonic()
     watchdog = JvmWatchdog(find_jvm, threading.Event())

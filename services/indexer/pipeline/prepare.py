@@ -15,9 +15,9 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
-from .index_cut import cut_index
 from .plan import EpochPlan
-from .rebuilding import set_aside_damaged_files, set_aside_damaged_marks
+from .shards.index_cut import cut_index
+from .shards.rebuilding import set_aside_damaged_files, set_aside_damaged_marks
 
 
 @contextmanager

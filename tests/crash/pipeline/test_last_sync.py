@@ -14,10 +14,10 @@ import pytest
 
 from services.indexer.pipeline.committed import CommittedOffset
 from services.indexer.pipeline.epoch import run_share
-from services.indexer.pipeline.hand_over import HandOver
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import prepare
-from services.indexer.pipeline.shard_builder import Progress, ShardBuilder
+from services.indexer.pipeline.shards.hand_over import HandOver
+from services.indexer.pipeline.shards.shard_builder import Progress, ShardBuilder
 from tests.builders import properties, write_log
 from tests.crash.pipeline.test_failed_sync import TellingStorage
 from tests.pipeline_runs import plan_of, until

@@ -10,8 +10,8 @@ from typing import Any
 import numba
 import pytest
 
-from services.indexer.pipeline.durable_marks import DurableMarks
-from services.indexer.pipeline.shard_builder import ShardBuilder
+from services.indexer.pipeline.shards.durable_marks import DurableMarks
+from services.indexer.pipeline.shards.shard_builder import ShardBuilder
 from services.writer.log.batch_journal import BatchJournal
 from tidemark.store.storage import DiskStorage, Storage
 

@@ -15,7 +15,7 @@ _CHILD = ["/venv/bin/python3", "-m", "tidemark.cli.child"]
         ([*_CHILD, "services.writer"], "writer"),
         ([*_CHILD, "tidemark_services.indexer", "query"], "query"),
         ([*_CHILD, "services.indexer", "pipeline", "--once"], "pipeline"),
-        (["/venv/bin/python", "-m", "services.indexer.pipeline.daemon", "pyspark.worker"], "worker"),
+        (["/venv/bin/python", "-m", "services.indexer.pipeline.spark.daemon", "pyspark.worker"], "worker"),
         (["/venv/bin/python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(…)"], "client"),
         (["/usr/bin/java", "-cp", "pyspark.daemon"], None),
         (["/venv/bin/py-spy", "record", "services.writer"], None),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline_runs import build, plan_of
-from tests.unit.pipeline.test_rebuilding import DAMAGES, SETTINGS, make_store
+from tests.unit.pipeline.shards.test_rebuilding import DAMAGES, SETTINGS, make_store
 from tidemark.index.queue_ends import queue_ends
 from tidemark.store.paths import StorePaths
 

@@ -20,7 +20,7 @@ import pytest
 from services.indexer.pipeline import local_drain
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import EpochPlan, make_plan
-from services.indexer.pipeline.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import Progress
 from tidemark.errors import CorruptStoreError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.pipeline.job import cluster_options
+from services.indexer.pipeline.spark.job import cluster_options
 
 
 @pytest.mark.parametrize(

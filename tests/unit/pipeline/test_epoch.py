@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.indexer.pipeline import index_shard
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch, run_share
 from services.indexer.pipeline.plan import EpochPlan, make_plan
-from services.indexer.pipeline.shard_builder import ShardBuilder
+from services.indexer.pipeline.shards import index_shard
+from services.indexer.pipeline.shards.shard_builder import ShardBuilder
 from tests.builders import properties, write_log
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files, until
 from tidemark.errors import StoreContradictionError

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.metrics import PipelineMetrics
 from services.indexer.pipeline.plan import make_plan
-from services.indexer.pipeline.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import Progress
 from tidemark.metrics.buckets import Buckets
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from services.indexer.pipeline.scrub import Scrub
+from services.indexer.pipeline.shards.scrub import Scrub
 from tests.pipeline_runs import build, plan_of
-from tests.unit.pipeline.test_rebuilding import SETTINGS as WITH_EXTENSIONS
-from tests.unit.pipeline.test_rebuilding import contents, derived, make_store
+from tests.unit.pipeline.shards.test_rebuilding import SETTINGS as WITH_EXTENSIONS
+from tests.unit.pipeline.shards.test_rebuilding import contents, derived, make_store
 from tidemark.store.storage import DiskStorage
 
 SETTINGS = {**WITH_EXTENSIONS, "enable_consume_queue_ext": False}

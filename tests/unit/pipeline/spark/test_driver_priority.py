@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from services.indexer.pipeline.driver_priority import step_back
+from services.indexer.pipeline.spark.driver_priority import step_back
 
 PROGRAM = """
 import sys, threading

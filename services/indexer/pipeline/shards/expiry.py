@@ -14,8 +14,8 @@ from threading import Lock
 from tidemark.errors import DiskFullError
 from tidemark.store.storage import Storage, replace_file
 
+from ..plan import EpochPlan
 from .durable_marks import Shard
-from .plan import EpochPlan
 
 _LOOK_EVERY_S = 5.0
 

@@ -13,7 +13,7 @@ from pyspark import daemon
 
 from tidemark.index.warm_up import warm_up
 
-from . import epoch, job  # noqa: F401 - brings everything an epoch needs
+from . import job  # noqa: F401 - brings everything an epoch needs
 
 if __name__ == "__main__":
     warm_up()

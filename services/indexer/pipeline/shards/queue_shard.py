@@ -27,7 +27,7 @@ from tidemark.store.storage import Storage
 from tidemark.store.tombstones import TombstonesFile
 from tidemark.store.topics import TopicsFile
 
-from .plan import EpochPlan
+from ..plan import EpochPlan
 
 _UNBUILT = ("QUEUE_OFFSET", "BATCH_SIZE")  # oddities that are damage: the record got no unit
 

@@ -9,7 +9,7 @@ from tidemark.index.key_index import KeyIndex
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
 
-from .plan import EpochPlan
+from ..plan import EpochPlan
 
 _SIZE_FIELD = 4
 

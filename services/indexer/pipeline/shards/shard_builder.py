@@ -18,12 +18,12 @@ from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 from tidemark.store.terms import Term
 
-from .committed import CommittedOffset
+from ..committed import CommittedOffset
+from ..plan import EpochPlan
 from .durable_marks import DurableMarks, Shard
 from .expiry import Expiry
 from .hand_over import HandOver
 from .index_shard import IndexShard
-from .plan import EpochPlan
 from .queue_shard import QueueShard
 from .rebuilding import request_path, take_request
 

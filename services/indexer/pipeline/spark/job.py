@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from tidemark.index.scan.scan_range import RangeProgress
 
-from .config import PipelineSettings
-from .epoch import run_epochs
-from .plan import EpochPlan
+from ..config import PipelineSettings
+from ..epoch import run_epochs
+from ..plan import EpochPlan
+from ..shards.shard_builder import Progress, executors_of
 from .scan import scan_planned
-from .shard_builder import Progress, executors_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +112,7 @@ def cluster_options(settings: PipelineSettings, slots: int | None) -> dict[str, 
 
 def python_path() -> str:
     """PYTHONPATH for Spark's Python processes: they find this package wherever it was started."""
-    return str(Path(__file__).resolve().parents[3])
+    return str(Path(__file__).resolve().parents[4])
 
 
 def start_query(

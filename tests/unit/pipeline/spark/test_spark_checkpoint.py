@@ -8,7 +8,7 @@ import pytest
 
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import EpochPlan, make_plan
-from services.indexer.pipeline.spark_checkpoint import new_checkpoint
+from services.indexer.pipeline.spark.spark_checkpoint import new_checkpoint
 
 
 def plan_of(root: Path) -> EpochPlan:

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from .config import PipelineSettings
-from .plan import EpochPlan
+from ..config import PipelineSettings
+from ..plan import EpochPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from tidemark.index.rebuild_request import RebuildRequest
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
+from ..plan import EpochPlan
 from .index_cut import cut_index
-from .plan import EpochPlan
 
 _ENOUGH_KEYS, _MOST_HELD_PARTS = 1 << 16, 16  # held back while more is to be built, then written together
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tidemark.store.lease import Lease
 from tidemark.store.lock import FolderLock
 
-from .plan import EpochPlan
+from ..plan import EpochPlan
 
 _STANDBY_CHECK_S = 0.05
 _STOP_CHECK_S = 0.02

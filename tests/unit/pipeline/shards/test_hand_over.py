@@ -11,8 +11,8 @@ import pytest
 
 from services.indexer import healthcheck
 from services.indexer.pipeline.config import PipelineSettings
-from services.indexer.pipeline.hand_over import HandOver, is_at_work, is_followed, seconds_to_deadline
 from services.indexer.pipeline.plan import EpochPlan, make_plan
+from services.indexer.pipeline.shards.hand_over import HandOver, is_at_work, is_followed, seconds_to_deadline
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.indexer.pipeline.jvm_watchdog import JvmWatchdog
+from services.indexer.pipeline.spark.jvm_watchdog import JvmWatchdog
 from tests.pipeline_runs import until
 
 

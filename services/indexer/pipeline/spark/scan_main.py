@@ -16,9 +16,9 @@ from tidemark.errors import StoreError
 from tidemark.index.scan.log_range import RANGE_SIZE_BYTES, ScannedRanges, ranges_of
 from tidemark.settings.door import SettingsRefusedError, read_settings
 
+from ..config import PipelineSettings
+from ..plan import make_plan
 from . import job
-from .config import PipelineSettings
-from .plan import make_plan
 from .session import start_session
 
 

@@ -24,7 +24,7 @@ from tidemark.index.set_aside import set_aside
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
 
-from .plan import EpochPlan
+from ..plan import EpochPlan
 
 log = structlog.get_logger()
 

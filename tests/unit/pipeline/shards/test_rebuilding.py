@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.indexer.pipeline.rebuilding import request_path
+from services.indexer.pipeline.shards.rebuilding import request_path
 from tests.builders import properties, write_log
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files
 from tidemark.index.rebuild_request import request_index, request_queues

@@ -11,7 +11,7 @@ import shutil
 import time
 from pathlib import Path
 
-from .plan import EpochPlan
+from ..plan import EpochPlan
 
 
 def new_checkpoint(plan: EpochPlan) -> Path:

@@ -16,7 +16,7 @@ from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage, replace_file
 from tidemark.store.terms import TermsFile
 
-from .plan import EpochPlan
+from ..plan import EpochPlan
 
 _STEP_S = 5.0
 _LEAST_STEP_BYTES = 1 << 20

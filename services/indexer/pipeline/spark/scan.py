@@ -6,8 +6,8 @@ from tidemark.index.scan.log_range import LogRange, ranges_of
 from tidemark.index.scan.scan_range import RangeProgress, scan_range
 from tidemark.store.marks import Marks
 
-from .committed import CommittedOffset
-from .plan import EpochPlan
+from ..committed import CommittedOffset
+from ..plan import EpochPlan
 
 
 def ranges_to_build(plan: EpochPlan, *, size_bytes: int) -> tuple[LogRange, ...]:

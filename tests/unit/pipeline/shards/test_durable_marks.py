@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.indexer.pipeline.durable_marks import DurableMarks
+from services.indexer.pipeline.shards.durable_marks import DurableMarks
 from tidemark.errors import FlushFailedError
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
