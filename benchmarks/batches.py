@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from tidemark.client.table_columns import ColumnNames, column_slices
+from tidemark.client.producer.table_columns import ColumnNames, column_slices
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.pack import pack_batches

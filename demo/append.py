@@ -11,7 +11,7 @@ from rich.progress import Progress, TaskID
 from demo.flights import KEY, TAG
 from demo.screen import CONSOLE, progress_bars
 from tidemark.client import Producer, Query
-from tidemark.client.send_table import TableResult
+from tidemark.client.producer.send_table import TableResult
 
 QUEUES = 4
 BATCH_SIZE = 1000

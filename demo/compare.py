@@ -14,7 +14,7 @@ from demo.append import QUEUES
 from demo.flights import KEY, TAG
 from demo.screen import CONSOLE, progress_bars
 from tidemark.client import Consumer, ReceivedMessage, TopicQueue
-from tidemark.client.send_table import TableResult
+from tidemark.client.producer.send_table import TableResult
 from tidemark.format.pack import I64Array
 
 PAGE = 5000

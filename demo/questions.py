@@ -12,7 +12,7 @@ from demo.append import QUEUES
 from demo.flights import KEY, TAG
 from demo.screen import show_table
 from tidemark.client import Query
-from tidemark.client.send_table import TableResult
+from tidemark.client.producer.send_table import TableResult
 
 Json = dict[str, Any]
 CARRIER = "HA"  # Hawaiian: a flight a day

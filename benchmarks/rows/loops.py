@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.batches import table, unique_batches
 from benchmarks.benchmark import Benchmark
 from benchmarks.report import Result, Row
-from tidemark.client.table_columns import ColumnNames, column_slices
+from tidemark.client.producer.table_columns import ColumnNames, column_slices
 from tidemark.format import index_file, message, wire_batch
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import U8Array

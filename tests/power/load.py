@@ -16,7 +16,7 @@ from tests.power.judge import Knowledge, Known, Place
 from tests.soak.messages import named
 from tests.soak.ways import Batch, OverGrpc, Way
 from tidemark.client import Producer
-from tidemark.client.topics import BATCH_QUEUE
+from tidemark.client.wire.topic_admin import BATCH_QUEUE
 from tidemark.errors import StoreError
 
 SIMPLE, BATCHES = "simple", "batches"

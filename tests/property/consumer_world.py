@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tidemark.client.membership import Assignment
-from tidemark.client.received import PulledPage, ReceivedMessage, TopicQueue
-from tidemark.client.table_pages import TablePage
+from tidemark.client.consumer.group_member import Assignment
+from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
+from tidemark.client.rest.arrow_page import TablePage
 from tidemark.errors import (
     GenerationStaleError,
     MessageNotFoundError,

@@ -28,9 +28,9 @@ from tests.property.consumer_world import (
     World,
     unavailable,
 )
-from tidemark.client.async_consumer import AsyncConsumer
-from tidemark.client.consumer import Consumer
-from tidemark.client.received import ReceivedMessage, TopicQueue
+from tidemark.client.consumer.async_consumer import AsyncConsumer
+from tidemark.client.consumer.consumer import Consumer
+from tidemark.client.received_message import ReceivedMessage, TopicQueue
 from tidemark.errors import GenerationStaleError, OffsetError, StoreError, UnavailableError
 
 R = TypeVar("R")
@@ -86,8 +86,8 @@ class Program(RuleBasedStateMachine):
         world.snapshot, world.known_topics = None, set()
         assigned = FakeAssigned(world)
         with (
-            patch("tidemark.client.consumer.Query", lambda *_, **__: FakeQuery(world)),
-            patch("tidemark.client.consumer._assigned", lambda *_: assigned),
+            patch("tidemark.client.consumer.consumer.Query", lambda *_, **__: FakeQuery(world)),
+            patch("tidemark.client.consumer.consumer._assigned", lambda *_: assigned),
         ):
             self.consumer = self.make(
                 group="g",

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.client.table_columns import ColumnNames, column_slices
+from tidemark.client.producer.table_columns import ColumnNames, column_slices
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.pack import pack_batches
 from tidemark.format.primitives import java_hash

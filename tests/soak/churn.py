@@ -11,7 +11,7 @@ from tests.soak.history import HistoryFile
 from tests.soak.messages import BATCH_TOPICS, CHURNED
 from tests.soak.producers import OneByOne, Pace
 from tests.soak.ways import OverGrpc
-from tidemark.client.topics import BATCH_QUEUE, Topics
+from tidemark.client.wire.topic_admin import BATCH_QUEUE, Topics
 from tidemark.errors import TopicExistsError, TopicNotFoundError, UnavailableError
 
 CREATED, DELETED = "created", "deleted"

@@ -16,7 +16,7 @@ from tests.soak.producers import OneByOne, Pace, Streaming
 from tests.soak.stack import Stack
 from tests.soak.ways import OverGrpc, OverHttp
 from tidemark.client import Producer
-from tidemark.client.topics import BATCH_QUEUE
+from tidemark.client.wire.topic_admin import BATCH_QUEUE
 
 PRODUCERS, MESSAGES_A_BATCH = 8, 4
 MOST_MESSAGES = 200_000  # of a whole run: what the judge keeps in memory

@@ -16,7 +16,7 @@ from tests.soak.history import ACKNOWLEDGED, REFUSED, UNKNOWN, Append, HistoryFi
 from tests.soak.messages import CHURNED, LEDGER, ORDERS, QUEUES, named, next_name
 from tests.soak.ways import Batch, Place, Way
 from tidemark.client import Message, Producer, SendResult
-from tidemark.client.wire_errors import is_retryable
+from tidemark.client.errors.grpc_errors import is_retryable
 from tidemark.errors import NextOffsetMismatchError, RejectedError, StoreError
 from tidemark.status import status_of
 

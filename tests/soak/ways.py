@@ -11,8 +11,8 @@ import httpx
 
 from tests.soak.messages import Named
 from tidemark.client import Message
-from tidemark.client.channel import open_channel
-from tidemark.client.wire_errors import error_of_rpc
+from tidemark.client.errors.grpc_errors import error_of_rpc
+from tidemark.client.wire.channel import open_channel
 from tidemark.errors import StoreError, UnavailableError
 from tidemark.format.elements import encode_elements
 from tidemark.status import BY_REASON

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from tidemark.cli.addresses import topic_path
 from tidemark.cli.group import offsets_of
 from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
-from tidemark.client.membership import commit_as_administrator
-from tidemark.client.retry_properties import OF_THE_WAY
+from tidemark.client.consumer.group_member import commit_as_administrator
+from tidemark.client.consumer.retry_properties import OF_THE_WAY
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
 from tidemark.format.properties import DLQ_ORIGIN_TOPIC, RETRY_TOPIC
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX

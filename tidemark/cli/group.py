@@ -98,7 +98,7 @@ def reset(
 ) -> None:
     """Set where a group goes on in a topic, in all queues or in none. Stop its consumers first."""
     from tidemark.client import TopicQueue
-    from tidemark.client.membership import commit_as_administrator
+    from tidemark.client.consumer.group_member import commit_as_administrator
 
     place = Place.parse(to, option="--to")
     with open_query(query) as service:

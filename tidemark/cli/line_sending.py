@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tidemark.cli.rows import LineRow
 from tidemark.client import Message, MessageQueue, Producer, SendResult
-from tidemark.client.batch_keys import with_unique_keys
+from tidemark.client.producer.batch_keys import with_unique_keys
 from tidemark.errors import RejectedError
 from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
 from tidemark.format.message_id import UniqueKeys

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tidemark.cli.addresses import topic_path
 from tidemark.cli.failures import say
 from tidemark.cli.places import Place, PlaceKind, existing_offset_of, offset_of, queues_of, require_one_queue
-from tidemark.client.fetcher import Fetcher
-from tidemark.client.received import JSON, TopicQueue
+from tidemark.client.consumer.long_poller import Fetcher
+from tidemark.client.received_message import JSON, TopicQueue
 
 if TYPE_CHECKING:
     from tidemark.client import Query

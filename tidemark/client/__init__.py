@@ -4,21 +4,21 @@ Sending and reading message by message need gRPC and orjson alone; tables need n
 when they are first used.
 """
 
-from tidemark.client.accumulator import Accumulation
-from tidemark.client.async_consumer import AsyncConsumer
-from tidemark.client.async_producer import AsyncProducer
-from tidemark.client.compression import Compression
-from tidemark.client.consumer import Consumer
-from tidemark.client.hooks import Hooks
+from tidemark.client.consumer.async_consumer import AsyncConsumer
+from tidemark.client.consumer.consumer import Consumer
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.pages import RecordsPage
-from tidemark.client.producer import Producer
-from tidemark.client.program_traces import processing
-from tidemark.client.query import Query
-from tidemark.client.received import PulledPage, ReceivedMessage, TopicQueue
+from tidemark.client.producer.accumulator import Accumulation
+from tidemark.client.producer.async_producer import AsyncProducer
+from tidemark.client.producer.compression import Compression
+from tidemark.client.producer.producer import Producer
+from tidemark.client.producer.send_hooks import Hooks
+from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
+from tidemark.client.rest.page import RecordsPage
+from tidemark.client.rest.query import Query
 from tidemark.client.send_result import SendResult, SendStatus
-from tidemark.client.topics import BATCH_QUEUE, Topic, Topics
+from tidemark.client.tracing.spans import processing
+from tidemark.client.wire.topic_admin import BATCH_QUEUE, Topic, Topics
 from tidemark.format.message_id import UniqueKey, decode_unique_key
 from tidemark.tls.credentials import Credentials
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from tidemark.client.keywords import suggests_keywords
+from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.client.validation import require_property_types, require_sendable_properties
 from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, PropertiesSizeExceededError
 from tidemark.format.elements import Element

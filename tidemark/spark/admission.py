@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 
 Offsets = Mapping[TopicQueue, int]
 EndWithin = Callable[[TopicQueue, int, int, int], int]  # queue, start, end, max_bytes

@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.spark.log import Log
 from tidemark.spark.ranges import QueueRange
 

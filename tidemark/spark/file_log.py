@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import CorruptStoreError, OffsetError, RejectedError
 from tidemark.read.key_places import QueuePlace, places_of_key
 from tidemark.read.message_columns import SCHEMA, message_batch

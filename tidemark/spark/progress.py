@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from tidemark.client.membership import commit_as_administrator
-from tidemark.client.query import Query
-from tidemark.client.received import TopicQueue
+from tidemark.client.consumer.group_member import commit_as_administrator
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.query import Query
 from tidemark.errors import StoreError
 from tidemark.spark.options import SourceOptions
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.format.tags import parse_tag_expression
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 
 _NEAR = 64  # messages between two places: reading over them is cheaper than another look
 

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import ArgumentIllegalError, QueueIllegalError, StoreError, TopicNotFoundError
 from tidemark.spark.log import Bounds, Log, gone, short
 from tidemark.spark.option_values import EARLIEST, LATEST, ByQueue, End

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.columns import CORRUPT_RECORD, SCHEMA
 from tidemark.spark.json_bodies import JsonBodies, texts_of_nulls

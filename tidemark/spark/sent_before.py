@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from tidemark.client.query import Query
+from tidemark.client.rest.query import Query
 from tidemark.errors import DeadlineExceededError, RequestConflictError, TopicNotFoundError
 from tidemark.spark.visible import wait_until_visible
 from tidemark.tls.credentials import Credentials

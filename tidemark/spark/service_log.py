@@ -10,8 +10,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from tidemark.client.query import Query
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.query import Query
 from tidemark.errors import StoreContradictionError
 from tidemark.read.key_places import QueuePlace, can_be_indexed
 from tidemark.read.message_columns import SCHEMA

@@ -15,10 +15,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer import Producer
+from tidemark.client.producer.producer import Producer
+from tidemark.client.producer.send_table import BATCH_BYTES
+from tidemark.client.producer.table_columns import column_slices
 from tidemark.client.send_result import SendResult
-from tidemark.client.send_table import BATCH_BYTES
-from tidemark.client.table_columns import column_slices
 from tidemark.errors import TopicForbiddenError
 from tidemark.format.elements import decode_elements, encode_elements
 from tidemark.format.pack import I64Array, pack_batches

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
 
-from tidemark.client.table_columns import ColumnNames
+from tidemark.client.producer.table_columns import ColumnNames
 from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, TopicIllegalError
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, require_writable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 
 Json = dict[str, dict[str, int]]
 

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.spark.admission import within_bytes, within_messages
 from tidemark.spark.log import Bounds, Log, open_log

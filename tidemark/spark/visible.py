@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from tidemark.client.query import Query
+from tidemark.client.rest.query import Query
 
 SETTLE_S = 10.0
 _LOOK_S = 0.02

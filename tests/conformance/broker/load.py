@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from tidemark.client import Message, Producer, SendResult
-from tidemark.client.topics import BATCH_QUEUE
+from tidemark.client.wire.topic_admin import BATCH_QUEUE
 
 from .history import History
 from .messages import TOPICS, Messages

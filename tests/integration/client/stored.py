@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import grpc
 
-from tidemark.client.channel import open_channel
+from tidemark.client.wire.channel import open_channel
 from tidemark.format.record import Magic, Record, decode_record
 from tidemark.v1 import commit_log_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub

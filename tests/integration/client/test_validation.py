@@ -10,8 +10,8 @@ import pytest
 
 from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Message, Producer, SendResult
-from tidemark.client.channel import open_channel
-from tidemark.client.wire_errors import error_of_rpc
+from tidemark.client.errors.grpc_errors import error_of_rpc
+from tidemark.client.wire.channel import open_channel
 from tidemark.errors import StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES as MAX
 from tidemark.status import status_of

@@ -119,5 +119,7 @@ def test_a_damaged_record_is_told_of(
         else:
             bodies = [message.body for message in take(consumer, 2)]
     assert bodies == [b"first", b"last"]
-    (told,) = [record.getMessage() for record in caplog.records if record.name == "tidemark.client.reading"]
+    (told,) = [
+        record.getMessage() for record in caplog.records if record.name == "tidemark.client.consumer.page_buffer"
+    ]
     assert told == "queue 0 of events: damaged records are left out: BODY_CRC at offset 1"

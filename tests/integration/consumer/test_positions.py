@@ -16,9 +16,10 @@ from tests.integration.conftest import QUEUES, Served
 from tests.integration.consumer.test_consumer import take
 from tidemark.cli import pulling
 from tidemark.cli.places import Place, PlaceKind
-from tidemark.client import AsyncConsumer, Consumer, Query, ReceivedMessage, TopicQueue, assigned
-from tidemark.client.handout import Handout
-from tidemark.client.membership import Membership
+from tidemark.client import AsyncConsumer, Consumer, Query, ReceivedMessage, TopicQueue
+from tidemark.client.consumer import queue_assignment as assigned
+from tidemark.client.consumer.group_member import Membership
+from tidemark.client.consumer.handout import Handout
 from tidemark.errors import ForkedProcessError, OffsetOutOfRangeError
 
 Q0 = TopicQueue("orders", 0)
@@ -112,7 +113,7 @@ def test_a_keyboard_interrupt_in_a_poll_moves_nothing(
             raise KeyboardInterrupt
 
         monkeypatch.setattr(consumer._reading, "_take", interrupted)
-        monkeypatch.setattr("tidemark.client.table_pages.join_pages", interrupted_join)
+        monkeypatch.setattr("tidemark.client.rest.arrow_page.join_pages", interrupted_join)
         with pytest.raises(KeyboardInterrupt):
             consumer.poll_table(20) if as_table else consumer.poll(20)
         monkeypatch.undo()

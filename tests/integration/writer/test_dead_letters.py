@@ -9,8 +9,8 @@ import pytest
 
 from tests.builders import properties, wire_batch
 from tidemark.client import Producer
-from tidemark.client.received import ReceivedMessage
-from tidemark.client.send_back import SendBack
+from tidemark.client.consumer.retry_later import SendBack
+from tidemark.client.received_message import ReceivedMessage
 from tidemark.format.properties import decode_properties
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2

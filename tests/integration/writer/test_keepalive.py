@@ -13,7 +13,7 @@ import pytest
 from services.writer.config import WriterSettings
 from tests.builders import wire_batch
 from tests.integration.writer.harness import RunningWriter
-from tidemark.client.channel import KEEPALIVE_TIME_MS
+from tidemark.client.wire.channel import KEEPALIVE_TIME_MS
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 

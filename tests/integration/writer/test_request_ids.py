@@ -10,7 +10,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from tests.builders import wire_batch
-from tidemark.client.wire_errors import error_of_rpc
+from tidemark.client.errors.grpc_errors import error_of_rpc
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from tidemark.client import AsyncConsumer, ReceivedMessage, TopicQueue
-from tidemark.client.membership import Membership
-from tidemark.client.send_back import SendBack
+from tidemark.client.consumer.group_member import Membership
+from tidemark.client.consumer.retry_later import SendBack
 
 
 class Mutation(NamedTuple):

@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client import Consumer, Message, Producer, Query, Topics
-from tidemark.client.address_faults import require_writer_address
+from tidemark.client.errors.address_faults import require_writer_address
 from tidemark.errors import ArgumentIllegalError, QueryUnreachableError, StoreError, WriterUnreachableError
 
 TIMEOUT_S = 8.0

@@ -10,8 +10,8 @@ import pytest
 from tests.soak.checker import DRAINED, RULES
 from tests.soak.groups.mutations import MUTATIONS
 from tidemark.client import AsyncConsumer
-from tidemark.client.membership import Membership
-from tidemark.client.send_back import SendBack
+from tidemark.client.consumer.group_member import Membership
+from tidemark.client.consumer.retry_later import SendBack
 
 PATCHED = (Membership, SendBack, AsyncConsumer)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicNotFoundError
 from tidemark.read.key_places import QueuePlace
 from tidemark.read.message_columns import SCHEMA

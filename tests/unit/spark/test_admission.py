@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.spark.admission import within_bytes, within_messages
 
 _QUEUES = [TopicQueue("orders", queue_id) for queue_id in range(6)]

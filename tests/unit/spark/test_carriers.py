@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.spark.fake_log import FakeLog, FakeMessage
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.spark.carriers import with_places
 from tidemark.spark.ranges import QueueRange, split
 

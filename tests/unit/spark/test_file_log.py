@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.built_store import PRE_BLANK, BuiltStore, Written
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import (
     CorruptStoreError,
     OffsetOutOfRangeError,

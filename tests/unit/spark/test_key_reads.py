@@ -12,7 +12,7 @@ import pytest
 
 from tests.built_store import BuiltStore, java_hash
 from tests.query_server import serve_query
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import CorruptMessageError
 from tidemark.read.key_places import places_of_key
 from tidemark.read.store_reader import StoreReader

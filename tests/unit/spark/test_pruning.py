@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
 )
 
 from tests.unit.spark.fake_log import FakeLog, FakeMessage, run_of
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.spark.pruning import Wanted
 from tidemark.spark.ranges import QueueRange
 

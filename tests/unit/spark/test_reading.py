@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.spark.fake_log import FakeLog, FakeMessage, run_of
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import (
     CorruptMessageError,
     OffsetOutOfRangeError,

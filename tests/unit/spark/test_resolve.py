@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from tests.unit.spark.fake_log import FakeLog, FakeMessage, run_of
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import (
     ArgumentIllegalError,
     OffsetOutOfRangeError,

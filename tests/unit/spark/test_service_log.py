@@ -9,7 +9,7 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetTooSmallError
 from tidemark.read.store_reader import StoreReader
 from tidemark.spark import service_log

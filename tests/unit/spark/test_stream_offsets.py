@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.spark.option_values import parse_offsets
 from tidemark.spark.stream_offsets import from_json, to_json
 

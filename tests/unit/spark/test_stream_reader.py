@@ -9,7 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from tests.unit.spark.fake_log import FakeLog, run_of
-from tidemark.client.received import TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.errors import TopicNotFoundError
 from tidemark.spark import stream_reader
 from tidemark.spark.options import SourceOptions, read_options

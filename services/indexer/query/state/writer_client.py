@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tidemark.client.program_traces import current_carrier
+from tidemark.client.tracing.spans import current_carrier
 from tidemark.errors import TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import TRACEPARENT, TRACESTATE
@@ -100,8 +100,8 @@ class WriterForward:
         """
         import grpc
 
-        from tidemark.client.tls_faults import told_apart
-        from tidemark.client.wire_errors import error_of_rpc
+        from tidemark.client.errors.grpc_errors import error_of_rpc
+        from tidemark.client.errors.tls_faults import told_apart
 
         if self._address is None:
             raise WriterUnreachableError("no writer is configured (TIDEMARK_WRITER_ADDRESS)")
@@ -140,7 +140,7 @@ class WriterForward:
 def _open(address: str, credentials: Credentials) -> grpc.aio.Channel:
     import grpc.aio
 
-    from tidemark.client.channel import credentials_of, proxy_option
+    from tidemark.client.wire.channel import credentials_of, proxy_option
 
     options = (
         ("grpc.max_send_message_length", -1),  # the writer decides

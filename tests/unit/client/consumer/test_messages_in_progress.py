@@ -1,0 +1,55 @@
+"""InWork: how far a queue is dealt with while several of its messages are at once."""
+
+from __future__ import annotations
+
+import threading
+
+from tidemark.client.consumer.messages_in_progress import InWork
+from tidemark.client.received_message import TopicQueue
+
+Q0, Q1 = TopicQueue("orders", 0), TopicQueue("orders", 1)
+
+
+def begun(*offsets: int) -> InWork:
+    in_work = InWork()
+    for offset in offsets:
+        in_work.begin(Q0, offset)
+    return in_work
+
+
+def test_a_gap_holds_the_queue_back() -> None:
+    """However far others are."""
+    in_work = begun(3, 4, 5)
+    in_work.finish(Q0, 4)
+    in_work.finish(Q0, 5)
+    assert in_work.first_unfinished() == {Q0: 3}
+    in_work.finish(Q0, 3)
+    assert in_work.first_unfinished() == {}
+
+
+def test_waiting_ends_when_there_is_room() -> None:
+    """And tells when there is none."""
+    in_work = begun(1, 2)
+    assert not in_work.wait_below(2, 0.01)
+    threading.Timer(0.05, in_work.finish, (Q0, 1)).start()
+    assert in_work.wait_below(2, 10)
+    assert in_work.count == 1
+
+
+def test_a_forgotten_queue_counts_no_more() -> None:
+    """Nor does what finishes of it later."""
+    in_work = begun(1, 2)
+    in_work.begin(Q1, 7)
+    in_work.forget([Q0])
+    assert (in_work.count, in_work.first_unfinished()) == (1, {Q1: 7})
+    in_work.finish(Q0, 1)
+    assert in_work.count == 1
+
+
+def test_draining_waits_for_the_queues_that_are_meant() -> None:
+    """Others may go on."""
+    in_work = begun(1)
+    in_work.begin(Q1, 7)
+    threading.Timer(0.05, in_work.finish, (Q0, 1)).start()
+    in_work.drain([Q0], 10)
+    assert in_work.first_unfinished() == {Q1: 7}

@@ -1,0 +1,90 @@
+"""Committer: a deleted topic among others, decisions that are refused or wait for the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from unittest.mock import Mock
+
+import pytest
+
+from tidemark.client.consumer.offset_committer import Committer
+from tidemark.client.consumer.queue_assignment import Assigned
+from tidemark.client.consumer.queue_cursor import Cursor
+from tidemark.client.received_message import TopicQueue
+from tidemark.errors import ArgumentIllegalError, GenerationStaleError, QueryUnreachableError, TopicNotFoundError
+
+KEPT, GONE = TopicQueue("kept", 0), TopicQueue("gone", 0)
+
+
+class Record:
+    """The group's offsets at a service without the topic `gone`."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[TopicQueue, int] = {}
+        self.assigned = Mock(spec=Assigned)
+        self.assigned.commit.side_effect = self._commit
+
+    def _commit(self, offsets: Mapping[TopicQueue, int]) -> None:
+        if GONE in offsets:
+            raise TopicNotFoundError("no such topic", topic="gone")
+        self.offsets.update(offsets)
+
+    def committer(self, *, is_automatic: bool = True) -> Committer:
+        return Committer(self.assigned, interval_s=0.0, is_automatic=is_automatic, first_unfinished=dict)
+
+
+def cursors() -> dict[TopicQueue, Cursor]:
+    return {queue: Cursor(queue, 7) for queue in (GONE, KEPT)}
+
+
+def test_positions_of_a_deleted_topic_do_not_keep_others_off_the_record() -> None:
+    for is_automatic in (False, True):
+        record = Record()
+        committer = record.committer(is_automatic=is_automatic)
+        if is_automatic:
+            committer.commit_if_possible(cursors())
+        else:
+            committer.commit(cursors())
+        assert record.offsets == {KEPT: 7}
+
+
+def test_offsets_that_the_program_names_are_refused_with_their_topic() -> None:
+    with pytest.raises(TopicNotFoundError):
+        Record().committer().commit(cursors(), {GONE: 3})
+
+
+def test_a_block_commits_automatically_whatever_the_program_has_chosen() -> None:
+    record = Record()
+    committer = record.committer(is_automatic=False)
+    committer.commit_if_possible({KEPT: Cursor(KEPT, 7)})
+    assert record.offsets == {}
+    with committer.always_automatic():
+        committer.commit_if_possible({KEPT: Cursor(KEPT, 7)})
+    assert (record.offsets, committer.is_automatic) == ({KEPT: 7}, False)
+
+
+@pytest.mark.parametrize("error", [QueryUnreachableError("away"), GenerationStaleError("join again")])
+def test_a_decision_waits_until_it_is_on_record(error: Exception) -> None:
+    record = Record()
+    committer, decided = record.committer(), {KEPT: 3}
+    record.assigned.commit.side_effect = error
+    committer.record({KEPT: Cursor(KEPT, 3)}, decided)
+    assert decided == {KEPT: 3}
+    record.assigned.commit.side_effect = record._commit
+    committer.record({KEPT: Cursor(KEPT, 9)}, decided)
+    assert (record.offsets, decided) == ({KEPT: 3}, {})
+
+
+def test_a_refused_decision_is_logged_and_takes_no_other_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    record, other = Record(), TopicQueue("kept", 1)
+
+    def refuse(offsets: Mapping[TopicQueue, int]) -> None:
+        if other in offsets:
+            raise ArgumentIllegalError("above the queue's end")
+        record.offsets.update(offsets)
+
+    record.assigned.commit.side_effect = refuse
+    decided = {KEPT: 3, other: 99}
+    record.committer().record({queue: Cursor(queue, 0) for queue in decided}, decided)
+    assert (record.offsets, decided) == ({KEPT: 3}, {})
+    assert "above the queue's end" in caplog.text

@@ -1,0 +1,173 @@
+"""Cursor: a position moves when messages are settled, past filtered ones, and never further."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidemark.client.consumer.queue_cursor import Cursor
+from tidemark.client.received_message import ReceivedMessage, TopicQueue
+
+QUEUE = TopicQueue("orders", 0)
+
+
+def message(queue_offset: int) -> ReceivedMessage:
+    return ReceivedMessage(*QUEUE, queue_offset, b"x", None, (), {}, None, None, 0, 0, 0, 0, 0, 0, "", "")
+
+
+def add(cursor: Cursor, offsets: list[int], *, requested: int, following: int) -> None:
+    cursor.add([message(offset) for offset in offsets], requested_offset=requested, next_offset=following)
+
+
+def take(cursor: Cursor, most: int) -> list[int]:
+    taken: list[ReceivedMessage] = []
+    cursor.take(most, lambda _: True, taken)
+    return [message.queue_offset for message in taken]
+
+
+def test_taking_moves_no_position_until_the_messages_are_settled() -> None:
+    cursor = Cursor(QUEUE, 5)
+    add(cursor, [5, 6, 7], requested=5, following=8)
+    assert take(cursor, 2) == [5, 6]
+    assert (cursor.position, cursor.fetch_at) == (5, 8)
+    assert cursor.settle(cursor.generation)
+    assert (cursor.position, cursor.fetch_at) == (7, 8)
+
+
+def test_a_rewound_cursor_fetches_again_from_its_position() -> None:
+    cursor = Cursor(QUEUE, 5)
+    add(cursor, [5, 6, 7], requested=5, following=8)
+    before = cursor.state
+    take(cursor, 2)
+    cursor.rewind(before)
+    assert (cursor.position, cursor.fetch_at, cursor.is_empty) == (5, 5, True)
+
+
+def test_messages_taken_before_a_seek_neither_settle_nor_rewind() -> None:
+    cursor = Cursor(QUEUE, 5)
+    add(cursor, [5, 6, 7], requested=5, following=8)
+    before = cursor.state
+    take(cursor, 2)
+    cursor.seek(40)
+    assert not cursor.settle(before.generation)
+    cursor.rewind(before)
+    assert (cursor.position, cursor.fetch_at) == (40, 40)
+
+
+def test_a_page_from_before_a_seek_is_ignored() -> None:
+    cursor = Cursor(QUEUE, 5)
+    cursor.seek(40)
+    add(cursor, [5, 6], requested=5, following=7)
+    assert (cursor.position, cursor.fetch_at, cursor.is_empty) == (40, 40, True)
+
+
+def test_a_used_up_page_moves_the_position_to_its_end() -> None:
+    """Past messages that the service filtered out after the last one."""
+    cursor = Cursor(QUEUE, 5)
+    add(cursor, [5], requested=5, following=20)
+    take(cursor, 1)
+    cursor.settle(cursor.generation)
+    assert cursor.position == 20
+
+
+def test_an_empty_page_waits_for_the_messages_before_it() -> None:
+    cursor = Cursor(QUEUE, 0)
+    add(cursor, [0], requested=0, following=1)
+    add(cursor, [], requested=1, following=9)
+    assert (cursor.position, cursor.fetch_at) == (0, 9)
+    take(cursor, 1)
+    cursor.settle(cursor.generation)
+    assert cursor.position == 9
+
+
+def test_unwanted_messages_do_not_count_and_are_passed() -> None:
+    cursor = Cursor(QUEUE, 0)
+    add(cursor, [0, 1, 2, 3], requested=0, following=4)
+    taken: list[ReceivedMessage] = []
+    cursor.take(2, lambda m: m.queue_offset % 2 == 1, taken)
+    cursor.settle(cursor.generation)
+    assert [m.queue_offset for m in taken] == [1, 3]
+    assert cursor.position == 4
+
+
+class Picky:
+    """A function that raises on some offsets."""
+
+    def __init__(self, *offsets: int) -> None:
+        self.offsets = set(offsets)
+
+    def __call__(self, m: ReceivedMessage) -> bool:
+        if m.queue_offset in self.offsets:
+            raise ValueError(f"not {m.queue_offset}")
+        return True
+
+    def take(self, cursor: Cursor) -> list[int]:
+        taken: list[ReceivedMessage] = []
+        try:
+            cursor.take(9, self, taken)
+        except ValueError:
+            cursor.has_raised = True
+            raise
+        finally:
+            cursor.settle(cursor.generation)
+        return [m.queue_offset for m in taken]
+
+
+def test_a_message_on_which_the_function_raises_is_tried_again_before_others_pass_it() -> None:
+    cursor, picky = Cursor(QUEUE, 0), Picky(1)
+    add(cursor, [0, 1, 2], requested=0, following=3)
+    assert picky.take(cursor) == [0]
+    with pytest.raises(ValueError, match="not 1"):
+        picky.take(cursor)
+    picky.offsets.clear()
+    assert picky.take(cursor) == [1, 2]
+
+
+def test_messages_pass_one_on_which_the_function_raised_twice_and_the_position_stays() -> None:
+    cursor, picky = Cursor(QUEUE, 0), Picky(1)
+    add(cursor, [0, 1, 2, 3], requested=0, following=4)
+    assert picky.take(cursor) == [0]
+    with pytest.raises(ValueError, match="not 1"):
+        picky.take(cursor)
+    assert picky.take(cursor) == [2, 3]
+    assert (cursor.position, cursor.fetch_at) == (1, 4)
+    with pytest.raises(ValueError, match="not 1"):
+        picky.take(cursor)
+    picky.offsets.clear()
+    assert picky.take(cursor) == [1]
+    assert cursor.position == 4
+
+
+def test_a_seek_forgets_held_messages() -> None:
+    cursor, picky = Cursor(QUEUE, 0), Picky(0)
+    add(cursor, [0, 1], requested=0, following=2)
+    with pytest.raises(ValueError, match="not 0"):
+        picky.take(cursor)
+    assert picky.take(cursor) == [1]
+    cursor.seek(2)
+    assert (cursor.position, cursor.is_empty) == (2, True)
+
+
+def test_a_function_that_seeks_ends_the_taking() -> None:
+    cursor = Cursor(QUEUE, 0)
+    add(cursor, [0, 1, 2], requested=0, following=3)
+    taken: list[ReceivedMessage] = []
+
+    def is_wanted(_: ReceivedMessage) -> bool:
+        cursor.seek(10)
+        return True
+
+    cursor.take(3, is_wanted, taken)
+    assert (taken, cursor.position, cursor.fetch_at) == ([], 10, 10)
+
+
+def test_a_named_place_becomes_a_number_with_the_first_answer() -> None:
+    cursor = Cursor(QUEUE, "earliest")
+    add(cursor, [], requested=17, following=17)
+    assert (cursor.position, cursor.fetch_at) == (17, 17)
+
+
+def test_seeking_forgets_buffered_messages() -> None:
+    cursor = Cursor(QUEUE, 0)
+    add(cursor, [0, 1], requested=0, following=2)
+    cursor.seek(40)
+    assert (cursor.position, cursor.fetch_at, cursor.is_empty) == (40, 40, True)

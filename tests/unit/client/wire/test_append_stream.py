@@ -1,0 +1,35 @@
+"""The stream of appends to one writer, by itself."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.unit.client.fake_writer import FakeWriter, Gate
+from tidemark.client.wire.append_stream import AppendStream
+from tidemark.client.wire.channel import open_channel
+from tidemark.client.wire.pending_batches import Limits, Pending
+from tidemark.errors import InFlightLimitError
+from tidemark.format.elements import Element, encode_elements
+from tidemark.v1 import commit_log_pb2
+
+
+def batch(*, seconds: float) -> Pending:
+    packed = encode_elements([Element(b"x", b"", 0)])
+    request = commit_log_pb2.AppendBatchRequest(topic="t", queue_id=0, request_id=f"r-{seconds}")
+    return Pending(request, packed, len(packed), time.monotonic() + seconds)
+
+
+def test_room_that_does_not_come_is_told_at_the_deadline(writer: FakeWriter) -> None:
+    """That of the batch that waits; what has the room may go on for longer."""
+    gate = Gate(writer)
+    with open_channel(writer.address) as channel:
+        stream = AppendStream(channel, writer.address, timeout_s=20, limits=Limits(1 << 20, 1))
+        stream.submit(batch(seconds=20))
+        before = time.monotonic()
+        with pytest.raises(InFlightLimitError):
+            stream.submit(batch(seconds=0.2))
+        assert time.monotonic() - before < 5
+        gate.open()
+        stream.close()

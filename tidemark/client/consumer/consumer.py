@@ -1,0 +1,588 @@
+"""Consumer: reads topics, each queue in its order, alone or as a member of a group that shares the queues."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from tidemark.client.consumer.group_member import Membership
+from tidemark.client.consumer.handout import Handout
+from tidemark.client.consumer.offset_committer import Committer
+from tidemark.client.consumer.open_page_source import PullSource
+from tidemark.client.consumer.page_buffer import OutOfRange, Reading
+from tidemark.client.consumer.queue_assignment import AllQueues, Assigned, NamedQueues
+from tidemark.client.consumer.queue_cursor import Cursors
+from tidemark.client.consumer.start_offsets import Place, Starts
+from tidemark.client.own_process import OwnProcess
+from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
+from tidemark.client.rest.page import ARROW
+from tidemark.client.rest.query import Query
+from tidemark.client.tracing.spans import tell_received
+from tidemark.client.unknown_keywords import suggests_keywords
+from tidemark.errors import OffsetError
+from tidemark.tls.credentials import Credentials
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tidemark.client.consumer.handler_pool import Handler, Handling, OnError
+    from tidemark.client.rest.arrow_page import TablePage
+
+Where = Mapping[str, str] | Callable[[ReceivedMessage], bool]
+Offsets = Mapping[tuple[str, int], int]
+_FAILED_PAUSE_S = 0.1  # for other messages to come before an exception of `where` is raised
+_GLANCE_S = 0.2  # how soon `consume` notices that it is to stop
+
+
+class _Target(NamedTuple):
+    """An offset to seek to. is_earliest: it was the queue's first message."""
+
+    offset: int
+    is_earliest: bool = False
+
+
+class TakenTable(NamedTuple):
+    """The pages of one `poll_table`, until the program receives them."""
+
+    pages: list[TablePage]
+    handout: Handout
+
+    def give_back(self) -> None:
+        """Return the positions to where they were."""
+        self.handout.give_back()
+
+
+class Consumer:
+    """Reads from one query service. For one thread: several threads take several consumers, of one group.
+
+    topics                 one or several
+    group                  share the topics' queues with the other members of this group, and keep offsets in its name
+    queues                 instead of topics: (topic, queue id) pairs; then a group only keeps offsets
+    url                    default TIDEMARK_QUERY_URL, else http://127.0.0.1:8080
+    store                  directory of a store on this host: messages come straight from its files, and only groups
+                           and topics from the service; with `queues` and without a group it needs no service
+    start                  where a queue begins that has no offset of the group: earliest, latest, an offset, a time.
+                           A queue that is younger than this consumer begins at its earliest message. With a group the
+                           resolved start is put on record at once
+    tag                    one or several: messages of others are left out by the service
+    where                  property values that a message must have, or a function that returns whether it is wanted.
+                           If the function raises, `poll` returns the messages before that one, and the next `poll`
+                           raises the exception. If it raises on the same message again, the messages after it are
+                           handed out, and each `poll` that would return none raises again. Nothing from that message
+                           on is committed until the function returns, or the program seeks or commits past it
+    auto_commit            commit, every *auto_commit_interval_s* and at the end, the messages that were handed out
+                           before the last `poll`; put a `seek` on record at once
+    out_of_range           where to continue when an offset does not exist: earliest, latest; error: raise. With a group
+                           the new offset is put on record at once
+    on_assigned            called within `poll` with this consumer and its new queues: the place to `seek`. If it
+                           raises, so does `poll`, and the next `poll` calls it again before it hands out anything
+    on_revoked             called once with queues that another member gets, while they can still be committed. If it
+                           raises, so does `poll`, and the queues are released. Not called for queues that are already
+                           another member's
+    session_timeout_s      a member that the service did not hear of for so long is out
+    max_poll_interval_s    so is one that did not call `poll`
+    timeout_s              for each wait on the network
+    credentials            whom to trust, and what to show: see `Credentials`. Default: as the environment says
+
+    The service may be away for a minute before `poll` raises UnavailableError, unless it never answered.
+    """
+
+    @suggests_keywords
+    def __init__(
+        self,
+        topics: str | Iterable[str] = (),
+        *,
+        group: str | None = None,
+        queues: Iterable[tuple[str, int]] = (),
+        url: str | None = None,
+        store: str | Path | None = None,
+        start: Place = "earliest",
+        tag: str | Sequence[str] | None = None,
+        where: Where | None = None,
+        auto_commit: bool = True,
+        auto_commit_interval_s: float = 5.0,
+        out_of_range: OutOfRange = "error",
+        on_assigned: Callable[[Consumer, frozenset[TopicQueue]], None] | None = None,
+        on_revoked: Callable[[Consumer, frozenset[TopicQueue]], None] | None = None,
+        max_messages: int = 500,
+        max_bytes: int | None = None,
+        strategy: Literal["averagely", "consistent_hash"] = "averagely",
+        session_timeout_s: float | None = None,
+        max_poll_interval_s: float = 300.0,
+        timeout_s: float = 60.0,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self._credentials = credentials
+        self._group = group
+        self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
+        self._where = where
+        self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        self._max_messages = max_messages
+        self._handling: Handling | None = None
+        self._is_closed = False
+        self._process = OwnProcess("Consumer")
+
+        def membership(group: str, topics: list[str]) -> Membership:
+            return Membership(
+                self._query,
+                group,
+                topics,
+                strategy=strategy,
+                session_timeout_ms=None if session_timeout_s is None else int(session_timeout_s * 1000),
+                max_poll_interval_s=max_poll_interval_s,
+                on_change=self._wake,
+            )
+
+        names, named = _named_once(topics, queues)
+        own_topics = frozenset({*names, *(queue.topic for queue in named)})
+        self._wanted = _predicate(where, own_topics)
+        source = self._source = PullSource(
+            self._query.url, store, tag, max_messages, max_bytes, timeout_s, credentials, own_topics
+        )
+        self._assigned = _assigned(self._query, names, named, group, membership)
+        self._committer = Committer(
+            self._assigned,
+            interval_s=auto_commit_interval_s,
+            is_automatic=auto_commit and group is not None,
+            first_unfinished=self._first_unfinished,
+        )
+        self._out_of_range = out_of_range
+        self._reading = Reading(
+            self._assigned,
+            make_pulls=source.open,
+            starts=Starts(
+                self._query,
+                start,
+                group=group,
+                topics=own_topics,
+                named=named,
+                end_of=source.stored_end if store is not None else None,
+            ),
+            reset=self._reset,
+            on_lost=self._lose,
+            on_new=self._welcome,
+        )
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def poll(self, timeout_s: float = 1.0, *, max_messages: int | None = None) -> list[ReceivedMessage]:
+        """Return the next messages, at most *max_messages*. Wait up to *timeout_s* for the first; [] when none came.
+
+        With max_messages=0 it only follows the group: queues come and go, and nothing is handed out.
+
+        The next call confirms that the program has dealt with these messages. A consumer that was fenced joins again:
+        messages that were handed out and not committed then come once more, to the member that has their queue. An
+        exception, KeyboardInterrupt included, never moves a position.
+
+        raises OffsetTooSmallError, OffsetOutOfRangeError unless `out_of_range` is set; UnavailableError;
+        TopicNotFoundError when none of the topics exists; what `where` or a callback raises; other refusals
+        """
+        began = time.monotonic()
+        return self._received(self._take(timeout_s, max_messages), began=began)
+
+    def _received(self, handout: Handout, *, began: float) -> list[ReceivedMessage]:
+        """Return the messages to the program: the positions move behind them."""
+        try:
+            tell_received(handout.messages, self._group, waited_s=time.monotonic() - began)
+            return handout.settle()
+        except BaseException:
+            handout.give_back()
+            raise
+
+    def _take(
+        self, timeout_s: float, max_messages: int | None, *, is_abandoned: Callable[[], bool] = lambda: False
+    ) -> Handout:
+        """Take messages without moving a position. is_abandoned: True once another thread no longer wants them."""
+        most = self._max_messages if max_messages is None else max_messages
+        if most < 0:
+            raise ValueError(f"max_messages is {most}: at least 0")
+        deadline = time.monotonic() + timeout_s
+        self._before_poll()
+        while not is_abandoned():
+            handout, failed = self._try_to_take(most)
+            try:
+                self._reading.pull(JSON)
+                left_s = deadline - time.monotonic()
+                if handout.messages or (left_s <= 0 and failed is None):
+                    return handout
+            except BaseException:
+                handout.give_back()
+                raise
+            handout.settle()  # past messages that are not wanted
+            self._fetch(left_s if failed is None else min(left_s, _FAILED_PAUSE_S))
+            if failed is not None:
+                raise failed
+        return Handout()
+
+    def _try_to_take(self, most: int) -> tuple[Handout, Exception | None]:
+        """Take, and catch an exception of `where`: the other queues are to be fetched before it is raised."""
+        try:
+            return self._reading.take(most, self._wanted), None
+        except Exception as error:
+            return Handout(), error
+
+    def _fetch(self, timeout_s: float) -> None:
+        for fetched in self._reading.wait(timeout_s):
+            self._reading.add(fetched)
+        self._record()
+
+    def poll_table(self, timeout_s: float = 1.0) -> pa.Table | None:
+        """As `poll`, a table: columns topic, queue_id, and those of `Query.pull_table`. None when nothing came.
+
+        Far faster: no message becomes a Python object. `.to_pandas()` and `polars.from_arrow` take it from there. It
+        has no `where`: filter the table.
+        """
+        return self._received_table(self._take_table(timeout_s))
+
+    @staticmethod
+    def _received_table(taken: TakenTable) -> pa.Table | None:
+        """Return the pages as one table to the program: the positions move behind it."""
+        from tidemark.client.rest.arrow_page import join_pages
+
+        try:
+            invalid = taken.handout.settle_queues()
+            return join_pages([page for page in taken.pages if page.queue not in invalid])
+        except BaseException:
+            taken.give_back()
+            raise
+
+    def _take_table(self, timeout_s: float, *, is_abandoned: Callable[[], bool] = lambda: False) -> TakenTable:
+        """Take pages without moving a position. An exception after the first page is left to the next call."""
+        if self._where is not None:
+            raise ValueError("poll_table knows no `where`: filter the table")
+        deadline = time.monotonic() + timeout_s
+        self._before_poll()
+        taken = TakenTable([], Handout())
+        try:
+            while not is_abandoned():
+                self._reading.pull(ARROW)
+                left_s = deadline - time.monotonic()
+                if taken.pages or left_s <= 0:
+                    break
+                self._take_pages(taken, left_s)
+                self._record()
+        except Exception:
+            if not taken.pages:
+                taken.handout.give_back()
+                raise
+        except BaseException:
+            taken.handout.give_back()
+            raise
+        return taken
+
+    def _take_pages(self, taken: TakenTable, timeout_s: float) -> None:
+        for fetched in self._reading.wait(timeout_s):
+            page = self._reading.answer(fetched, lambda fetched: fetched.table())
+            if page is not None:
+                cursor = self._reading.cursor(page.queue)
+                taken.handout.lend_of(cursor)
+                cursor.pass_to(page.next_offset)
+                if page.table.num_rows:
+                    taken.pages.append(page)
+
+    def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
+        """One page of any queue from any offset; this consumer's own reading does not change. See `Query.pull`."""
+        return pulled_page(TopicQueue(topic, queue_id), self._query.pull(topic, queue_id, offset, **parameters))
+
+    def __iter__(self) -> Iterator[ReceivedMessage]:
+        """Yield messages one by one, for ever. A loop that ends early leaves the next message to the next `poll`."""
+        while True:
+            yield from self.poll(max_messages=1)
+
+    def _before_poll(self) -> None:
+        self._process.require()
+        if self._is_closed:
+            raise ValueError("this consumer is closed")
+        self._committer.commit_if_due(self._reading.cursors)
+        self._reading.follow()
+        self._record()
+
+    def _record(self) -> None:
+        """Put starts, resets and seeks on record, so that a restart begins at the same place."""
+        if self._reading.decided:
+            if self._group is None:
+                self._reading.decided.clear()
+            else:
+                self._committer.record(self._reading.cursors, self._reading.decided)
+
+    def consume(
+        self,
+        handler: Handler,
+        *,
+        workers: int = 8,
+        ordered: bool = False,
+        max_attempts: int = 16,
+        first_delay_level: int = 3,
+        writer: str | None = None,
+        on_error: OnError | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Call *handler* with each message, in *workers* threads, until *stop* is set. Needs a group, and no `poll`
+        before.
+
+        A message is put on record once its handler has returned, whatever `auto_commit` is. A message whose handler
+        raised comes again, 10 s later, then 30 s, 1 min and so on up to 2 h, by way of the topic %RETRY%group; after
+        *max_attempts* it is stored in %DLQ%group. Other messages do not wait for it. A retry reaches only members that
+        subscribe to the topic it was first sent to. Where the writer refuses a failed message for good, it is stored in
+        %DLQ%group with the reason; where that is refused, too, it is skipped with an error in the log.
+
+        ordered            of each queue one message at a time; a failed one is tried again at once: its queue waits
+        first_delay_level  RocketMQ's level of the first pause: 1 s, 5 s, 10 s, 30 s, 1 min, ...
+        writer             address of the writer that takes failed messages; default TIDEMARK_WRITER_ADDRESS
+        on_error           called with each failure, in the worker's thread; default: a warning of the logger
+                           tidemark.client.consumer.handler_pool
+        """
+        from tidemark.client.consumer.handler_pool import Handling
+        from tidemark.client.consumer.retry_later import SendBack
+        from tidemark.client.producer.producer import Producer
+        from tidemark.format.topic_name import MAX_GROUP_LENGTH
+
+        self._process.require()
+        if not isinstance(self._assigned, Membership):
+            raise ValueError("consume needs a group that shares the queues of topics")
+        if len(self._assigned.group) > MAX_GROUP_LENGTH:
+            raise ValueError(
+                f"the group's name has {len(self._assigned.group)} characters; `consume` makes topics of it, and takes "
+                f"at most {MAX_GROUP_LENGTH}"
+            )
+        own = frozenset(self._assigned.topics)
+        if not ordered:
+            self._assigned.add_retry_topics()
+        stop = stop or threading.Event()
+        with Producer(writer, credentials=self._credentials) as producer, self._committer.always_automatic():
+            send_back = SendBack(
+                producer, self._assigned.group, max_attempts=max_attempts, first_delay_level=first_delay_level
+            )
+            self._handling = Handling(
+                handler,
+                send_back,
+                group=self._group,
+                topics=own,
+                workers=workers,
+                ordered=ordered,
+                max_attempts=max_attempts,
+                on_error=on_error,
+                stop=stop,
+            )
+            try:
+                while not stop.is_set():
+                    self._handle_more(self._handling)
+            finally:
+                self._end_handling(self._handling)
+
+    def _handle_more(self, handling: Handling) -> None:
+        room = handling.room(_GLANCE_S)
+        handout = self._take(_GLANCE_S if room else 0, room)
+        try:
+            handling.begin(handout.messages)
+            handout.settle()
+        except BaseException:
+            handout.give_back()
+            raise
+
+    def _end_handling(self, handling: Handling) -> None:
+        """Commit the handled messages; messages that were not handled come again with the next `poll`."""
+        handling.close()
+        self._committer.commit_if_possible(self._reading.cursors)
+        for queue, offset in handling.first_unfinished().items():
+            if queue in self._reading.cursors:
+                self._reading.cursors[queue].seek(offset)
+        self._handling = None
+
+    # ── where ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def assignment(self) -> frozenset[TopicQueue]:
+        """The queues it reads now; none before the first `poll`."""
+        return frozenset(self._reading.cursors)
+
+    def position(self, queue: tuple[str, int]) -> int | None:
+        """The queue offset of the next message to hand out; None until the service has answered which that is."""
+        position = self._reading.cursor(queue).position
+        return position if isinstance(position, int) else None
+
+    def seek(self, queue: tuple[str, int], place: Place) -> None:
+        """Continue at *place* in one of its queues: an offset, earliest, latest, or the first message from a time on.
+
+        With auto_commit the place is put on record at once, otherwise with the program's next `commit`.
+        """
+        self._move(self._targets([queue], place))
+
+    def seek_all(self, place: Place) -> None:
+        """The same in every queue it reads."""
+        self._process.require()
+        self._reading.follow()
+        self._move(self._targets(self.assignment, place))
+
+    def _targets(self, queues: Iterable[tuple[str, int]], place: Place) -> dict[TopicQueue, _Target]:
+        """Resolve *place* in each of *queues*; KeyError for a queue that is not read now."""
+        self._process.require()
+        return {(found := self._reading.cursor(queue).queue): self._resolve(found, place) for queue in queues}
+
+    def _move(self, offsets: Mapping[TopicQueue, _Target]) -> None:
+        """Move the positions, all of them, and put them on record with auto_commit."""
+        for queue, target in offsets.items():
+            if queue in self._reading.cursors:
+                cursor = self._reading.cursors[queue]
+                cursor.seek(target.offset)
+                cursor.earliest = target.offset if target.is_earliest else None
+                self._reading.decided.pop(queue, None)
+                if self._committer.is_automatic:
+                    self._reading.decided[queue] = target.offset
+        self._record()
+
+    def pause(self, *queues: tuple[str, int]) -> None:
+        """Hand out nothing of these until `resume`."""
+        for queue in queues:
+            self._reading.pause(TopicQueue(*queue))
+
+    def resume(self, *queues: tuple[str, int]) -> None:
+        """Hand out messages of these again."""
+        for queue in queues:
+            self._reading.cursor(queue).is_paused = False
+
+    def lag(self) -> dict[TopicQueue, int]:
+        """How many visible messages lie ahead of its position, by queue."""
+        self._process.require()
+        self._reading.follow()
+        lags = {}
+        for queue, cursor in self._reading.cursors.items():
+            bounds = self._query.queue(*queue)
+            position = bounds["min_offset"] if isinstance(cursor.position, str) else cursor.position
+            lags[queue] = max(0, bounds["max_offset"] - max(position, bounds["min_offset"]))
+        return lags
+
+    def _resolve(self, queue: TopicQueue, place: Place) -> _Target:
+        """Return the offset of *place* as of now, not as of the next pull."""
+        if isinstance(place, datetime):
+            return _Target(int(self._query.offset_at(*queue, int(place.timestamp() * 1000))["offset"]))
+        if isinstance(place, int):
+            return _Target(place)
+        if place not in ("earliest", "latest"):
+            raise ValueError(f"a place is an offset, a time, earliest or latest, not {place!r}")
+        min_offset, max_offset = self._source.bounds(self._query, queue)
+        return _Target(min_offset, is_earliest=True) if place == "earliest" else _Target(max_offset)
+
+    def _reset(self, queue: TopicQueue, error: OffsetError) -> int:
+        """Return where *queue* continues after its offset turned out not to exist; raise *error* if the program must
+        decide."""
+        if self._out_of_range == "error":
+            raise error
+        offset = error.facts.get("min_offset" if self._out_of_range == "earliest" else "max_offset")
+        return int(offset) if offset is not None else self._resolve(queue, self._out_of_range).offset
+
+    # ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def commit(self, offsets: Offsets | None = None) -> None:
+        """Put offsets on record, all or none: *offsets*, else those behind everything handed out. Durable on return.
+
+        raises GenerationStaleError when a queue among them has become another member's: what was handed out of it is
+        read again there; ValueError without a group
+        """
+        self._process.require()
+        self._committer.commit(self._reading.cursors, _named(offsets))
+        for queue, cursor in self._reading.cursors.items():  # a commit of the program replaces earlier decisions
+            if offsets is None or queue in offsets:
+                self._reading.decided.pop(queue, None)
+                if offsets is not None:
+                    cursor.release_held(below=offsets[queue])
+
+    def commit_async(self, offsets: Offsets | None = None) -> Future[None]:
+        """As `commit` of this moment, without waiting for it."""
+        self._process.require()
+        return self._committer.commit_async(self._reading.cursors, _named(offsets))
+
+    def _lose(self, cursors: Cursors, *, is_gone: bool) -> None:
+        """Queues go to another member; *is_gone*: they have gone already, nothing of them can be committed."""
+        queues = frozenset(cursors)
+        try:
+            if not is_gone:
+                self._let_finish(cursors)
+        finally:
+            if self._handling is not None:
+                self._handling.forget(queues)
+
+    def _let_finish(self, cursors: Cursors) -> None:
+        queues = frozenset(cursors)
+        if self._handling is not None:
+            self._handling.drain(queues)
+        try:
+            if self._on_revoked is not None:
+                self._on_revoked(self, queues)
+        finally:
+            self._committer.commit_if_possible(cursors)
+
+    def _welcome(self, queues: frozenset[TopicQueue]) -> None:
+        if self._on_assigned is not None:
+            self._on_assigned(self, queues)
+
+    def _wake(self) -> None:
+        self._reading.wake()
+
+    def _first_unfinished(self) -> Mapping[TopicQueue, int]:
+        return {} if self._handling is None else self._handling.first_unfinished()
+
+    # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def close(self, *, commit: bool = True) -> None:
+        """Leave the group. With auto_commit, all that was handed out is put on record before, unless *commit* is
+        False."""
+        if self._is_closed or not self._process.is_this_one:  # in a fork the member belongs to the other process
+            return
+        self._is_closed = True
+        try:
+            if commit:
+                self._committer.commit_if_possible(self._reading.cursors)
+        finally:
+            self._committer.close()
+            self._reading.close()
+            self._query.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """What was handed out last counts as dealt with only when no exception came of it."""
+        self.close(commit=kind is None)
+
+
+def _named_once(topics: str | Iterable[str], queues: Iterable[tuple[str, int]]) -> tuple[list[str], list[TopicQueue]]:
+    names = [topics] if isinstance(topics, str) else list(topics)
+    named = [TopicQueue(*queue) for queue in queues]
+    if bool(names) == bool(named):
+        raise ValueError("a consumer reads topics or queues: one of the two")
+    return names, named
+
+
+def _assigned(
+    query: Query,
+    names: list[str],
+    named: list[TopicQueue],
+    group: str | None,
+    membership: Callable[[str, list[str]], Membership],
+) -> Assigned:
+    if named:
+        return NamedQueues(query, named, group)
+    return AllQueues(query, names) if group is None else membership(group, names)
+
+
+def _predicate(where: Where | None, topics: frozenset[str]) -> Callable[[ReceivedMessage], bool]:
+    """Return the function that decides whether a message is wanted.
+
+    Messages of other topics than *topics* are retries: they have passed the filter, or belong to other members.
+    """
+    if where is None:
+        return lambda _: True
+    if callable(where):
+        return lambda message: message.topic not in topics or where(message)
+    wanted = where.items()
+    return lambda message: message.topic not in topics or wanted <= message.properties.items()
+
+
+def _named(offsets: Offsets | None) -> dict[TopicQueue, int] | None:
+    return None if offsets is None else {TopicQueue(*queue): offset for queue, offset in offsets.items()}

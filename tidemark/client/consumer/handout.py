@@ -1,0 +1,45 @@
+"""Handout: messages that a poll has taken, until the program has received them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidemark.client.consumer.queue_cursor import Cursor, CursorState
+from tidemark.client.received_message import ReceivedMessage, TopicQueue
+
+
+class _Loan(NamedTuple):
+    cursor: Cursor
+    state: CursorState
+
+
+class Handout:
+    """The result of one poll. Call `settle` when the program receives it, else `give_back`.
+
+    messages  those that were taken; none of a table
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[ReceivedMessage] = []
+        self._loans: dict[TopicQueue, _Loan] = {}
+
+    def lend_of(self, cursor: Cursor) -> None:
+        """Remember the state of *cursor* before something is taken of it."""
+        self._loans.setdefault(cursor.queue, _Loan(cursor, cursor.state))
+
+    def settle(self) -> list[ReceivedMessage]:
+        """Move the positions behind the messages, and return them.
+
+        Messages of a queue that was sought or lost since they were taken are not returned.
+        """
+        invalid = self.settle_queues()
+        return [message for message in self.messages if message.queue not in invalid] if invalid else self.messages
+
+    def settle_queues(self) -> set[TopicQueue]:
+        """Move the positions; return the queues that were sought or lost since: theirs are not to be delivered."""
+        return {queue for queue, loan in self._loans.items() if not loan.cursor.settle(loan.state.generation)}
+
+    def give_back(self) -> None:
+        """Return the positions to where they were: the messages are fetched again."""
+        for loan in self._loans.values():
+            loan.cursor.rewind(loan.state)

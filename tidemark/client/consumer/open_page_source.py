@@ -1,0 +1,80 @@
+"""PullSource: where a consumer's messages come from, the query service or a store's files, and how many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemark.client.consumer.long_poller import Fetcher
+from tidemark.client.consumer.page_source import Pulls
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.query import Query
+from tidemark.tls.credentials import Credentials
+
+_LONG_POLL_MS = 15_000
+_MAX_BYTES = 1 << 20  # as the service's default
+
+
+@dataclass(frozen=True)
+class PullSource:
+    """The place that pulls are made from, and their limits.
+
+    store   a directory on this host, instead of the service at *url*
+    tag     one or several; None for all messages
+    topics  to which *tag* applies. Others are those of retries, whose messages have passed the filter before, or belong
+            to other members of the group
+    """
+
+    url: str
+    store: str | Path | None
+    tag: str | Sequence[str] | None
+    max_messages: int
+    max_bytes: int | None
+    timeout_s: float
+    credentials: Credentials | None
+    topics: frozenset[str]
+
+    def open(self, accept: str) -> Pulls:
+        """Pulls whose answers have the form *accept*."""
+        if self.store is None:
+            limits = {"max_messages": self.max_messages, "max_bytes": self.max_bytes}
+            return Fetcher(
+                self.url,
+                accept=accept,
+                parameters={**limits, "tag": self.tag, "wait_ms": _LONG_POLL_MS},
+                timeout_s=self.timeout_s,
+                credentials=self.credentials,
+                tagged_topics=self.topics,
+            )
+        from tidemark.client.consumer.file_page_source import FilePulls  # numpy and pyarrow
+
+        return FilePulls(
+            Path(self.store),
+            max_messages=self.max_messages,
+            max_bytes=self.max_bytes or _MAX_BYTES,
+            tags=[self.tag] if isinstance(self.tag, str) else list(self.tag or ()),
+            tagged_topics=self.topics,
+        )
+
+    def stored_end(self, queue: TopicQueue) -> int:
+        """Return the visible end of *queue* in the store's files."""
+        return self._stored_bounds(queue)[1]
+
+    def bounds(self, query: Query, queue: TopicQueue) -> tuple[int, int]:
+        """Return the minimum and the visible end of *queue*."""
+        if self.store is not None:
+            return self._stored_bounds(queue)
+        answer = query.queue(*queue)
+        return int(answer["min_offset"]), int(answer["max_offset"])
+
+    def _stored_bounds(self, queue: TopicQueue) -> tuple[int, int]:
+        from tidemark.read.store_reader import StoreReader
+
+        assert self.store is not None
+        store = StoreReader(Path(self.store))
+        try:
+            bounds = store.bounds(store.queue(*queue), store.watermark())
+            return bounds.min_offset, bounds.max_offset
+        finally:
+            store.watermarks.close()

@@ -1,0 +1,308 @@
+"""Reading: the queues a consumer has now, a cursor in each, and the pulls that fill them. One thread."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Literal, Protocol, TypeVar
+
+from tidemark.client.consumer.group_member import Assignment
+from tidemark.client.consumer.handout import Handout
+from tidemark.client.consumer.missing_topics import MISSING_PAUSE_S, MissingTopics
+from tidemark.client.consumer.page_source import Fetched, Pulls
+from tidemark.client.consumer.queue_assignment import Assigned
+from tidemark.client.consumer.queue_cursor import Cursor, Cursors
+from tidemark.client.consumer.start_offsets import Starts
+from tidemark.client.errors.rest_problems import Json
+from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.errors import OffsetError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
+
+P = TypeVar("P", bound="Page")
+OutOfRange = Literal["error", "earliest", "latest"]
+_log = logging.getLogger(__name__)
+_PAGES_AHEAD = 2
+_OUTAGE_S = 60.0
+_GLANCE_S = 1.0  # after so long a wait looks whether the assignment has changed
+
+
+class Page(Protocol):
+    """The content of one pull's answer, in any form."""
+
+    @property
+    def skipped(self) -> list[Json]: ...
+
+
+class OnLost(Protocol):
+    """A callback for queues that this consumer loses."""
+
+    def __call__(self, cursors: Cursors, *, is_gone: bool) -> None: ...
+
+
+class Reading:
+    """The reading state of a Consumer.
+
+    make_pulls     open pulls whose answers have a given form
+    starts         decides where a queue begins that has no offset on record
+    reset          return the offset at which a queue continues whose offset does not exist; raises the error otherwise
+    on_lost        called with queues that another member gets, before they are released. is_gone: they are already
+                   another member's
+    on_new         called with queues that are newly assigned, until it returns without an exception
+    """
+
+    def __init__(
+        self,
+        assigned: Assigned,
+        *,
+        make_pulls: Callable[[str], Pulls],
+        starts: Starts,
+        reset: Callable[[TopicQueue, OffsetError], int],
+        on_lost: OnLost,
+        on_new: Callable[[frozenset[TopicQueue]], None],
+    ) -> None:
+        self._assigned = assigned
+        self._make_pulls = make_pulls
+        self._starts = starts
+        self.decided: dict[TopicQueue, int] = {}  # positions to put on record at once: starts, resets, seeks
+        self._reset = reset
+        self._on_lost, self._on_new = on_lost, on_new
+        self._has_started = False
+        self._assignment: Assignment | None = None
+        self._cursors: OrderedDict[TopicQueue, Cursor] = OrderedDict()  # in the order of the next turn
+        self._unwelcomed: set[TopicQueue] = set()  # assigned, and `on_new` has not returned yet
+        self._is_welcoming = False
+        self._missing = MissingTopics()
+        self._pulls: Pulls | None = None
+        self._accept = ""
+        self._has_answered = False
+
+    @property
+    def cursors(self) -> Cursors:
+        """The cursors by queue."""
+        return self._cursors
+
+    def cursor(self, queue: tuple[str, int]) -> Cursor:
+        """Return the cursor of *queue*; KeyError for a queue that is not read now."""
+        if TopicQueue(*queue) not in self._cursors:
+            self.follow()
+        if TopicQueue(*queue) not in self._cursors:
+            raise KeyError(f"queue {queue[1]} of {queue[0]} is not among those that this consumer reads now")
+        return self._cursors[TopicQueue(*queue)]
+
+    def follow(self) -> None:
+        """Take the queues that are assigned now, and release the others.
+
+        An exception of a callback or of the network leaves a state from which the next call continues.
+        """
+        if not self._has_started:
+            self._starts.prepare()
+            self._assigned.start()
+            self._has_started = True
+        assignment = self._assigned.assignment()
+        before = self._assignment
+        if before is None or assignment.offsets is not before.offsets:
+            self._release(assignment, is_same=before is not None and before.incarnation == assignment.incarnation)
+            self._assignment = assignment._replace(offsets={})  # new cursors are of this incarnation
+            self._add(assignment)
+            self._assignment = assignment  # last: when anything above raised, the next call does the rest
+        self._welcome()
+
+    def _release(self, assignment: Assignment, *, is_same: bool) -> None:
+        lost = {
+            queue: cursor for queue, cursor in self._cursors.items() if not is_same or queue not in assignment.queues
+        }
+        if not lost:
+            return
+        try:
+            self._on_lost(lost, is_gone=not is_same)
+        finally:  # even when the program's callback raised: another member waits for these queues
+            for queue, cursor in lost.items():
+                cursor.restart()
+                self._cursors.pop(queue, None)
+                self.decided.pop(queue, None)
+            self._unwelcomed.difference_update(lost)
+            if self._pulls is not None:
+                self._pulls.keep_only(frozenset(self._cursors))
+            if is_same:
+                self._assigned.let_go(frozenset(lost))
+
+    def _add(self, assignment: Assignment) -> None:
+        for queue in sorted(assignment.queues - self._cursors.keys()):
+            offset = assignment.offsets[queue]
+            position = self._starts.begin(queue) if offset is None else offset
+            if offset is None and isinstance(position, int):
+                self.decided[queue] = position
+            if self._assigned.has_seen_topics:
+                self._missing.has_answered(queue.topic)
+            self._unwelcomed.add(queue)
+            self._cursors[queue] = Cursor(queue, position, committed=offset)
+
+    def _welcome(self) -> None:
+        """Call `on_new`; again at the next call if it raises, because the program may have wanted to seek."""
+        if self._unwelcomed and not self._is_welcoming:
+            new = frozenset(self._unwelcomed)
+            self._is_welcoming = True
+            try:
+                self._on_new(new)
+                self._unwelcomed -= new
+            finally:
+                self._is_welcoming = False
+
+    def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> Handout:
+        """Take at most *most* buffered messages, from the queues in turn.
+
+        An exception of *is_wanted* is raised when no message was taken; see `Cursor.take`.
+        """
+        handout = Handout()
+        try:
+            self._take(handout, most, is_wanted)
+        except Exception:
+            if not handout.messages:
+                handout.settle()  # the messages before it that were not wanted
+                raise
+        except BaseException:
+            handout.give_back()
+            raise
+        return handout
+
+    def _take(self, handout: Handout, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> None:
+        errors: list[tuple[Cursor, Exception]] = []
+        for queue, cursor in list(self._cursors.items()):
+            if len(handout.messages) >= most:
+                break
+            if cursor.is_empty or cursor.is_paused:
+                continue
+            self._cursors.move_to_end(queue)
+            handout.lend_of(cursor)
+            try:
+                cursor.take(most - len(handout.messages), is_wanted, handout.messages)
+            except Exception as error:  # of this queue; the others continue
+                errors.append((cursor, error))
+        if errors and not handout.messages:
+            for cursor, _ in errors:
+                cursor.has_raised = True
+            raise errors[0][1]
+
+    def pause(self, queue: TopicQueue) -> None:
+        """Take nothing of *queue*."""
+        self.cursor(queue).is_paused = True
+        if self._pulls is not None:
+            self._pulls.drop(queue)
+
+    # ── pulls ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def pull(self, accept: str) -> None:
+        """Ensure that pulls in the form *accept* are under way, two pages ahead."""
+        if self._pulls is None or accept != self._accept:
+            self._change_form(accept)
+        assert self._pulls is not None
+        for queue, cursor in self._cursors.items():
+            if not cursor.is_paused and cursor.pages < _PAGES_AHEAD and not self._is_resting(cursor):
+                self._pulls.want(queue, cursor.fetch_at)
+
+    def _is_resting(self, cursor: Cursor) -> bool:
+        return cursor.retry_at > 0.0 and time.monotonic() < cursor.retry_at
+
+    def _change_form(self, accept: str) -> None:
+        if self._pulls is not None:
+            self._pulls.close()
+            self._pulls = None
+        for cursor in self._cursors.values():
+            cursor.restart()
+        self._pulls = self._make_pulls(accept)
+        self._accept = accept
+
+    def wait(self, timeout_s: float) -> Iterator[Fetched]:
+        """Answers of queues that are still read, as they come; at most *timeout_s*, and less where something changes.
+
+        raises UnavailableError when the service never answered, or has not answered for a minute
+        """
+        assert self._pulls is not None
+        for fetched in self._pulls.fetched(min(timeout_s, _GLANCE_S)):
+            if fetched.queue in self._cursors:
+                yield fetched
+        if self._pulls.unreachable is not None:
+            since, error = self._pulls.unreachable
+            if not self._has_answered or time.monotonic() - since > _OUTAGE_S:
+                raise error
+        self.follow()
+
+    def answer(self, fetched: Fetched, decode: Callable[[Fetched], P]) -> P | None:
+        """Return the page of *fetched*; None for no page, where the cursor or a later pull takes care of it.
+
+        raises OffsetError as `reset` decides; TopicNotFoundError for a topic that never answered, or when none of the
+        topics is left; any other refusal
+        """
+        assert self._pulls is not None
+        cursor = self._cursors[fetched.queue]
+        try:
+            page = decode(fetched)
+        except OffsetError as error:
+            offset = _first_again(cursor, error) or self._reset(fetched.queue, error)
+            cursor.seek(offset)
+            self.decided[fetched.queue] = offset
+            return None
+        except TopicNotFoundError as error:
+            cursor.retry_at = time.monotonic() + MISSING_PAUSE_S
+            if self._missing.is_to_raise(fetched.queue.topic, read={queue.topic for queue in self._cursors}):
+                raise error
+            return None
+        except UnavailableError as error:
+            self._pulls.failed(error)
+            return None
+        self._has_answered = True
+        if cursor.retry_at:
+            cursor.retry_at = 0.0
+        self._missing.has_answered(fetched.queue.topic)
+        if page.skipped:
+            _warn_of_skipped(fetched.queue, page.skipped)
+        return page
+
+    def add(self, fetched: Fetched) -> None:
+        """Buffer the messages of *fetched*."""
+        page = self.answer(fetched, lambda fetched: fetched.page())
+        if page is not None:
+            self._cursors[fetched.queue].add(
+                page.messages, requested_offset=page.requested_offset, next_offset=page.next_offset
+            )
+
+    def wake(self) -> None:
+        """End a wait, from another thread."""
+        pulls = self._pulls
+        if pulls is not None:
+            pulls.wake()
+
+    def close(self) -> None:
+        """Give up on pulls, and on the queues."""
+        if self._pulls is not None:
+            self._pulls.close()
+            self._pulls = None
+        if self._has_started:
+            self._assigned.close()
+
+
+def _first_again(cursor: Cursor, error: OffsetError) -> int | None:
+    """Return the offset to continue at where no message is passed over by that; None otherwise.
+
+    The topic was deleted and created again, or retention has passed the minimum that a seek to "earliest" found.
+    """
+    if not isinstance(error, OffsetTooSmallError):
+        return None
+    first = int(error.facts.get("first_offset") or 0)
+    if isinstance(cursor.position, int) and cursor.position < first:
+        return first
+    if cursor.position == cursor.earliest:
+        cursor.earliest = int(error.facts["min_offset"] or 0)
+        return cursor.earliest
+    return None
+
+
+def _warn_of_skipped(queue: TopicQueue, skipped: list[Json]) -> None:
+    """Log damaged records, which cannot be handed out."""
+    _log.warning(
+        "queue %d of %s: damaged records are left out: %s",
+        queue.queue_id,
+        queue.topic,
+        ", ".join(f"{skip['reason']} at offset {skip['queue_offset']}" for skip in skipped),
+    )

@@ -1,0 +1,119 @@
+"""Which queues a consumer reads: those it was told, all of some topics, or a member's share of them (`membership`)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+from urllib.parse import quote
+
+from tidemark.client.consumer.group_member import Assignment, commit_as_administrator
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.query import Query
+from tidemark.errors import MessageNotFoundError, TopicNotFoundError, UnavailableError
+
+_TOPIC_AGE_S = 30.0
+
+
+class Assigned(Protocol):
+    """Where queues come from, and where their offsets are kept. has_seen_topics: the service has named the queues."""
+
+    @property
+    def has_seen_topics(self) -> bool: ...
+
+    def start(self) -> None: ...
+
+    def assignment(self) -> Assignment: ...
+
+    def let_go(self, queues: frozenset[TopicQueue]) -> None: ...
+
+    def commit(self, offsets: Mapping[TopicQueue, int]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class NamedQueues:
+    """The queues that the consumer was told to read; *group* only keeps offsets, and shares nothing."""
+
+    has_seen_topics = False
+
+    def __init__(self, query: Query, queues: Iterable[TopicQueue], group: str | None) -> None:
+        self._query = query
+        self._queues = sorted(set(queues))
+        self._group = group
+        self._assignment = Assignment(0, 0, {})
+
+    def start(self) -> None:
+        """Look for the group's offsets."""
+        self._assignment = Assignment(1, 0, self._with_offsets())
+
+    def _with_offsets(self) -> dict[TopicQueue, int | None]:
+        found: dict[TopicQueue, int | None] = dict.fromkeys(self._queues)
+        if self._group is not None:
+            try:
+                group = self._query.get(f"/v1/groups/{quote(self._group, safe='')}")
+            except MessageNotFoundError:
+                return found
+            for one in group["queues"]:
+                queue = TopicQueue(one["topic"], one["queue_id"])
+                if queue in found:
+                    found[queue] = one["offset"]
+        return found
+
+    def assignment(self) -> Assignment:
+        """Always the same."""
+        return self._assignment
+
+    def let_go(self, queues: frozenset[TopicQueue]) -> None:
+        """Nobody waits for them."""
+
+    def commit(self, offsets: Mapping[TopicQueue, int]) -> None:
+        """Put *offsets* on record, all or none; ValueError without a group."""
+        if self._group is None:
+            raise ValueError("a consumer without a group has nowhere to commit to")
+        commit_as_administrator(self._query, self._group, offsets.items())
+
+    def close(self) -> None:
+        """Nothing to tell anybody."""
+
+
+class AllQueues(NamedQueues):
+    """All queues of *topics*, also those that are added later; without a group."""
+
+    has_seen_topics = True
+
+    def __init__(self, query: Query, topics: Iterable[str]) -> None:
+        super().__init__(query, (), None)
+        self._topics = sorted(set(topics))
+        self._looked_at = 0.0
+
+    def start(self) -> None:
+        """Look up the queues; TopicNotFoundError for a topic that does not exist."""
+        found = {topic: self._queues_of(topic) for topic in self._topics}
+        self._learn(found)
+
+    def assignment(self) -> Assignment:
+        """Look for new queues every 30 s. While the service is away the known ones hold, and pulls report that."""
+        if time.monotonic() - self._looked_at > _TOPIC_AGE_S:
+            self._looked_at = time.monotonic()
+            with contextlib.suppress(UnavailableError):
+                self._learn({topic: self._queues_if_any(topic) for topic in self._topics})
+        return self._assignment
+
+    def _queues_of(self, topic: str) -> frozenset[TopicQueue]:
+        queue_ids = self._query.get(f"/v1/topics/{quote(topic, safe='')}")["queue_ids"]
+        return frozenset(TopicQueue(topic, queue_id) for queue_id in queue_ids)
+
+    def _queues_if_any(self, topic: str) -> frozenset[TopicQueue]:
+        """Keep the queues of a topic that was deleted: pulls report that, and it may be created again."""
+        try:
+            return self._queues_of(topic)
+        except TopicNotFoundError:
+            return frozenset(queue for queue in self._assignment.queues if queue.topic == topic)
+
+    def _learn(self, found: Mapping[str, frozenset[TopicQueue]]) -> None:
+        self._looked_at = time.monotonic()
+        queues = frozenset().union(*found.values())
+        if queues != self._assignment.queues:
+            self._assignment = Assignment(1, 0, dict.fromkeys(sorted(queues)))

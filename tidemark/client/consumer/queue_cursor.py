@@ -1,0 +1,205 @@
+"""Cursor: a consumer's place in one queue, and the messages that are fetched and not handed out yet."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from tidemark.client.received_message import ReceivedMessage, TopicQueue
+
+_MOST_HELD = 100  # messages of a queue on which the program's function raises; at the next one the queue waits
+
+
+class _Page(NamedTuple):
+    messages: deque[ReceivedMessage]
+    next_offset: int
+
+
+class CursorState(NamedTuple):
+    """The part of a cursor that a poll changes."""
+
+    generation: int
+    delivered: int | str
+    held: dict[int, ReceivedMessage]
+
+
+class Cursor:
+    """One queue of a consumer.
+
+    fetch_at    the next queue offset to fetch: the end of the buffered pages
+    committed   the group's offset on record, as far as this consumer knows; None: none
+    earliest    the offset that a seek to "earliest" found; retention may delete more before the first fetch
+    retry_at    time.monotonic() before which nothing is fetched; 0.0 for no pause
+    generation  rises when lent and buffered messages become invalid
+    has_raised  set by the caller: the program got the exception of its function about the first buffered message
+
+    `take` lends messages: positions move only when `settle` confirms that the program received them, and `rewind`
+    takes them back. The consumer's thread owns a cursor; `settle` and `rewind` may also run in the thread of an event
+    loop, and the lock orders them with `seek`.
+    """
+
+    def __init__(self, queue: TopicQueue, position: int | str, *, committed: int | None = None) -> None:
+        self.queue = queue
+        self.committed = committed
+        self.earliest: int | None = None
+        self.retry_at = 0.0
+        self.is_paused = False
+        self.generation = 0
+        self.has_raised = False
+        self._delivered = position  # the program received every wanted message below it, but for the held ones
+        self._next = position  # the next queue offset to take
+        self._is_lent = False
+        self._pages: deque[_Page] = deque()
+        self._held: dict[int, ReceivedMessage] = {}  # by queue offset: the program's function raised on them twice
+        self._lock = threading.Lock()
+
+    @property
+    def position(self) -> int | str:
+        """The least queue offset that the program has not received. "earliest" until the first answer resolves it."""
+        return min(self._held) if self._held else self._delivered
+
+    @property
+    def state(self) -> CursorState:
+        """The state to which `rewind` returns."""
+        return CursorState(self.generation, self._delivered, dict(self._held))
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if nothing can be taken."""
+        return not self._pages and not self._held
+
+    @property
+    def pages(self) -> int:
+        """The number of buffered pages."""
+        return len(self._pages)
+
+    @property
+    def fetch_at(self) -> int | str:
+        """The next queue offset to fetch."""
+        return self._pages[-1].next_offset if self._pages else self._next
+
+    def seek(self, position: int | str) -> None:
+        """Continue at *position*. Buffered messages and messages that the program has not received are dropped."""
+        with self._lock:
+            self._return_to(CursorState(self.generation + 1, position, {}))
+
+    def restart(self) -> None:
+        """Drop the buffered messages, and fetch them again."""
+        with self._lock:
+            self._return_to(CursorState(self.generation + 1, self._delivered, self._held))
+
+    def release_held(self, *, below: int) -> None:
+        """Forget the held messages below an offset that the program has put on record."""
+        self._held = {offset: message for offset, message in self._held.items() if offset >= below}
+
+    def add(self, messages: list[ReceivedMessage], *, requested_offset: int, next_offset: int) -> None:
+        """Buffer the page from *requested_offset* to *next_offset*; the service may have filtered some messages out.
+
+        A page that does not begin at `fetch_at` answers a request from before a seek, and is ignored.
+        """
+        if self.fetch_at not in (requested_offset, "earliest"):
+            return
+        if isinstance(self._delivered, str):
+            self._delivered = self._next = requested_offset
+        self._pages.append(_Page(deque(messages), next_offset))
+        self._step_over()
+        if not self._is_lent:
+            self._delivered = self._next
+
+    def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool], into: list[ReceivedMessage]) -> None:
+        """Append at most *most* messages to *into*, in order, without those that are not wanted.
+
+        When *is_wanted* raises, the messages before that one are taken; the exception is raised where there are none.
+        If it raises on the same message after that, the message is held, and the messages after it are taken. Each
+        later call tries the held messages again, and `position` stays at the first of them.
+        """
+        generation = self.generation
+        self._is_lent = True
+        begin, limit = len(into), len(into) + most
+        error = self._take_held(limit, is_wanted, into)
+        may_hold, self.has_raised = self.has_raised, False
+        while self._pages and len(into) < limit and self.generation == generation:
+            message = self._pages[0].messages[0]
+            try:
+                wanted = is_wanted(message)
+            except Exception as raised:
+                error = error or raised
+                if not may_hold or len(self._held) >= _MOST_HELD:
+                    break
+                self._held[message.queue_offset] = message
+                wanted = False
+            if self.generation != generation:  # the function has sought: its message is no longer the next one
+                return
+            self._pass(message, into if wanted else None)
+        if error is not None and len(into) == begin:
+            raise error
+
+    def _take_held(
+        self, limit: int, is_wanted: Callable[[ReceivedMessage], bool], into: list[ReceivedMessage]
+    ) -> Exception | None:
+        """Try the held messages again; return the first exception."""
+        error: Exception | None = None
+        generation = self.generation
+        for offset, message in list(self._held.items()):
+            if len(into) >= limit:
+                break
+            try:
+                wanted = is_wanted(message)
+            except Exception as raised:
+                error = error or raised
+                continue
+            if self.generation != generation:
+                break
+            if wanted:
+                into.append(message)
+            del self._held[offset]
+        return error
+
+    def _pass(self, message: ReceivedMessage, into: list[ReceivedMessage] | None) -> None:
+        if into is not None:
+            into.append(message)
+        self._next = message.queue_offset + 1
+        self._pages[0].messages.popleft()
+        self._step_over()
+
+    def pass_to(self, offset: int) -> None:
+        """Lend everything below *offset*: a table holds it."""
+        self._is_lent = True
+        self._next = offset
+
+    def settle(self, generation: int) -> bool:
+        """Confirm that the program receives the lent messages; False if a seek or a loss made them invalid."""
+        with self._lock:
+            if generation != self.generation:
+                return False
+            self._is_lent = False
+            self._delivered = self._next
+            return True
+
+    def rewind(self, state: CursorState) -> None:
+        """Take the lent messages back, to fetch them again, unless a seek or a loss made them invalid."""
+        with self._lock:
+            if state.generation == self.generation:
+                self._return_to(state)
+
+    def _return_to(self, state: CursorState) -> None:
+        pages: deque[_Page] = deque()
+        # plain stores without a call between them: a KeyboardInterrupt comes before all of them or after all of them
+        self._pages = pages
+        self._next = state.delivered
+        self._delivered = state.delivered
+        self._held = state.held
+        self.generation = state.generation
+        self.has_raised = False
+        self._is_lent = False
+
+    def _step_over(self) -> None:
+        """Continue past the ends of pages that are used up."""
+        while self._pages and not self._pages[0].messages:
+            self._next = self._pages[0].next_offset
+            self._pages.popleft()
+
+
+Cursors = Mapping[TopicQueue, Cursor]

@@ -1,0 +1,100 @@
+"""AsyncProducer: the same, to await."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from tidemark.client.message import Message
+from tidemark.client.producer.producer import Producer
+from tidemark.client.producer.producer_options import ProducerOptions
+from tidemark.client.producer.send_options import PlaceOptions, SendOptions
+from tidemark.client.send_result import SendResult
+from tidemark.client.unknown_keywords import suggests_keywords
+
+if TYPE_CHECKING:
+    from tidemark.client.producer.send_table import TableResult
+    from tidemark.client.producer.table_columns import TableLike
+
+_T = TypeVar("_T")
+
+
+class AsyncProducer:
+    """A Producer for asyncio. Sends that would wait for room or for a route do so in a thread, not on the loop."""
+
+    def __init__(self, writers: str | Sequence[str] | None = None, **options: Unpack[ProducerOptions]) -> None:
+        self.producer = Producer(writers, **options)
+
+    async def send(
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
+    ) -> SendResult:
+        """Send one message; returns when it is acknowledged. See `Producer.send`."""
+        where = _topic_and_size(message, body)
+        return await self._answer(*where, lambda: self.producer.send_async(message, body, **options))
+
+    async def send_oneway(
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
+    ) -> None:
+        """Send one message; returns when it is on its way. See `Producer.send_oneway`."""
+        where = _topic_and_size(message, body)
+        await self._call(*where, lambda: self.producer.send_oneway(message, body, **options))
+
+    async def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
+        """Send several messages to one queue, all or none. See `Producer.send_batch`."""
+        batch = list(messages)
+        topic = batch[0].topic if batch else ""
+        size = sum(len(message.body) for message in batch)
+        return await self._answer(topic, size, lambda: self.producer.send_batch_async(batch, **options))
+
+    @suggests_keywords
+    async def send_table(
+        self,
+        table: TableLike,
+        topic: str,
+        *,
+        key: str | None = None,
+        tag: str | None = None,
+        body: str | None = None,
+        unique_key: str | None = None,
+        batch_size: int = 1000,
+        on_acknowledged: Callable[[int], None] | None = None,
+    ) -> TableResult:
+        """Send every row of a table; a thread packs it. See `Producer.send_table`."""
+        return await asyncio.to_thread(
+            self.producer.send_table,
+            table,
+            topic,
+            key=key,
+            tag=tag,
+            body=body,
+            unique_key=unique_key,
+            batch_size=batch_size,
+            on_acknowledged=on_acknowledged,
+        )
+
+    async def _answer(self, topic: str, size: int, start: Callable[[], Future[SendResult]]) -> SendResult:
+        return await asyncio.wrap_future(await self._call(topic, size, start))
+
+    async def _call(self, topic: str, size: int, start: Callable[[], _T]) -> _T:
+        waits = self.producer.would_wait(topic, size)
+        return await asyncio.to_thread(start) if waits else start()
+
+    async def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything sent so far is acknowledged or has failed. See `Producer.flush`."""
+        return await asyncio.to_thread(self.producer.flush, timeout_s)
+
+    async def close(self) -> bool:
+        """Wait for answers and end the connections. See `Producer.close`."""
+        return await asyncio.to_thread(self.producer.close)
+
+    async def __aenter__(self) -> AsyncProducer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _topic_and_size(message: Message | str, body: bytes | str | None) -> tuple[str, int]:
+    return (message.topic, len(message.body)) if isinstance(message, Message) else (message, len(body or b""))

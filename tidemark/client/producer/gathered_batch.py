@@ -1,0 +1,104 @@
+"""Group: single messages that go as one batch, each with a result of its own (spec 10.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.producer.batch_keys import with_unique_keys
+from tidemark.client.producer.sender import Outgoing
+from tidemark.client.producer.shared_future import Completion, SharedFuture
+from tidemark.client.producer.topic_routes import Route
+from tidemark.client.send_result import SendResult
+from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
+from tidemark.format.message_id import UniqueKeys
+from tidemark.format.properties import TAGS, TRACEPARENT, TRACESTATE, UNIQ_KEY
+from tidemark.v1 import commit_log_pb2
+
+_UNIQUE_KEY_SIZE = len(f"{UNIQ_KEY}__") + 32  # two separators and 32 digits
+
+
+class GroupKey(NamedTuple):
+    """What the messages of one group have in common. queue: None for any queue of the topic."""
+
+    topic: str
+    queue: MessageQueue | None
+    tag: str | None
+
+
+def size_of(element: Element) -> int:
+    """Bytes of *element* in the batch of a group."""
+    return ELEMENT_OVERHEAD + len(element.body) + len(element.properties) + _UNIQUE_KEY_SIZE
+
+
+class Group:
+    """Messages in the order of their sends.
+
+    began  time.monotonic() at which the program called for the earliest of them; the batch's timeout counts from here
+    due    time.monotonic() at which it goes at the latest
+    """
+
+    def __init__(self, key: GroupKey, route: Route, began: float, *, due: float) -> None:
+        self.key = key
+        self.began = began
+        self.due = due
+        self.size = 0
+        self.answers: Completion[SendResult] = Completion()
+        self._route = route
+        self._elements: list[Element] = []
+        self._own_ids: list[str | None] = []
+        self._ids: list[str] = []
+        self._carrier: Mapping[str, str] = {}  # the trace context that its first traced message carries
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def add(self, element: Element, properties: Mapping[str, str], size: int, began: float) -> SharedFuture[SendResult]:
+        """Take one more message, of *size* bytes and these further *properties*; its own result to come."""
+        self._elements.append(element)
+        self._own_ids.append(properties.get(UNIQ_KEY))
+        if not self._carrier and TRACEPARENT in properties:
+            self._carrier = properties
+        self.size += size
+        self.began = min(self.began, began)
+        return self.answers.new()
+
+    def outgoing(self, unique_keys: UniqueKeys) -> Outgoing:
+        """The batch. Each message has a UNIQ_KEY; on a batch topic its tag is the whole batch's."""
+        self._ids = [own or new for own, new in zip(self._own_ids, unique_keys.make_many(len(self)), strict=True)]
+        self._elements = with_unique_keys(self._elements, self._own_ids, self._ids)
+        return self._outgoing(self._elements, self._ids[0])
+
+    def singles(self) -> list[tuple[SharedFuture[SendResult], Outgoing]]:
+        """The messages of a batch that was refused, each alone."""
+        parts = zip(self.answers.futures, self._elements, self._ids, strict=True)
+        return [(future, self._outgoing([element], name)) for future, element, name in parts]
+
+    def complete(self, batch: SendResult) -> None:
+        """Give each message its own result, out of the result of all."""
+        raw = batch.raw_physical_offsets
+        step = 8 if len(raw) > 8 else 0  # an inner batch is one record
+        self.answers.set_results(
+            batch._replace(
+                queue_offset=batch.queue_offset + number,
+                count=1,
+                physical_offset=int.from_bytes(raw[step * number : step * number + 8], "big"),
+                request_id=name,
+                raw_physical_offsets=raw[step * number : step * number + 8],
+                message_ids=(name,),
+            )
+            for number, name in enumerate(self._ids)
+        )
+
+    def _outgoing(self, elements: list[Element], request_id: str) -> Outgoing:
+        request = commit_log_pb2.AppendBatchRequest(
+            topic=self.key.topic,
+            request_id=request_id,
+            traceparent=self._carrier.get(TRACEPARENT),
+            tracestate=self._carrier.get(TRACESTATE),
+        )
+        if self.key.tag and self._route.is_batch:
+            request.properties[TAGS] = self.key.tag
+        packed = encode_elements(elements)
+        return Outgoing(request, packed, len(elements), self.key.queue, self._route, wait=False, began=self.began)

@@ -1,0 +1,303 @@
+"""Producer: sends messages, batches and tables to one writer or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from tidemark.client.message import Message
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.own_process import OwnProcess
+from tidemark.client.producer.accumulator import Accumulation, Accumulator
+from tidemark.client.producer.compression import Compression
+from tidemark.client.producer.delivery import Delivery
+from tidemark.client.producer.outbox import Outbox
+from tidemark.client.producer.queue_choice import QueueChoice
+from tidemark.client.producer.send_hooks import Hooks
+from tidemark.client.producer.send_options import (
+    PlaceOptions,
+    SendOptions,
+    message_of,
+    require_place_options,
+    require_send_options,
+)
+from tidemark.client.producer.sender import OVERHEAD, Sender
+from tidemark.client.producer.writer_addresses import FixedList, RouteFile
+from tidemark.client.producer.writer_pool import Writers
+from tidemark.client.send_result import SendResult
+from tidemark.client.tracing.spans import begin_send
+from tidemark.client.unknown_keywords import suggests_keywords
+from tidemark.client.validation import (
+    require_batch,
+    require_body,
+    require_sendable_topic,
+)
+from tidemark.client.wire.channel import default_address
+from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.topic_admin import Topics
+from tidemark.errors import StoreError
+from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.tls.credentials import Credentials
+from tidemark.v1 import commit_log_pb2
+
+if TYPE_CHECKING:
+    from tidemark.client.producer.send_table import TableResult
+    from tidemark.client.producer.table_columns import TableLike
+
+MAX_IN_FLIGHT_BYTES = 16 << 20
+MAX_IN_FLIGHT_MESSAGES = 1 << 15
+
+
+class Producer:
+    """Sends to each of its writers over one stream. Safe for several threads; `close` it, or use it in a `with`.
+
+    writers                 host:port or tls://host:port; several as a sequence, or with commas between. Default: those
+                            of route_file, else TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
+    route_file              instead: a TOML or JSON file with a line ``name = "host:port"`` a writer, read again when it
+                            changes
+    credentials             whom to trust, and what to show: see `Credentials`. Default: as the environment says
+    timeout_s               for each send, over all its attempts
+    retries                 to how many further queues a send goes that a writer surely has not stored
+    max_in_flight_bytes     to one writer; beyond it sends wait for answers. The same:
+    max_in_flight_messages  32,768, the greatest batch and one more: small messages cost memory by their number, about
+                            1 KiB each, and bytes alone would let 100,000 of them wait. A packed batch counts as one
+    max_message_size_bytes  of a body, and of a batch; the writer has a limit of its own
+    accumulate              whether single sends share batches while others are on their way; or its bounds
+    compress                whether bodies of single sends are compressed; or which, and how. Off by default: it costs
+                            more than it saves where bytes are cheap, and who reads records as stored gets them so
+    avoid_slow_writers      whether a writer that answers late is left alone for a while where others are not late
+    hooks                   called around each send of messages; `send_packed_async` and `send_table` have none
+    trace                   whether sends of a program that traces with OpenTelemetry are spans, and messages carry
+                            their `traceparent` as a property; no matter where it does not trace. docs/tracing.md
+
+    Every send carries a request id, so that a repeat after an unknown outcome (a broken connection, a writer that was
+    killed) is stored once: it is repeated only on this writer and on the queue chosen before. Only what a writer surely
+    has not stored goes to another one, and not when its queue was chosen by a key, by a selector or by name. Order in a
+    queue is the order of sends, unless the writer pushes a batch back (RESOURCE_EXHAUSTED) while later ones pass: who
+    needs strict order even then waits for each result.
+
+    Futures are completed in the producer's own threads: a callback must not wait for another send.
+    """
+
+    @suggests_keywords
+    def __init__(
+        self,
+        writers: str | Sequence[str] | None = None,
+        *,
+        route_file: str | PathLike[str] | None = None,
+        credentials: Credentials | None = None,
+        timeout_s: float = 10.0,
+        retries: int = 2,
+        max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
+        max_in_flight_messages: int = MAX_IN_FLIGHT_MESSAGES,
+        max_message_size_bytes: int = MAX_MESSAGE_SIZE_BYTES,
+        accumulate: bool | Accumulation = False,
+        compress: bool | Compression = False,
+        avoid_slow_writers: bool = False,
+        hooks: Hooks = Hooks(),  # noqa: B008 - frozen
+        trace: bool = True,
+    ) -> None:
+        if writers is not None and route_file is not None:
+            raise ValueError("either writers or route_file")
+        listed = RouteFile(Path(route_file)) if route_file is not None else FixedList(writers or default_address())
+        limits = Limits(max_in_flight_bytes, max_in_flight_messages)
+        self._writers = Writers(
+            listed, timeout_s=timeout_s, limits=limits, credentials=credentials or Credentials.from_environment()
+        )
+        choice = QueueChoice(self._writers, avoid_slow=avoid_slow_writers)
+        self._delivery = Delivery(self._writers, timeout_s=timeout_s)
+        sender = Sender(
+            self._writers, choice, self._delivery, timeout_s=timeout_s, retries=retries, observe=avoid_slow_writers
+        )
+        self._accumulator: Accumulator | None = None
+        if accumulate:
+            bounds = Accumulation() if accumulate is True else accumulate
+            self._accumulator = Accumulator(bounds, sender, timeout_s=timeout_s)
+            self._delivery.hold(self._accumulator)
+        compression = (Compression() if compress is True else compress) or None
+        self._outbox = Outbox(self._writers, choice, sender, accumulator=self._accumulator, compression=compression)
+        self._process = OwnProcess("Producer")
+        self._hooks = hooks
+        self._trace = trace
+        self._max_message_size = max_message_size_bytes
+
+    # ── sending ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def send(
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
+    ) -> SendResult:
+        """Send one message and wait until it is acknowledged. Raises a StoreError: the writer's reason, typed.
+
+        message  a Message; or a topic, and its body beside it: send("orders", b"...", key="k1", tag="A")
+        options  key, keys, tag, properties, delay_level, flag, where no Message is given (see `Message`);
+                 queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
+        """
+        require_send_options(options, call="send")
+        return self._result(self.send_async(message, body, **options), 1)
+
+    def send_async(
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
+    ) -> Future[SendResult]:
+        """As `send`, without waiting for the answer. It does wait for room in flight, and for a topic's first route."""
+        require_send_options(options, call="send_async")
+        return self._send(message_of(message, body, options), options)
+
+    def send_oneway(
+        self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
+    ) -> None:
+        """As `send_async`, for who does not want the answer: never repeated, and no error once it is on its way."""
+        require_send_options(options, call="send_oneway")
+        self._send(message_of(message, body, options), options, once=True)
+
+    def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
+        """Send several messages of one topic to one queue, all or none, and wait until they are acknowledged."""
+        require_place_options(options, call="send_batch")
+        batch = list(messages)
+        return self._result(self.send_batch_async(batch, **options), len(batch))
+
+    def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
+        """As `send_batch`, without waiting for the answer."""
+        require_place_options(options, call="send_batch_async")
+        self._process.require()
+        batch = list(messages)
+        require_batch(batch)
+        require_sendable_topic(batch[0].topic)
+        span = begin_send(batch[0].topic, len(batch)) if self._trace else None
+        if span is None:
+            return self._send_batch(batch, options)
+        return span.around(lambda: self._send_batch(span.mark(batch), options))
+
+    def _send_batch(self, batch: list[Message], options: PlaceOptions) -> Future[SendResult]:
+        packed = self._outbox.pack(batch, options, max_size=self._max_message_size)
+        self._hooks.begin(batch)
+        future = self._outbox.send_batch(batch, packed, options)
+        self._hooks.watch(batch, future)
+        return future
+
+    def send_packed_async(
+        self, topic: str, packed: bytes, *, count: int = 1, **options: Unpack[PlaceOptions]
+    ) -> Future[SendResult]:
+        """Send a wire batch (RocketMQ's, docs/format.md) as it is: the fastest path, for who has such bytes.
+
+        count  messages in it, as its span tells
+        """
+        require_place_options(options, call="send_packed_async")
+        self._process.require()
+        span = begin_send(topic, count) if self._trace else None
+        if span is None:
+            return self._outbox.send_packed(topic, packed, options, count=count, carrier={})
+        return span.around(lambda: self._outbox.send_packed(topic, packed, options, count=count, carrier=span.carrier))
+
+    @suggests_keywords
+    def send_table(
+        self,
+        table: TableLike,
+        topic: str,
+        *,
+        key: str | None = None,
+        tag: str | None = None,
+        body: str | None = None,
+        unique_key: str | None = None,
+        batch_size: int = 1000,
+        on_acknowledged: Callable[[int], None] | None = None,
+    ) -> TableResult:
+        """Send every row as a message and wait until all are acknowledged. See `tidemark.client.producer.send_table`.
+
+        table                       of pyarrow, pandas, polars, or whatever has Arrow's C stream interface
+        key, tag, body, unique_key  names of columns; a null, or an empty text, is no key or tag. Without `body` the row
+                                    as a JSON object
+        batch_size                  rows in a batch, at most 32,767
+        on_acknowledged             called with the number of rows newly acknowledged, in the producer's own thread
+        """
+        from tidemark.client.producer.send_table import TableSend
+
+        return TableSend(self, topic, batch_size=batch_size, on_acknowledged=on_acknowledged).send(
+            table, key=key, tag=tag, body=body, unique_key=unique_key
+        )
+
+    def _result(self, future: Future[SendResult], messages: int) -> SendResult:
+        """Return the result of *future*; the caller sees its failure, so `flush` does not report it."""
+        try:
+            return future.result()
+        except StoreError:
+            self._delivery.seen(messages)
+            raise
+
+    def _send(self, message: Message, options: SendOptions, *, once: bool = False) -> Future[SendResult]:
+        self._process.require()
+        require_sendable_topic(message.topic)
+        span = begin_send(message.topic, 1) if self._trace else None
+        if span is None:
+            return self._send_one(message, options, once=once)
+        (marked,) = span.mark((message,))
+        return span.around(lambda: self._send_one(marked, options, once=once))
+
+    def _send_one(self, message: Message, options: SendOptions, *, once: bool) -> Future[SendResult]:
+        element = message.to_element()
+        require_body(element.body, self._max_message_size)
+        self._hooks.begin((message,))
+        future = self._outbox.send(message, element, options, once=once)
+        self._hooks.watch((message,), future)
+        return future
+
+    # ── queues and limits ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Queues of *topic* that take messages, over all writers; asks them now and then."""
+        self._process.require()
+        self._writers.look()
+        return self._writers.routes.route(topic).queues
+
+    def would_wait(self, topic: str, size: int) -> bool:
+        """Return True if an async send of *size* bytes would wait first, for a route or for room in flight."""
+        self._process.require()
+        links = self._writers.links()
+        return (
+            self._writers.routes.known(topic) is None
+            or (self._accumulator is not None and not self._accumulator.has_room(size))
+            or not all(link.stream.has_room(size + OVERHEAD) for link in links)
+        )
+
+    @property
+    def address(self) -> str:
+        """host:port of the first writer."""
+        return self._writers.links()[0].address
+
+    @property
+    def topics(self) -> Topics:
+        """Topic administration of the first writer; of another one: `Topics(address)`."""
+        self._process.require()
+        return self._writers.links()[0].topics
+
+    def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
+        """Bounds, limits and identity of the first writer's log, now."""
+        self._process.require()
+        return self._writers.links()[0].log_info()
+
+    # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything sent so far is acknowledged or has failed, for at most *timeout_s* (None: no limit).
+
+        Return True if it came so far in time, and no asynchronous or one-way send failed since the last `flush`. A
+        failure that `send` or `send_batch` raised does not count.
+        """
+        self._process.require()
+        return self._delivery.flush(timeout_s)
+
+    def close(self) -> bool:
+        """Wait for answers for at most the producer's timeout, and end the connections; the rest fails.
+
+        Log the number of messages given up. Return True if no send failed since the last `flush`. A program that ends
+        without `close` does the same, unless a signal or `os._exit` ends it.
+        """
+        return self._delivery.close() if self._process.is_this_one else True
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,115 @@
+"""What may be given to a send beside topic and body, spelled once for all ways of sending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypedDict
+
+from tidemark.client.message import Message
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.unknown_keywords import require_keywords
+from tidemark.errors import PropertiesIllegalError
+from tidemark.format.properties import require_writable
+from tidemark.format.text_rules import require_key
+
+MAX_REQUEST_ID_LENGTH = 255  # as the writer's
+
+Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+
+
+class MessageParts(TypedDict, total=False):
+    """Parts of a `Message`, where none is given. key: one key, before `keys`."""
+
+    key: str | None
+    keys: Sequence[str]
+    tag: str | None
+    properties: Mapping[str, str] | None
+    delay_level: int
+    flag: int
+
+
+class PlaceOptions(TypedDict, total=False):
+    """Where to store it, and under which condition.
+
+    queue_id              a queue, or its number where one writer has the topic; absent: by the hash of the first key,
+                          else round robin
+    selector              called with the topic's queues and the (first) message; returns one of them
+    expected_next_offset  store only if the queue's next offset is this one; needs queue_id
+    request_id            absent: made here. The same id and content again is stored once. The messages of a batch get
+                          it as UNIQ_KEY: ``request_id``, ``request_id#1``, and so on
+    reconsume_times       how often it was handled in vain before; carried
+    """
+
+    queue_id: int | MessageQueue | None
+    selector: Selector | None
+    expected_next_offset: int | None
+    request_id: str | None
+    reconsume_times: int
+
+
+class SendOptions(MessageParts, PlaceOptions, total=False):
+    """Everything that a send of one message takes."""
+
+
+_PARTS = tuple(MessageParts.__annotations__)
+_PLACE_NAMES = PlaceOptions.__required_keys__ | PlaceOptions.__optional_keys__
+_SEND_NAMES = SendOptions.__required_keys__ | SendOptions.__optional_keys__
+
+
+def require_send_options(options: SendOptions, *, call: str) -> None:
+    """Raise TypeError for a keyword that a send of one message does not take."""
+    if not options.keys() <= _SEND_NAMES:
+        require_keywords(options, _SEND_NAMES, call=call)
+
+
+def require_place_options(options: PlaceOptions, *, call: str) -> None:
+    """Raise TypeError for a keyword that a send of a batch does not take."""
+    if not options.keys() <= _PLACE_NAMES:
+        require_keywords(options, _PLACE_NAMES, call=call)
+
+
+def request_id_of(options: PlaceOptions | SendOptions) -> str | None:
+    """Return the request id that *options* give; None for none. Raises TypeError, PropertiesIllegalError."""
+    request_id = options.get("request_id")
+    if request_id is None or request_id == "":
+        return None
+    if not isinstance(request_id, str):
+        raise TypeError(f"request_id is a text (str), not {request_id!r} of type {type(request_id).__name__}")
+    require_writable({"request_id": request_id})
+    if len(request_id) > MAX_REQUEST_ID_LENGTH or (not request_id.isascii() and _has_surrogate(request_id)):
+        raise PropertiesIllegalError(
+            f"request_id has {len(request_id)} characters; it is text of at most {MAX_REQUEST_ID_LENGTH}, without half "
+            "of a surrogate pair",
+            name="request_id",
+            limit=MAX_REQUEST_ID_LENGTH,
+        )
+    return request_id
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def message_of(message: Message | str, body: bytes | str | None, options: SendOptions) -> Message:
+    """The Message that is given, or the one of topic, body and options."""
+    if isinstance(message, Message):
+        if body is not None or any(options.get(name) for name in _PARTS):
+            raise ValueError("a Message brings its own body, keys, tag, properties, delay_level and flag")
+        return message
+    if body is None:
+        raise ValueError("send takes a Message, or a topic and a body")
+    if not options:
+        return Message(message, body)
+    keys, key = options.get("keys", ()), options.get("key")
+    if key is not None and key != "":
+        keys = (require_key(key), *([keys] if isinstance(keys, str) else keys or ()))
+    properties = options.get("properties")
+    return Message(
+        message,
+        body,
+        tag=options.get("tag"),
+        keys=keys,
+        properties={} if properties is None else properties,
+        delay_level=options.get("delay_level", 0),
+        flag=options.get("flag", 0),
+    )

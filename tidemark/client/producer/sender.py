@@ -1,0 +1,186 @@
+"""Sender: one batch to one of the writers, and to another one where the first surely does not have it (spec 10.3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.producer.delivery import Delivery
+from tidemark.client.producer.queue_choice import QueueChoice
+from tidemark.client.producer.topic_routes import Route
+from tidemark.client.producer.writer_pool import Writers
+from tidemark.client.send_result import SendResult
+from tidemark.client.wire.pending_batches import Pending, Repeat
+from tidemark.client.wire.writer_latency import ISOLATION_S
+from tidemark.errors import (
+    DeadlineExceededError,
+    DiskFailedError,
+    DiskFullError,
+    InFlightLimitError,
+    QueueIllegalError,
+    StoreClosedError,
+    StoreError,
+    StoreLockedError,
+    TopicForbiddenError,
+    TopicNotFoundError,
+    WriterUnreachableError,
+)
+from tidemark.v1 import commit_log_pb2
+
+OVERHEAD = 256  # bytes of a request beside its batch
+_OTHER_ROUTE = (QueueIllegalError, TopicForbiddenError, TopicNotFoundError)
+_MAY_MOVE = (
+    *_OTHER_ROUTE,
+    DiskFailedError,
+    DiskFullError,
+    InFlightLimitError,
+    StoreClosedError,
+    StoreLockedError,
+    WriterUnreachableError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A batch to send, and *request*, which is all of it but its messages.
+
+    count     of messages in flight that it counts as; queue: None for any of *route*'s; wait: for room in flight
+    once      without any repeat
+    messages  the number of messages in it, where that is not *count*
+    began     time.monotonic() at which the program called; its timeout counts from here. None: from now
+    is_final  whether its failure is the failure of its messages: False where they are sent again one by one
+    """
+
+    request: commit_log_pb2.AppendBatchRequest
+    packed: bytes
+    count: int
+    queue: MessageQueue | None = None
+    route: Route | None = None  # None where a queue is given, or it is still to be asked for
+    wait: bool = True
+    once: bool = False
+    messages: int = 0
+    is_final: bool = True
+    began: float | None = None
+    message_ids: Sequence[str] = ()  # the UNIQ_KEY of each message, for the result
+
+
+class Sender:
+    """Sends batches within *timeout_s* each, over all attempts; to at most *retries* further queues."""
+
+    def __init__(
+        self,
+        writers: Writers,
+        choice: QueueChoice,
+        delivery: Delivery,
+        *,
+        timeout_s: float,
+        retries: int,
+        observe: bool,
+    ) -> None:
+        self._writers = writers
+        self.delivery = delivery
+        self._choice = choice
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._observe = observe
+
+    def send(self, outgoing: Outgoing) -> Future[SendResult]:
+        """Send it and return the future of its answer. Its failure counts in `delivery`, if it is the last attempt.
+
+        Raises what `AppendStream.submit` raises, and a StoreError where there is no route.
+        """
+        self.delivery.open()
+        future = self._send(outgoing)
+        if outgoing.is_final:
+            self.delivery.watch(future, outgoing.messages or outgoing.count, oneway=outgoing.once)
+        return future
+
+    def _send(self, outgoing: Outgoing) -> Future[SendResult]:
+        deadline = (time.monotonic() if outgoing.began is None else outgoing.began) + self._timeout_s
+        if outgoing.queue is None and self._retries and not outgoing.once and len(self._writers.by_address) > 1:
+            return _Moving(self, outgoing, deadline, self._retries).start()
+        queue = outgoing.queue or self.choose(self.route(outgoing), outgoing)
+        return self.submit(outgoing, queue, deadline, Repeat.NEVER if outgoing.once else Repeat.HERE).future
+
+    def route(self, outgoing: Outgoing) -> Route:
+        """What its queue is chosen from; may wait for a first answer."""
+        return outgoing.route or self._writers.routes.route(outgoing.request.topic)
+
+    def choose(self, route: Route, outgoing: Outgoing, *, avoid: str | None = None) -> MessageQueue:
+        """A queue for a batch that names none."""
+        return self._choice.next(route, outgoing.request.topic, avoid=avoid)
+
+    def submit(self, outgoing: Outgoing, queue: MessageQueue, deadline: float, repeat: Repeat) -> Pending:
+        """Give it to the stream of *queue*'s writer."""
+        request = outgoing.request
+        request.queue_id = queue.queue_id
+        size = len(outgoing.packed) + OVERHEAD
+        link = self._writers.link(queue.writer)
+        link.require_transportable(size)
+        pending = Pending(
+            request,
+            outgoing.packed,
+            size,
+            deadline,
+            count=outgoing.count,
+            repeat=repeat,
+            messages=outgoing.messages or outgoing.count,
+            message_ids=outgoing.message_ids,
+        )
+        pending.future.add_done_callback(lambda done: self._learn(queue, pending, done))
+        link.stream.submit(pending, wait=outgoing.wait)
+        return pending
+
+    def _learn(self, queue: MessageQueue, pending: Pending, done: Future[SendResult]) -> None:
+        error = done.exception()
+        if isinstance(error, _OTHER_ROUTE):
+            self._writers.routes.forget(queue.topic)
+        if self._observe:
+            now = time.monotonic()
+            failed = isinstance(error, DeadlineExceededError)
+            self._writers.link(queue.writer).latency.observe(ISOLATION_S if failed else now - pending.given, now)
+
+
+class _Moving:
+    """A batch that may go to several writers, one after the other; its future is completed once."""
+
+    def __init__(self, sender: Sender, outgoing: Outgoing, deadline: float, moves: int) -> None:
+        self._sender = sender
+        self._outgoing = outgoing
+        self._deadline = deadline
+        self._moves = moves
+        self._route = sender.route(outgoing)
+        self._future: Future[SendResult] = Future()
+        self._future.set_running_or_notify_cancel()
+
+    def start(self) -> Future[SendResult]:
+        self._try(self._sender.choose(self._route, self._outgoing))
+        return self._future
+
+    def _try(self, queue: MessageQueue) -> None:
+        """On the last attempt it stays where it is until the deadline."""
+        repeat = Repeat.ELSEWHERE if self._moves else Repeat.HERE
+        pending = self._sender.submit(self._outgoing, queue, self._deadline, repeat)
+        pending.future.add_done_callback(lambda done: self._done(queue, pending, done))
+
+    def _done(self, queue: MessageQueue, pending: Pending, done: Future[SendResult]) -> None:
+        error = done.exception()
+        if error is None:
+            self._future.set_result(done.result())
+        elif not (pending.may_move and isinstance(error, _MAY_MOVE) and time.monotonic() < self._deadline):
+            self._future.set_exception(error)
+        else:
+            self._move(queue, error)
+
+    def _move(self, queue: MessageQueue, error: BaseException) -> None:
+        """In the thread of the stream that gave it back, which must not wait: for room, or for a new route."""
+        self._moves -= 1
+        self._outgoing = replace(self._outgoing, wait=False)
+        try:
+            self._try(self._sender.choose(self._route, self._outgoing, avoid=queue.writer))
+        except StoreError as failure:
+            failure.__cause__ = error
+            self._future.set_exception(failure)

@@ -1,0 +1,79 @@
+"""Writers: the connections of one producer, made when a writer is first heard of and kept until the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+
+from tidemark.client.producer.topic_routes import Routes
+from tidemark.client.producer.writer_addresses import WriterList
+from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.writer_connection import WriterLink
+from tidemark.errors import ArgumentIllegalError
+from tidemark.tls.credentials import Credentials
+
+
+class Writers:
+    """A link to each writer of *listed*. One that leaves the list gets nothing new, and answers what it was sent."""
+
+    def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
+        self._listed = listed
+        self._credentials = credentials
+        self._timeout_s = timeout_s
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._links: dict[str, WriterLink] = {}
+        self._now: tuple[str, ...] = ()
+        self.routes = Routes(self.links, timeout_s=timeout_s)
+        self.look()
+
+    @property
+    def by_address(self) -> Mapping[str, WriterLink]:
+        """All, also those that have left the list."""
+        return self._links
+
+    def look(self) -> None:
+        """Take the list as it is now."""
+        addresses = self._listed.addresses()
+        if addresses is self._now or addresses == self._now:
+            return
+        with self._lock:
+            for address in addresses:
+                if address not in self._links:
+                    link = WriterLink(
+                        address, timeout_s=self._timeout_s, limits=self._limits, credentials=self._credentials
+                    )
+                    self._links = {**self._links, address: link}
+            self._now = addresses
+        self.routes.forget_all()
+
+    def links(self) -> list[WriterLink]:
+        """Those in the list."""
+        return [self._links[address] for address in self._now]
+
+    def link(self, address: str) -> WriterLink:
+        """The one at *address*; ArgumentIllegalError where there never was one."""
+        try:
+            return self._links[address]
+        except KeyError:
+            raise ArgumentIllegalError(f"{address!r} is no writer of this producer", argument="queue_id") from None
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything submitted is answered or given up, also what moves from one to another."""
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while not all(link.stream.is_idle for link in self._links.values()):
+            for link in self._links.values():
+                if not link.stream.flush(None if end is None else max(0.0, end - time.monotonic())):
+                    return False
+        return True
+
+    def unanswered_messages(self) -> int:
+        """Return the number of messages that are submitted to any writer and not answered."""
+        return sum(link.stream.unanswered_messages() for link in self._links.values())
+
+    def close(self, deadline: float) -> None:
+        """Wait for answers until *deadline*, also for batches that move to another writer, and end all connections."""
+        self.flush(max(0.0, deadline - time.monotonic()))
+        for link in self._links.values():
+            link.close(deadline)

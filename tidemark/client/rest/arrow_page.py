@@ -1,0 +1,46 @@
+"""Pages of messages as Arrow tables with the place of each message beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from tidemark.client.errors.rest_problems import Json, require_success
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.connections import Answer
+from tidemark.client.rest.page import ARROW, table_of
+
+__all__ = ["ARROW", "TablePage", "join_pages", "table_page"]
+
+
+class TablePage(NamedTuple):
+    """What one pull came to. skipped: records that failed their check; the first twenty."""
+
+    queue: TopicQueue
+    table: pa.Table
+    next_offset: int
+    skipped: list[Json]
+
+
+def table_page(queue: TopicQueue, answer: Answer) -> TablePage:
+    """The page that an Arrow *answer* holds; a StoreError when it is a problem."""
+    table = table_of(require_success(answer))
+    headers = answer.headers
+    return TablePage(queue, table, int(headers["Tidemark-Next-Offset"]), orjson.loads(headers["Tidemark-Skipped"]))
+
+
+def join_pages(pages: Sequence[TablePage]) -> pa.Table | None:
+    """All of them, with columns topic and queue_id; None for none."""
+    if not pages:
+        return None
+    return pa.concat_tables([_with_place(page) for page in pages])
+
+
+def _with_place(page: TablePage) -> pa.Table:
+    rows = page.table.num_rows
+    table = page.table.replace_schema_metadata(None)
+    table = table.add_column(0, "topic", pa.repeat(pa.scalar(page.queue.topic), rows))
+    return table.add_column(1, "queue_id", pa.repeat(pa.scalar(page.queue.queue_id, pa.int32()), rows))

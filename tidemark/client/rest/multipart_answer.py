@@ -1,0 +1,74 @@
+"""Answers of many queues in one (POST /v1/pull): each part an answer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import NamedTuple
+
+import orjson
+
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.connections import Answer
+from tidemark.errors import QueryUnreachableError
+
+_END_OF_HEAD = b"\r\n\r\n"
+_LONGEST_HEAD = 16 << 10
+_PROBLEM = "application/problem+json"
+
+
+class Part(NamedTuple):
+    """What a pull from *queue* would have been answered with."""
+
+    queue: TopicQueue
+    answer: Answer
+
+
+def parts_of(answer: Answer) -> Iterator[Part]:
+    """Of a multipart/mixed *answer*, whose parts all tell their length; none of one without content.
+
+    raises QueryUnreachableError for bytes that are none
+    """
+    at = 0
+    while at < len(answer.body):
+        try:
+            part, at = _part(answer.body, at)
+        except (KeyError, ValueError) as error:
+            raise QueryUnreachableError(f"the service's answer is not in parts: {error!r}") from None
+        if part is None:
+            return
+        yield part
+
+
+def _part(body: memoryview, at: int) -> tuple[Part | None, int]:
+    """(the part at *at*, where the next one begins); None behind the last one. KeyError, ValueError."""
+    headers, start = _headers(body, at)
+    if headers is None:
+        return None, start
+    size = int(headers["Content-Length"])
+    content = body[start : start + size]
+    if len(content) < size:
+        raise ValueError(f"a part of {size} bytes ends after {len(content)}")
+    queue = TopicQueue(headers["Tidemark-Topic"], int(headers["Tidemark-Queue-Id"]))
+    return Part(queue, Answer(_status(headers, content), headers, content)), start + size
+
+
+def _headers(body: memoryview, at: int) -> tuple[Mapping[str, str] | None, int]:
+    """(a part's headers, where its content begins). None behind the last one. ValueError."""
+    head = bytes(body[at : at + _LONGEST_HEAD])
+    end = head.find(_END_OF_HEAD)
+    boundary, _, lines = head[: max(end, 0)].decode("latin-1").removeprefix("\r\n").partition("\r\n")
+    if end < 0:
+        if head.endswith(b"--\r\n"):
+            return None, len(body)
+        raise ValueError("a head without an end")
+    if not boundary.startswith("--"):
+        raise ValueError("no boundary")
+    return dict(line.split(": ", 1) for line in lines.split("\r\n")), at + end + len(_END_OF_HEAD)
+
+
+def _status(headers: Mapping[str, str], content: memoryview) -> int:
+    if headers["Content-Type"] != _PROBLEM:
+        return HTTPStatus.OK
+    status: int = orjson.loads(content)["status"]
+    return status

@@ -1,0 +1,71 @@
+"""Pages of many queues, each from an offset to its visible end: hundreds of queues a request, two of them under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import orjson
+
+from tidemark.client.errors.rest_problems import Json, require_success
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.connections import Asked, Connections
+from tidemark.client.rest.multipart_answer import Part, parts_of
+from tidemark.client.rest.page import following_offset
+
+PULL_PATH = "/v1/pull"
+_QUEUES_A_PULL = 256
+_UNDER_WAY = 2
+
+
+class From(NamedTuple):
+    """Where to pull."""
+
+    queue: TopicQueue
+    offset: int | str
+
+
+def ask_for_many(
+    connections: Connections, places: Iterable[From], accept: str, parameters: Json, *, is_repeatable: bool = True
+) -> Asked:
+    """Send one request for all of them. parameters: None is left out. is_repeatable: as for `Connections.ask`."""
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if isinstance(given.get("tag"), str):
+        given["tag"] = [given["tag"]]
+    queues = [{"topic": queue.topic, "queue_id": queue.queue_id, "offset": offset} for queue, offset in places]
+    return connections.send(
+        "POST", PULL_PATH, orjson.dumps({**given, "queues": queues}), accept, is_repeatable=is_repeatable
+    )
+
+
+def many_pages(
+    connections: Connections, offsets: Mapping[tuple[str, int], int | str], accept: str, parameters: Json
+) -> Iterator[Part]:
+    """Of the queues in turn; a StoreError when a queue is refused. accept: not JSON."""
+    left = deque(From(TopicQueue(*queue), offset) for queue, offset in offsets.items())
+    under_way: deque[tuple[Asked, list[From]]] = deque()
+
+    def ask() -> None:
+        while left and len(under_way) < _UNDER_WAY:
+            each = [left.popleft() for _ in range(min(_QUEUES_A_PULL, len(left)))]
+            under_way.append((ask_for_many(connections, each, accept, parameters), each))
+
+    try:
+        ask()
+        while under_way:
+            asked, each = under_way.popleft()
+            answer = require_success(asked.answer())
+            left.extendleft(reversed(each[int(answer.headers["Tidemark-Looked-At"]) :]))
+            parts = list(parts_of(answer))
+            for part in parts:
+                following = following_offset(part.answer.headers, at_end=False)
+                if following is not None:
+                    left.append(From(part.queue, following))
+            ask()  # so that the service has something to do while these are used
+            for part in parts:
+                require_success(part.answer)
+                yield part
+    finally:
+        for asked, _ in under_way:
+            asked.close()

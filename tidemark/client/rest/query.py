@@ -1,0 +1,198 @@
+"""Query: the REST facade from Python, as far as pulls and lookups go: JSON as dicts, or large pages as bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+import orjson
+
+from tidemark.client.errors.rest_problems import Json, require_success
+from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.connections import Answer, Asked, Connections
+from tidemark.client.rest.page import (
+    ARROW,
+    RECORDS,
+    RecordsPage,
+    following_offset,
+    has_messages,
+    records_page,
+    table_of,
+)
+from tidemark.client.rest.pull_many import many_pages
+from tidemark.tls.credentials import Credentials
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_JSON = "application/json"
+
+
+class Query:
+    """Connections to one query service. Errors of the service are raised as the StoreError of their reason.
+
+    url          default TIDEMARK_QUERY_URL, else http://127.0.0.1:8080
+    timeout_s    for each wait on the network; longer than any wait_ms
+    credentials  whom to trust, and what to show: see `Credentials`. Default: as the environment says
+
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self, url: str | None = None, *, timeout_s: float = 60.0, credentials: Credentials | None = None
+    ) -> None:
+        self.url = url or _default_url()
+        self._connections = Connections(self.url, timeout_s=timeout_s, credentials=credentials)
+
+    def watermark(self) -> Json:
+        """How far is indexed and how far is committed."""
+        return self.get("/v1/watermark")
+
+    def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> Json:
+        """Messages of one queue from *offset* (a number, earliest, latest).
+
+        parameters: max_messages, max_bytes, tag (one or a list), wait_ms, body_encoding, semantics
+        """
+        return self.get(messages_path(topic, queue_id), offset=offset, **parameters)
+
+    def queue(self, topic: str, queue_id: int) -> Json:
+        """Bounds of one queue."""
+        return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}")
+
+    def pull_records(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> RecordsPage:
+        """As `pull`: the records as they are stored, back to back. The fastest way, for volume."""
+        path = messages_path(topic, queue_id)
+        return records_page(self.answer(path, RECORDS, {"offset": offset, **parameters}))
+
+    def pull_table(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> pa.Table:
+        """As `pull`: a table, a column a field. Its schema's metadata has the rest, as text: `tidemark.next_offset`."""
+        path = messages_path(topic, queue_id)
+        return table_of(self.answer(path, ARROW, {"offset": offset, **parameters}))
+
+    def record_pages(
+        self, topic: str, queue_id: int, offset: int | str, *, wait_ms: int | None = None, **parameters: Any
+    ) -> Iterator[RecordsPage]:
+        """Pages of `pull_records` from *offset* to the visible end; with wait_ms it waits there, and never ends.
+
+        While one page is read and used, the service makes the next one.
+        """
+        for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, parameters):
+            if has_messages(answer.headers):
+                yield records_page(answer)
+
+    def tables(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int | str,
+        *,
+        wait_ms: int | None = None,
+        with_empty: bool = False,
+        **parameters: Any,
+    ) -> Iterator[pa.Table]:
+        """As `record_pages`, of `pull_table`. with_empty: also pages without messages, which may tell of damage."""
+        for answer in self._answers(topic, queue_id, offset, ARROW, wait_ms, parameters):
+            if with_empty or has_messages(answer.headers):
+                yield table_of(answer)
+
+    def record_pages_of(
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
+    ) -> Iterator[tuple[TopicQueue, RecordsPage]]:
+        """Pages of `pull_records` of many queues, each from its offset to its visible end; hundreds of them a request.
+
+        queues  (topic, queue id) → offset. In this order, and again where a queue has more than one page
+        parameters: max_messages and max_bytes, of an answer's queues together; tag (a list)
+        """
+        for part in many_pages(self._connections, queues, RECORDS, parameters):
+            if has_messages(part.answer.headers):
+                yield part.queue, records_page(part.answer)
+
+    def tables_of(
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
+    ) -> Iterator[tuple[TopicQueue, pa.Table]]:
+        """As `record_pages_of`, of `pull_table`."""
+        for part in many_pages(self._connections, queues, ARROW, parameters):
+            if has_messages(part.answer.headers):
+                yield part.queue, table_of(part.answer)
+
+    def offset_at(self, topic: str, queue_id: int, time: int | str, *, boundary: str = "lower") -> Json:
+        """The queue offset at a store time: epoch milliseconds or RFC 3339."""
+        return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/offset", time=time, boundary=boundary)
+
+    def by_key(self, topic: str, key: str, **parameters: Any) -> Json:
+        """Messages that carry *key*. parameters: from, to, limit, cursor, body_encoding."""
+        return self.get(f"/v1/topics/{quote(topic, safe='')}/messages", key=key, **parameters)
+
+    def message(self, offset_msg_id: str, **parameters: Any) -> Json:
+        """One message by its offset message id. parameters: wait_ms, body_encoding."""
+        return self.get(f"/v1/messages/{offset_msg_id}", **parameters)
+
+    def get(self, path: str, **parameters: Any) -> Json:
+        """Any path of the facade; a StoreError for a problem it answers, UnavailableError when nobody does."""
+        return cast(Json, orjson.loads(self.answer(path, _JSON, parameters).body))
+
+    def put(self, path: str, body: Json) -> Json:
+        """PUT *body* as JSON; the answer, {} where it has none. Fails as `get` does."""
+        return self._send("PUT", path, orjson.dumps(body))
+
+    def post(self, path: str, body: Json) -> Json:
+        """As `put`, POST."""
+        return self._send("POST", path, orjson.dumps(body))
+
+    def delete(self, path: str) -> Json:
+        """As `put`, DELETE, without a body."""
+        return self._send("DELETE", path, None)
+
+    def _send(self, method: str, path: str, body: bytes | None) -> Json:
+        answer = require_success(self._connections.send(method, path, body, _JSON).answer())
+        return cast(Json, orjson.loads(answer.body)) if len(answer.body) else {}
+
+    def answer(self, path: str, accept: str, parameters: Json) -> Answer:
+        """A GET's answer in the form *accept*, as it came; fails as `get` does."""
+        return require_success(self._connections.get(path, parameters, accept))
+
+    def _answers(
+        self, topic: str, queue_id: int, offset: int | str, accept: str, wait_ms: int | None, parameters: Json
+    ) -> Iterator[Answer]:
+        """Pages, empty ones too. The next one is asked for as soon as it is known where this one ends."""
+        path = messages_path(topic, queue_id)
+
+        def ask(offset: int | str) -> Asked:
+            given = {"offset": offset, "wait_ms": wait_ms, **parameters}
+            return self._connections.ask(path, given, accept)
+
+        under_way = deque([ask(offset)])
+        try:
+            while under_way:
+                headers = under_way[0].response().headers
+                following = following_offset(headers, at_end=bool(wait_ms))
+                if following is not None:
+                    under_way.append(ask(following))
+                yield require_success(under_way.popleft().answer())
+        finally:
+            for asked in under_way:
+                asked.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connections.close()
+
+    def __enter__(self) -> Query:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _default_url() -> str:
+    """TIDEMARK_QUERY_URL, else http://127.0.0.1:8080."""
+    from tidemark.client.settings import ClientSettings  # pydantic takes long to import
+
+    return ClientSettings().query_url
+
+
+def messages_path(topic: str, queue_id: int) -> str:
+    """Where messages of one queue are pulled from."""
+    return f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/messages"

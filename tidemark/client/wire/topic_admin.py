@@ -1,0 +1,126 @@
+"""Topics of one writer: create, alter, describe, list, delete, and what an append would find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import grpc
+
+from tidemark.client.unknown_keywords import suggests_keywords
+from tidemark.client.wire.channel import default_address, open_channel
+from tidemark.client.wire.unary_call import call_writer
+from tidemark.tls.credentials import Credentials
+from tidemark.v1 import topics_pb2
+from tidemark.v1.topics_pb2_grpc import TopicServiceStub
+
+_Request = TypeVar("_Request")
+_Response = TypeVar("_Response")
+BATCH_QUEUE = {"queue.type": "BatchCQ"}
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic. attributes: stored names, such as queue.type = BatchCQ."""
+
+    name: str
+    read_queues: int
+    write_queues: int
+    permission: int
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, topic: topics_pb2.Topic) -> Topic:
+        """The writer's answer, typed."""
+        return cls(
+            topic.name, topic.read_queue_count, topic.write_queue_count, topic.permission, dict(topic.attributes)
+        )
+
+
+class Topics:
+    """Topic administration. Every method raises a StoreError: the writer's reason, or WriterUnreachableError.
+
+    address      host:port, or tls://host:port; default TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
+    credentials  see `Credentials`; default, as the environment says
+    channel      to *address*, where there is one already
+    """
+
+    @suggests_keywords
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        timeout_s: float = 10.0,
+        credentials: Credentials | None = None,
+        channel: grpc.Channel | None = None,
+    ) -> None:
+        self._address = address or ("" if channel is not None else default_address())
+        self._credentials = credentials or Credentials.from_environment()
+        self._channel = channel or open_channel(self._address, self._credentials)
+        self._is_own_channel = channel is None
+        self._stub = TopicServiceStub(self._channel)
+        self._timeout_s = timeout_s
+
+    @suggests_keywords
+    def create(self, name: str, *, queues: int = 0, attributes: Mapping[str, str] | None = None) -> Topic:
+        """Create a topic, or get the one of this shape that exists. queues: 0 for the writer's default."""
+        request = topics_pb2.CreateTopicRequest(name=name, queue_count=queues, attributes=attributes or {})
+        return Topic.of(self._call(self._stub.CreateTopic, request).topic)
+
+    @suggests_keywords
+    def alter(
+        self,
+        name: str,
+        *,
+        read_queues: int | None = None,
+        write_queues: int | None = None,
+        permission: int | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> Topic:
+        """Change a topic; what is not given stays. Durable when it returns the topic as it is now.
+
+        read_queues, write_queues  1 to 1024; messages of queues beyond read_queues stay, and are not read
+        permission                 bits: 4 read, 2 write, 1 inherit
+        attributes                 {"+message.type": "NORMAL"} sets, {"-message.type": ""} takes away
+        """
+        request = topics_pb2.AlterTopicRequest(
+            name=name,
+            read_queue_count=read_queues,
+            write_queue_count=write_queues,
+            permission=permission,
+            attributes=attributes or {},
+        )
+        return Topic.of(self._call(self._stub.AlterTopic, request).topic)
+
+    def describe(self, name: str) -> tuple[Topic, dict[int, int]]:
+        """The topic, and by queue id the queue offset of the next append."""
+        answer = self._call(self._stub.DescribeTopic, topics_pb2.DescribeTopicRequest(name=name))
+        return Topic.of(answer.topic), {queue.queue_id: queue.next_queue_offset for queue in answer.queues}
+
+    def list_all(self) -> list[Topic]:
+        """All topics."""
+        return [Topic.of(topic) for topic in self._call(self._stub.ListTopics, topics_pb2.ListTopicsRequest()).topics]
+
+    def delete(self, name: str) -> None:
+        """Delete a topic; its queue numbers are never used again."""
+        self._call(self._stub.DeleteTopic, topics_pb2.DeleteTopicRequest(name=name))
+
+    def route(self, name: str) -> Topic:
+        """The topic as an append would find or create it."""
+        return Topic.of(self._call(self._stub.GetRoute, topics_pb2.GetRouteRequest(name=name)).topic)
+
+    def _call(self, method: Callable[..., _Response], request: _Request) -> _Response:
+        answer: _Response = call_writer(method, request, self._address, self._credentials, timeout_s=self._timeout_s)
+        return answer
+
+    def close(self) -> None:
+        """Close the connection, if it is this object's own."""
+        if self._is_own_channel:
+            self._channel.close()
+
+    def __enter__(self) -> Topics:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,35 @@
+"""One call to a writer, which fails at once where waiting does not help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+from tidemark.client.errors.address_faults import PATIENCE_S, wrong_address
+from tidemark.client.errors.grpc_errors import error_of_rpc
+from tidemark.client.errors.tls_faults import told_apart
+from tidemark.tls.credentials import Credentials
+
+
+def call_writer(method: Any, request: Any, address: str, credentials: Credentials, *, timeout_s: float) -> Any:
+    """Return the answer to *request*. *method*: of a gRPC stub, on a channel to *address*.
+
+    Raises a StoreError: the writer's reason; WriterUnreachableError, at once where no writer can be at the address;
+    DeadlineExceededError after *timeout_s*.
+    """
+    call = method.future(request, timeout=timeout_s)
+    try:
+        return call.result(timeout=min(PATIENCE_S, timeout_s))
+    except grpc.FutureTimeoutError:
+        pass
+    except grpc.RpcError as error:
+        raise told_apart(error_of_rpc(error), address, credentials) from error
+    fault = wrong_address(address, credentials)
+    if fault is not None:
+        call.cancel()
+        raise fault
+    try:
+        return call.result()
+    except grpc.RpcError as error:
+        raise told_apart(error_of_rpc(error), address, credentials) from error

@@ -1,0 +1,93 @@
+"""WriterLink: everything that goes to one writer, over one connection."""
+
+from __future__ import annotations
+
+import time
+
+import grpc
+
+from tidemark.client.errors.address_faults import wrong_address
+from tidemark.client.errors.tls_faults import told_apart
+from tidemark.client.wire.append_stream import AppendStream
+from tidemark.client.wire.channel import open_channel
+from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.topic_admin import Topics
+from tidemark.client.wire.unary_call import call_writer
+from tidemark.client.wire.writer_latency import Latency
+from tidemark.errors import MessageSizeExceededError, StoreError, WriterUnreachableError
+from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.tls.credentials import Credentials
+from tidemark.v1 import commit_log_pb2, topics_pb2
+from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
+from tidemark.v1.topics_pb2_grpc import TopicServiceStub
+
+
+class WriterLink:
+    """A stream for appends, and calls, to the writer at *address*. Nothing is dialled before it is used."""
+
+    def __init__(self, address: str, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
+        self.address = address
+        self._credentials = credentials
+        self._timeout_s = timeout_s
+        self._channel = open_channel(address, credentials)
+        self._log = CommitLogServiceStub(self._channel)
+        self._topic_service = TopicServiceStub(self._channel)
+        self.stream = AppendStream(
+            self._channel, address, timeout_s=timeout_s, limits=limits, explain=self._explain_silence
+        )
+        self.topics = Topics(address, timeout_s=timeout_s, credentials=credentials, channel=self._channel)
+        self.latency = Latency()
+        self._greatest_batch: int | None = None
+
+    def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
+        """Bounds, limits and identity of the writer's log, now."""
+        request = commit_log_pb2.GetLogInfoRequest()
+        answer: commit_log_pb2.GetLogInfoResponse = call_writer(
+            self._log.GetLogInfo, request, self.address, self._credentials, timeout_s=self._timeout_s
+        )
+        return answer
+
+    def wrong_address(self) -> StoreError | None:
+        """Return the error for an address at which no writer can be, as far as one dial shows.
+
+        None after a writer has answered there: its name may be unknown while it restarts.
+        """
+        if self.stream.has_connected:
+            return None
+        return wrong_address(self.address, self._credentials)
+
+    def _explain_silence(self) -> tuple[StoreError, bool]:
+        """Return why the writer does not answer, and whether waiting does not help."""
+        wrong = self.wrong_address()
+        if wrong is not None:
+            return wrong, True
+        return self.told_apart(WriterUnreachableError("the writer did not answer in time; nothing was sent")), False
+
+    def told_apart(self, error: StoreError) -> StoreError:
+        """*error* of a call to this writer, or the TlsFailedError behind it."""
+        return told_apart(error, self.address, self._credentials)
+
+    def ask_route(self, topic: str) -> grpc.Future[topics_pb2.GetRouteResponse]:
+        """The writer's answer to come: where it takes messages of *topic*."""
+        request = topics_pb2.GetRouteRequest(name=topic)
+        answer: grpc.Future[topics_pb2.GetRouteResponse]
+        answer = self._topic_service.GetRoute.future(request, timeout=self._timeout_s)
+        return answer
+
+    def require_transportable(self, size: int) -> None:
+        """Refuse what would end the stream for all: the writer's transport takes about twice its greatest batch."""
+        if size <= MAX_MESSAGE_SIZE_BYTES:
+            return
+        if self._greatest_batch is None:
+            self._greatest_batch = self.log_info().max_message_size_bytes
+        if size > 2 * self._greatest_batch:
+            raise MessageSizeExceededError("the batch is too large", size=size, limit=self._greatest_batch)
+
+    def is_slow(self) -> bool:
+        """Whether it has answered late, or does not answer what it was sent, so that others are better now."""
+        return self.latency.is_avoided(time.monotonic(), waiting_s=self.stream.waiting_s())
+
+    def close(self, deadline: float | None = None) -> None:
+        """Wait for answers until *deadline* (default: for the timeout), and end the connection."""
+        self.stream.close(deadline)
+        self._channel.close()
