@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from benchmarks.clock import clock
 from benchmarks.stack import FILE_SIZES
-from tidemark.cli.service import Service
 from tidemark.errors import CorruptStoreError
+from tidemark.local.child_service import Service
 from tidemark.settings.registry import service_module
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 JVM, WORKER = "JVM", "Python worker"
 

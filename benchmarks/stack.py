@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tidemark.cli.local_stack import START_ORDER, LocalStack
+from tidemark.local.local_stack import START_ORDER, LocalStack
 
 FILE_SIZES = {  # the services' own defaults, and the peers': `tidemark serve` would choose a laptop's
     "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(1 << 30),

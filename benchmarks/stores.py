@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks.indexing import index_once
 from benchmarks.producers import PRODUCERS, Load, append
 from benchmarks.stack import running
-from tidemark.cli.local_stack import WRITER
 from tidemark.client import Producer
+from tidemark.local.local_stack import WRITER
 
 RECORD_OVERHEAD = 150  # bytes of a record beside its body: head, hosts, a short topic, UNIQ_KEY; about
 LARGE_BATCH = 1000  # messages of 1 KiB

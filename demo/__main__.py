@@ -20,8 +20,8 @@ from demo.compare import compare_topic
 from demo.flights import flights
 from demo.questions import ask
 from demo.screen import CONSOLE, heading
-from tidemark.cli.local_stack import LocalStack, ServiceDiedError
 from tidemark.client import BATCH_QUEUE, Producer, Query
+from tidemark.local.local_stack import LocalStack, ServiceDiedError
 
 DATA = Path("data/demo")
 TOPICS: dict[str, dict[str, str]] = {"departures": {}, "departures-batch": BATCH_QUEUE}

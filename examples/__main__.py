@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from examples.run import EXAMPLES, run_example
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 
 def main(names: list[str]) -> int:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 FOLDER = Path(__file__).resolve().parent
 NOTEBOOKS = FOLDER / "notebooks"

@@ -10,8 +10,8 @@ import typer
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
-from tidemark.cli.failures import MEANINGS
 from tidemark.cli.main import app
+from tidemark.cli.terminal.exit_status import MEANINGS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 _HEAD = """# The `tidemark` command

@@ -20,8 +20,8 @@ from matplotlib.ticker import EngFormatter
 
 from scripts.dashboard import PANELS, Panel
 from scripts.prometheus_server import prometheus_over
-from tidemark.cli.local_stack import LocalStack, free_port
 from tidemark.client import Consumer, Message, Producer
+from tidemark.local.local_stack import LocalStack, free_port
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "dashboard.png"
 _COLOURS = ("#0b6fa4", "#d1495b", "#3d8b5f", "#8a5fb0", "#c77c11", "#5b6770")

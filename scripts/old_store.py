@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tidemark.cli.local_stack import free_port
+from tidemark.local.local_stack import free_port
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "integration" / "upgrade" / "data"
 TOPIC, QUEUES, GROUP = "orders", 4, "billing"

@@ -18,8 +18,8 @@ from playwright.sync_api import Browser
 from demo.append import wait_until_visible
 from demo.flights import KEY, TAG, flights
 from scripts.browser import open_browser
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import BATCH_QUEUE, Producer, Query
+from tidemark.local.local_stack import LocalStack
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 LARGEST_BYTES = 150_000

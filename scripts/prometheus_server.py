@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from scripts.promtool import tool
-from tidemark.cli.local_stack import free_port
+from tidemark.local.local_stack import free_port
 
 RULES = Path(__file__).resolve().parents[1] / "deploy" / "prometheus" / "alerts.yml"
 _TIMEOUT_S = 60.0

@@ -18,8 +18,8 @@ from benchmarks.report import Plot, PlotKind, Result, Row, throughput_line
 from benchmarks.rows.send_single import BODY, DURATION_S, THREADS, WARM_UP_S
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import PIPELINE, WRITER
 from tidemark.client import Producer, SendResult
+from tidemark.local.local_stack import PIPELINE, WRITER
 
 _TOPIC, _QUEUES = "bench", 4
 _WAITING, _ASYNC = "accumulated_send", "accumulated_send_async"

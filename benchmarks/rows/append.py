@@ -13,8 +13,8 @@ from benchmarks.producers import PRODUCERS, TIMEOUT_S, Load, append
 from benchmarks.report import Plot, PlotKind, Result, Row
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import PIPELINE, WRITER
 from tidemark.client import BATCH_QUEUE, Producer, SendStatus
+from tidemark.local.local_stack import PIPELINE, WRITER
 
 _BATCHES = {(100, 1024): 5000, (1000, 100): 2000}  # of each producer, by messages and bytes of a body
 _TARGETS = {

@@ -19,8 +19,8 @@ from benchmarks.producers import PRODUCERS, Load
 from benchmarks.report import Result, latency_plots, percentile_rows
 from benchmarks.stack import running
 from benchmarks.stores import LARGE_BATCH, append_log, passing_store
-from tidemark.cli.local_stack import QUERY
 from tidemark.client import Query
+from tidemark.local.local_stack import QUERY
 
 MESSAGES = 10_000_000
 _BODY_BYTES = 100

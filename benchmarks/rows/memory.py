@@ -20,9 +20,9 @@ from benchmarks.producers import require_stored
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
 from tidemark.client import Producer
 from tidemark.format.elements import Element, encode_elements
+from tidemark.local.local_stack import QUERY, WRITER, LocalStack
 
 DURATION_S = 600.0
 _SAMPLES = 100

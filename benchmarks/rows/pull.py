@@ -16,9 +16,9 @@ from benchmarks.pulls import ANSWER_BYTES, Form, Place, Pulls, pull
 from benchmarks.report import Plot, PlotKind, Result, Row, throughput_line
 from benchmarks.stack import running
 from benchmarks.stores import LARGE_BATCH, RECORD_OVERHEAD, batches_for, shared_store
-from tidemark.cli.local_stack import QUERY
 from tidemark.client import BATCH_QUEUE
 from tidemark.client.rest.connections import Connections
+from tidemark.local.local_stack import QUERY
 
 _LOG_BYTES = {1024: 1.5e9, 100: 0.6e9}  # of the store that is pulled, by bytes of a body
 WARM_UP_S, DURATION_S = 3.0, 8.0

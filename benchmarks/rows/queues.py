@@ -21,8 +21,8 @@ from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.rows.start import start_to_serving
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import QUERY, WRITER
 from tidemark.client import Producer, Query
+from tidemark.local.local_stack import QUERY, WRITER
 
 COUNTS = (10, 1000, 10_000)
 _SHOWN = (10, 10_000)

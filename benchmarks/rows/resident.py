@@ -12,7 +12,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.processes import JVM, WORKER, cpu_s, resident_bytes, roles_of
 from benchmarks.report import Result, Row
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
+from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 IDLE_S = 30.0
 _SETTLE_S = 5.0

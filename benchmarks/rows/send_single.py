@@ -20,8 +20,8 @@ from benchmarks.producers import TIMEOUT_S, require_stored
 from benchmarks.report import Plot, PlotKind, Result, Row, throughput_line
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import PIPELINE, WRITER
 from tidemark.client import Producer
+from tidemark.local.local_stack import PIPELINE, WRITER
 
 THREADS = 16
 BODY = b"x" * 100

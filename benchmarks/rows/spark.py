@@ -10,7 +10,7 @@ from benchmarks.report import Result, Row
 from benchmarks.spark_run import MESSAGES, TRIGGER_MESSAGES, TRIGGERS, spark_run
 from benchmarks.stack import running
 from benchmarks.stores import LARGE_BATCH, shared_store
-from tidemark.cli.local_stack import QUERY
+from tidemark.local.local_stack import QUERY
 
 _TOPIC = "bench"
 _BODY_BYTES = 1024

@@ -22,9 +22,9 @@ from benchmarks.producers import Load
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.stack import environment
 from benchmarks.stores import LARGE_BATCH, append_log, batches_for, passing_store
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Producer, Query
 from tidemark.errors import StoreError
+from tidemark.local.local_stack import LocalStack
 
 STORE_BYTES = 10e9
 _SIZES = (0.1, 0.3, 1.0)  # of the store; the last one gives the rows

@@ -15,7 +15,7 @@ from benchmarks.report import PERCENTILES, Result, Row, latency_plots, percentil
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
 from services.indexer.pipeline.config import PipelineSettings
-from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
+from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 RATE = 200.0
 EPOCH_S: float = PipelineSettings.model_fields["epoch_ms"].default / 1000  # as a pipeline runs that is not told more

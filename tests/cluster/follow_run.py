@@ -15,7 +15,7 @@ from tests.cluster.load import SENDERS, Load
 from tests.cluster.onlooker import Onlooker
 from tests.cluster.standalone import Standalone
 from tests.pipeline_runs import index_contents, queue_files
-from tidemark.cli.local_stack import PIPELINE, LocalStack
+from tidemark.local.local_stack import PIPELINE, LocalStack
 
 SHARDS = 2
 SETTINGS = {

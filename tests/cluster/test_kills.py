@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.follow_run import RECOVERY_S, SHARDS, FollowRun
 from tests.cluster.holder import holder_of, pid_of
 from tests.cluster.standalone import parts_of, signal_all
-from tidemark.cli.local_stack import PIPELINE
+from tidemark.local.local_stack import PIPELINE
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 Tell = Callable[[str], None]

@@ -18,8 +18,8 @@ from tests.cluster.holder import executor_of, holder_of
 from tests.cluster.standalone import Standalone, parts_of, signal_all
 from tests.integration.pipeline.test_pipeline_process import wait_for_watermark
 from tests.pipeline_runs import index_contents, queue_files
-from tidemark.cli.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.client import Producer
+from tidemark.local.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 

@@ -17,9 +17,9 @@ from tests.crash.small_disk import fill, small_disk
 from tests.integration.pipeline.test_pipeline_process import rebuilt
 from tests.pipeline_runs import queue_files
 from tests.query_server import serve_query
-from tidemark.cli.local_stack import PIPELINE, LocalStack
 from tidemark.client import Message, Producer
 from tidemark.errors import DiskFullError
+from tidemark.local.local_stack import PIPELINE, LocalStack
 
 pytestmark = pytest.mark.crash
 

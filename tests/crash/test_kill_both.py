@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tidemark.cli.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.client import Message, Producer
 from tidemark.errors import StoreError
 from tidemark.index.ledger import read_ledger
+from tidemark.local.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.store.paths import StorePaths
 
 pytestmark = pytest.mark.spark

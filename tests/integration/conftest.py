@@ -10,7 +10,7 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 QUEUES = 4
 

@@ -11,8 +11,8 @@ import pytest
 
 from scripts.promtool import tool
 from tests.metrics.scrape import WATCHED, Watched
-from tidemark.cli.local_stack import LocalStack, free_port
 from tidemark.client import Producer
+from tidemark.local.local_stack import LocalStack, free_port
 
 _PAUSE_S = 0.02
 _GROUP = "/v1/groups/billing/topics/orders/queues/0/offset"

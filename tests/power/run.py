@@ -15,7 +15,7 @@ from tests.power.judge import Knowledge, Losses, forget, losses, violations
 from tests.power.load import Load, create_topics, read_all
 from tests.soak.stack import Member, Stack
 from tests.soak.store_check import check_store
-from tidemark.cli.local_stack import PIPELINE
+from tidemark.local.local_stack import PIPELINE
 
 _SHORTEST_LOAD_S, _LONGEST_LOAD_S = 4.0, 12.0
 _START_S = 600.0

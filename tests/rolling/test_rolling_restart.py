@@ -11,8 +11,8 @@ import pytest
 
 from tests.rolling.readers import Readers
 from tests.rolling.senders import TOPIC, Senders
-from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 from tidemark.client import Topics
+from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.exhaustive, pytest.mark.spark, pytest.mark.slow]
 ROUNDS = 2

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import psutil
 
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 MEBIBYTE = 1 << 20
 

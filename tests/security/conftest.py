@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
+from tidemark.local.local_stack import QUERY, WRITER, LocalStack
 
 Start = Callable[..., LocalStack]
 

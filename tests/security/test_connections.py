@@ -9,8 +9,8 @@ from collections.abc import Callable
 import httpx
 
 from tests.security.clients import MEBIBYTE, closed_after, connect, idle_connections, memory_of, until_closed
-from tidemark.cli.local_stack import QUERY, WRITER
 from tidemark.client import Message, Producer
+from tidemark.local.local_stack import QUERY, WRITER
 
 from .conftest import Start
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.security.clients import MEBIBYTE, connect, memory_of
-from tidemark.cli.local_stack import QUERY, LocalStack
+from tidemark.local.local_stack import QUERY, LocalStack
 
 from .conftest import Start
 

@@ -10,7 +10,7 @@ import httpx
 
 from tests.builders import wire_batch
 from tests.security.clients import MEBIBYTE, connect, memory_of
-from tidemark.cli.local_stack import QUERY, WRITER, free_port
+from tidemark.local.local_stack import QUERY, WRITER, free_port
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .conftest import Start

@@ -14,8 +14,8 @@ import pytest
 from tests.builders import wire_batch
 from tests.pipeline_runs import build, plan_of
 from tests.security.clients import MEBIBYTE, connect, memory_of, until_closed
-from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
 from tidemark.client import Producer
+from tidemark.local.local_stack import QUERY, WRITER, LocalStack
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .conftest import Start

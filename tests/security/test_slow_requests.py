@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.security.clients import MEBIBYTE, closed_after, connect, memory_of
-from tidemark.cli.local_stack import QUERY, WRITER
+from tidemark.local.local_stack import QUERY, WRITER
 
 from .conftest import Start
 

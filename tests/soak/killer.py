@@ -18,7 +18,7 @@ import psutil
 
 from tests.soak.history import Fault, HistoryFile
 from tests.soak.stack import CONSUMERS, Member, Stack
-from tidemark.cli.local_stack import PIPELINE, QUERY, WRITER
+from tidemark.local.local_stack import PIPELINE, QUERY, WRITER
 
 ALL = (WRITER, PIPELINE, QUERY)
 KILL, PAUSE, TERMINATE = "kill", "pause", "terminate"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.soak.facts import Facts
 from tests.soak.history import OK
-from tidemark.cli.local_stack import PIPELINE
+from tidemark.local.local_stack import PIPELINE
 
 _EPOCH = re.compile(rb'"event": ?"epoch_finished"')
 

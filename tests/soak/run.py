@@ -19,7 +19,7 @@ from tests.soak.questions import Questions
 from tests.soak.report import report
 from tests.soak.stack import Stack
 from tests.soak.store_check import check_store
-from tidemark.cli.local_stack import PIPELINE
+from tidemark.local.local_stack import PIPELINE
 
 _RECOVERY_S = 600.0  # after the faults, until everything is answered and visible: a bound for what never comes
 _FIRST_START_S = 600.0

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from tidemark.cli.local_stack import PIPELINE, QUERY, START_ORDER, WRITER
-from tidemark.cli.service import Service
+from tidemark.local.child_service import Service
+from tidemark.local.local_stack import PIPELINE, QUERY, START_ORDER, WRITER
 from tidemark.settings.registry import service_module
 
 SIZES = {  # small: a few minutes are to see many files and hand-overs

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 PACKAGES = {"4.0.5": "py4j==0.10.9.9", "4.1.4": "py4j==0.10.9.9", "4.2.1": "py4j==0.10.9.9"}
 _STREAMS_SINCE = "4.2"

@@ -12,17 +12,18 @@ from typing import Annotated
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]  # there, and not in its __all__
 
-from tidemark.cli import bench, completion, consume, doctor, offset, produce, serve_verb, status, watermark
-from tidemark.cli.access import app as access_app
 from tidemark.cli.archive.app import app as archive_app
-from tidemark.cli.config import app as config_app
-from tidemark.cli.dlq import app as dlq_app
-from tidemark.cli.failures import FailuresTold
-from tidemark.cli.get import app as get_app
-from tidemark.cli.group import app as group_app
-from tidemark.cli.log import app as log_app
 from tidemark.cli.store.app import app as store_app
-from tidemark.cli.topic import app as topic_app
+from tidemark.cli.terminal.exit_status import FailuresTold
+from tidemark.cli.verbs import bench, completion, consume, doctor, offset, produce, status, watermark
+from tidemark.cli.verbs import serve as serve_verb
+from tidemark.cli.verbs.access import app as access_app
+from tidemark.cli.verbs.config import app as config_app
+from tidemark.cli.verbs.dlq import app as dlq_app
+from tidemark.cli.verbs.get import app as get_app
+from tidemark.cli.verbs.group import app as group_app
+from tidemark.cli.verbs.log import app as log_app
+from tidemark.cli.verbs.topic import app as topic_app
 
 HELP = """Tidemark: an append-only event log in RocketMQ's file format.
 

@@ -28,9 +28,9 @@ from benchmarks.scale.measure.writer import run as run_writer
 from benchmarks.scale.workload import Workload
 from benchmarks.stack import running
 from benchmarks.stores import append_log, passing_store
-from tidemark.cli.local_stack import QUERY, WRITER
 from tidemark.client import Producer, SendResult
 from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS
+from tidemark.local.local_stack import QUERY, WRITER
 
 QUEUES = 300
 _FILES = sizes.Files(64 << 20, 200_000, 460_000, 25_000, 100_000)

@@ -20,8 +20,8 @@ from benchmarks.scale.constants import Figure
 from benchmarks.scale.measure.repeat import TIMES, wait_until_visible
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Producer, Query
+from tidemark.local.local_stack import LocalStack
 
 STORES = ("a", "b")
 _TOPIC, _QUEUES = "pairs", 4

@@ -16,8 +16,8 @@ from benchmarks.pulls import Form, Place, Puller
 from benchmarks.scale.measure.pipeline import LARGE, SMALL
 from benchmarks.scale.measure.repeat import committed_bytes, forget_built
 from benchmarks.stack import running
-from tidemark.cli.local_stack import QUERY
 from tidemark.client import Query
+from tidemark.local.local_stack import QUERY
 
 _Client = Callable[[str, Start], None]
 _SMALL_PULLS = 3000

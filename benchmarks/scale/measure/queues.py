@@ -13,8 +13,8 @@ from benchmarks.rows.start import Started, start_to_serving
 from benchmarks.scale.measure.repeat import wait_until_visible
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
 from tidemark.client import Producer, Query
+from tidemark.local.local_stack import QUERY, WRITER, LocalStack
 
 FEW, MANY = 16, 1016
 _NO_HAND_OVER = {"TIDEMARK_EPOCH_MS": "600000", "TIDEMARK_WARM_UP_MS": "0"}  # it closes files

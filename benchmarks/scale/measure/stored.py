@@ -11,12 +11,12 @@ from benchmarks.producers import TIMEOUT_S, require_stored
 from benchmarks.scale import sizes
 from benchmarks.scale.workload import Workload
 from benchmarks.stack import running
-from tidemark.cli.local_stack import WRITER
 from tidemark.client import BATCH_QUEUE, Producer
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.index_file import HEADER_SIZE, decode_header
 from tidemark.format.properties import KEYS, UNIQ_KEY, encode_properties
 from tidemark.index.key_index import index_files
+from tidemark.local.local_stack import WRITER
 from tidemark.read.store_reader import StoreReader
 
 

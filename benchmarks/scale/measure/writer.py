@@ -12,8 +12,8 @@ from benchmarks.scale.cost_fit import fit_costs
 from benchmarks.scale.measure.repeat import committed_bytes
 from benchmarks.stack import running
 from benchmarks.stores import passing_store
-from tidemark.cli.local_stack import WRITER
 from tidemark.client import BATCH_QUEUE, Producer
+from tidemark.local.local_stack import WRITER
 
 _TOPIC = "bench"
 _SHAPES = (  # plain ones repeat the same bytes: the producers must not be what is slow

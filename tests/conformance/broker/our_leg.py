@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.pipeline_runs import build, plan_of, queue_files, without_derived
 from tests.query_server import serve_query
-from tidemark.cli.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.index.ledger import read_ledger
+from tidemark.local.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from tidemark.cli.local_stack import free_port
+from tidemark.local.local_stack import free_port
 
 _HOST = "127.0.0.1"
 _CLASS = "org.apache.spark.deploy"

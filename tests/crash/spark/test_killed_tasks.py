@@ -16,8 +16,8 @@ import pytest
 
 from tests.crash.spark.batch_driver import ROWS
 from tests.crash.spark.standalone import standalone_cluster
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Consumer, Query, Topics
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1500)]
 

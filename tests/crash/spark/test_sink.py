@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Consumer, Producer
+from tidemark.local.local_stack import LocalStack
 
 _DRIVER = Path(__file__).with_name("sink_driver.py")
 _ROWS = 60_000

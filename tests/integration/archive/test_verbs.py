@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from tests.built_store import BuiltStore
 from tests.integration.archive.conftest import RETRY, Case, fill
-from tidemark.cli.failures import ExitStatus
 from tidemark.cli.main import app
+from tidemark.cli.terminal.exit_status import ExitStatus
 
 
 def run(*arguments: object, status: int = 0) -> Any:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from tidemark.cli.local_stack import free_port
+from tidemark.local.local_stack import free_port
 
 _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
 _STOP_TIMEOUT_S = 60

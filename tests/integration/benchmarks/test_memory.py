@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.rows.memory import fill_window
 from benchmarks.stack import running
-from tidemark.cli.local_stack import WRITER
 from tidemark.client import Producer
+from tidemark.local.local_stack import WRITER
 
 pytestmark = pytest.mark.integration
 

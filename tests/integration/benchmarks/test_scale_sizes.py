@@ -13,8 +13,8 @@ from benchmarks.scale.measure import stored
 from benchmarks.scale.workload import Workload
 from benchmarks.stack import running
 from tests.unit.benchmarks.scale.constants_of import constants_of
-from tidemark.cli.local_stack import WRITER
 from tidemark.client import Producer
+from tidemark.local.local_stack import WRITER
 
 pytestmark = pytest.mark.integration
 FILES = sizes.Files(8 << 20, 20_000, 460, 250, 1000)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.rows.start import start_to_serving
-from tidemark.cli.local_stack import ServiceDiedError
+from tidemark.local.local_stack import ServiceDiedError
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tidemark.cli.local_stack import LocalStack, free_port
 from tidemark.client import Query
+from tidemark.local.local_stack import LocalStack, free_port
 
 COMMAND = (sys.executable, "-m", "tidemark.cli")
 

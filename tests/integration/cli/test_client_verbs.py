@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests.integration.cli.conftest import Tidemark
-from tidemark.cli.failures import ExitStatus
+from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Consumer
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]

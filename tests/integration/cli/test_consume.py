@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from tests.integration.cli.conftest import COMMAND, Tidemark
-from tidemark.cli.failures import ExitStatus
+from tidemark.cli.terminal.exit_status import ExitStatus
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.conftest import Tidemark
-from tidemark.cli.failures import ExitStatus
+from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline_runs import end_of
-from tidemark.cli.failures import ExitStatus
-from tidemark.cli.local_stack import WRITER, LocalStack
+from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Producer
+from tidemark.local.local_stack import WRITER, LocalStack
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.lock import FolderLock
 from tidemark.store.marks import Marks

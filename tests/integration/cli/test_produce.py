@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.integration.cli.conftest import Tidemark
-from tidemark.cli.failures import ExitStatus
+from tidemark.cli.terminal.exit_status import ExitStatus
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

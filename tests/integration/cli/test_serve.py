@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from tidemark.cli.local_stack import free_port
+from tidemark.local.local_stack import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

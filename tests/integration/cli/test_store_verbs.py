@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
-from tidemark.cli.failures import ExitStatus
 from tidemark.cli.main import app
+from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.index.ledger import Ledger
 from tidemark.store.format_file import FORMAT
 from tidemark.store.marks import Marks

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.cli.local_stack import WRITER, LocalStack
 from tidemark.client import Producer
+from tidemark.local.local_stack import WRITER, LocalStack
 
 
 @pytest.fixture(scope="session")

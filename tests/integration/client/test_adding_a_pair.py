@@ -13,9 +13,9 @@ import pytest
 from benchmarks.indexing import ONCE, index_once
 from benchmarks.stack import running
 from tests.integration.client.stored import read_log
-from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
 from tidemark.client import Consumer, Producer, Query, SendResult, Topics
 from tidemark.errors import MessageNotFoundError
+from tidemark.local.local_stack import QUERY, WRITER, LocalStack
 
 pytestmark = pytest.mark.integration
 TOPIC, QUEUES = "orders", 4

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from tests.integration.client.stored import records
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import BATCH_QUEUE, AsyncProducer, Message, Producer, Query
 from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = pytest.mark.integration
 COUNT = 20

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = pytest.mark.integration
 

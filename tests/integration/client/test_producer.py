@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from tests.integration.client.stored import records
-from tidemark.cli.local_stack import WRITER, LocalStack
 from tidemark.client import BATCH_QUEUE, AsyncProducer, Message, Producer, SendResult, SendStatus, Topics
 from tidemark.errors import (
     BatchDelayError,
@@ -34,6 +33,7 @@ from tidemark.errors import (
 )
 from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
+from tidemark.local.local_stack import WRITER, LocalStack
 
 pytestmark = pytest.mark.integration
 

@@ -9,8 +9,8 @@ import uuid
 import pytest
 
 from tests.integration.client.stored import records
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Producer
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = pytest.mark.integration
 COUNT = 3_000

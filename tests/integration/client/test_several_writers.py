@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.client.stored import records
-from tidemark.cli.local_stack import WRITER, LocalStack, free_port
 from tidemark.client import Producer, SendResult
+from tidemark.local.local_stack import WRITER, LocalStack, free_port
 
 pytestmark = pytest.mark.integration
 

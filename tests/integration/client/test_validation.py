@@ -8,12 +8,12 @@ from concurrent.futures import Future
 import grpc
 import pytest
 
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Message, Producer, SendResult
 from tidemark.client.errors.grpc_errors import error_of_rpc
 from tidemark.client.wire.channel import open_channel
 from tidemark.errors import StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES as MAX
+from tidemark.local.local_stack import LocalStack
 from tidemark.status import status_of
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub

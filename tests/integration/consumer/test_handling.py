@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.integration.consumer.test_consumer import take
-from tidemark.cli.local_stack import WRITER, LocalStack
 from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 from tidemark.errors import TopicNotFoundError
+from tidemark.local.local_stack import WRITER, LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

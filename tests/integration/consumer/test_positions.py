@@ -14,8 +14,8 @@ import pytest
 
 from tests.integration.conftest import QUEUES, Served
 from tests.integration.consumer.test_consumer import take
-from tidemark.cli import pulling
-from tidemark.cli.places import Place, PlaceKind
+from tidemark.cli.reading import message_pages as pulling
+from tidemark.cli.reading.queue_places import Place, PlaceKind
 from tidemark.client import AsyncConsumer, Consumer, Query, ReceivedMessage, TopicQueue
 from tidemark.client.consumer import queue_assignment as assigned
 from tidemark.client.consumer.group_member import Membership

@@ -8,7 +8,7 @@ import pytest
 
 from demo.__main__ import run
 from demo.flights import flights
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from examples.run import EXAMPLES, FOLDER, NOTEBOOKS, Example, run_example
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

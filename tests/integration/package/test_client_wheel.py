@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.integration.package.conftest import Installed
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

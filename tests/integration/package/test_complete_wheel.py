@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.integration.package.conftest import Installed
-from tidemark.cli.local_stack import free_port
+from tidemark.local.local_stack import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 

@@ -15,9 +15,9 @@ import pytest
 
 from tests.builders import write_log
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
-from tidemark.cli.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.client import Producer
 from tidemark.index.ledger import read_ledger
+from tidemark.local.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 

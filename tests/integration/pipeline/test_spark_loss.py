@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.pipeline.test_pipeline_process import ENVIRONMENT, send, wait_for_watermark
-from tidemark.cli.local_stack import PIPELINE, WRITER, LocalStack
+from tidemark.local.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.store.paths import StorePaths
 
 pytestmark = pytest.mark.spark

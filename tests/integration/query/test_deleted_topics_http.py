@@ -14,9 +14,9 @@ import pytest
 from tests.built_store import PRE_BLANK, BuiltStore
 from tests.integration.query.test_pull_http import in_background
 from tests.query_server import serve_query
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Consumer, Producer, Query, SendResult, TopicQueue
 from tidemark.errors import OffsetTooSmallError, TopicNotFoundError
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = pytest.mark.integration
 

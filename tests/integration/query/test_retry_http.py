@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Message, Producer
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = pytest.mark.integration
 

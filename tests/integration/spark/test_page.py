@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.integration.examples.test_client_page import blocks
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Producer, Query
+from tidemark.local.local_stack import LocalStack
 
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 

@@ -15,8 +15,8 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Query, Topics
+from tidemark.local.local_stack import LocalStack
 
 _DEADLINE_S = 120
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.certificates import Authority, Pair
 from tests.integration.cli.conftest import Tidemark
-from tidemark.cli.local_stack import QUERY, WRITER, LocalStack
+from tidemark.local.local_stack import QUERY, WRITER, LocalStack
 
 pytestmark = pytest.mark.integration
 

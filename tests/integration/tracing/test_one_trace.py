@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.tracing.collector import Collector, Seen
-from tidemark.cli.local_stack import LocalStack
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 TOPIC = "orders"

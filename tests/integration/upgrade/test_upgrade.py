@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from scripts.old_store import QUEUES, message
-from tidemark.cli.local_stack import LocalStack
 from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 DATA = Path(__file__).parent / "data"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import wire_batch
 from tests.integration.tracing.collector import Collector
-from tidemark.cli.local_stack import free_port
+from tidemark.local.local_stack import free_port
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .harness import RunningWriter, stored_records

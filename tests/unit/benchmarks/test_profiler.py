@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.profiler import PROCESSES, role_of
 
-_CHILD = ["/venv/bin/python3", "-m", "tidemark.cli.child"]
+_CHILD = ["/venv/bin/python3", "-m", "tidemark.local.child_main"]
 
 
 @pytest.mark.parametrize(

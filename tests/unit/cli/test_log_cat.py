@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tidemark.cli.failures import ExitStatus
 from tidemark.cli.main import app
+from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.index.check.scope import whole_store
 from tidemark.index.check.store import check_store
 from tidemark.store.paths import StorePaths

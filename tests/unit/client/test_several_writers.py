@@ -9,7 +9,6 @@ from concurrent.futures import Future
 import pytest
 
 from tests.unit.client.fake_writer import Entry, FakeWriter, Result, refusal
-from tidemark.cli.local_stack import free_port
 from tidemark.client import Message, MessageQueue, Producer, SendResult
 from tidemark.errors import (
     ArgumentIllegalError,
@@ -18,6 +17,7 @@ from tidemark.errors import (
     WriterUnreachableError,
 )
 from tidemark.format.primitives import java_hash
+from tidemark.local.local_stack import free_port
 
 
 @pytest.fixture

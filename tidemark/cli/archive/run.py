@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemark.cli.archive.spark_options import LOCAL, ConfOption, MasterOption, job_progress, parse_conf
-from tidemark.cli.output import Output, OutputOption, print_json
+from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 if TYPE_CHECKING:
     from tidemark.archive.run import Archived

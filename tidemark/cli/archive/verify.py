@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemark.cli.archive.spark_options import LOCAL, ConfOption, MasterOption, job_progress, parse_conf
-from tidemark.cli.failures import ExitStatus
-from tidemark.cli.output import Output, OutputOption, print_json
+from tidemark.cli.terminal.exit_status import ExitStatus
+from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 if TYPE_CHECKING:
     from tidemark.archive.against import Compared

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemark.cli.failures import ExitStatus
-from tidemark.cli.output import JsonFlag, Output, OutputOption, print_json
+from tidemark.cli.terminal.exit_status import ExitStatus
+from tidemark.cli.terminal.output import JsonFlag, Output, OutputOption, print_json
 from tidemark.errors import ArgumentIllegalError
 
 if TYPE_CHECKING:

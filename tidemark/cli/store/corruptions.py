@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.failures import ExitStatus
-from tidemark.cli.output import JsonFlag, Output, OutputOption, print_json, print_table, time_text
+from tidemark.cli.terminal.exit_status import ExitStatus
+from tidemark.cli.terminal.output import JsonFlag, Output, OutputOption, print_json, print_table, time_text
 
 
 def corruptions(

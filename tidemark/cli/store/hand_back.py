@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.failures import say
-from tidemark.cli.output import Output, OutputOption, print_json
+from tidemark.cli.terminal.exit_status import say
+from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 
 def hand_back(
@@ -20,7 +20,7 @@ def hand_back(
     Recovers the log, builds what queues and index lack, and tells the broker, by `checkpoint` and the missing `abort`
     file, that all is there. Prints the file sizes that its broker.conf must name.
     """
-    from tidemark.cli.hand_back import hand_back as run
+    from tidemark.local.hand_back import hand_back as run
 
     done = run(directory, on_step=lambda step: say(f"{step} …"))
     if output is Output.JSON:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemark.cli.failures import ExitStatus, say
-from tidemark.cli.output import Output, OutputOption, print_json
 from tidemark.cli.store.rebuild_report import report
+from tidemark.cli.terminal.exit_status import ExitStatus, say
+from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from tidemark.cli.service import Service
+    from tidemark.local.child_service import Service
     from tidemark.store.paths import StorePaths
 
 _POLL_S = 0.2
@@ -73,8 +73,8 @@ def rebuild(
 
 def build_once(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, Any] | None:
     """Run the pipeline once, as it is run by hand; what it tells of itself, None when it did not come through."""
-    from tidemark.cli.service import Service
     from tidemark.cli.store.progress import byte_progress
+    from tidemark.local.child_service import Service
     from tidemark.settings.registry import service_module
 
     settings = {f"TIDEMARK_{name.upper()}": str(size) for name, size in sizes.items()}

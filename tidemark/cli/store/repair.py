@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemark.cli.failures import ExitStatus
-from tidemark.cli.output import Output, OutputOption, print_json, print_table
+from tidemark.cli.terminal.exit_status import ExitStatus
+from tidemark.cli.terminal.output import Output, OutputOption, print_json, print_table
 from tidemark.errors import ArgumentIllegalError
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def repair(
     the newest sound one of the two counts. Then the store is checked; damaged queue files, index files and marks are
     moved to tidemark/indexer/set-aside and built from the log. Exits with 1 if a file is lost or findings remain.
     """
-    from tidemark.cli.hand_back import require_stopped
     from tidemark.cli.store.repair_derived import repair_derived
+    from tidemark.local.hand_back import require_stopped
     from tidemark.store.format_file import require_known_format
     from tidemark.store.originals import Outcome
     from tidemark.store.paths import StorePaths

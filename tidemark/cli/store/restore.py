@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.output import Output, OutputOption, print_json
+from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 
 def restore(

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemark.cli.service import Service
 from tidemark.errors import UnavailableError
 from tidemark.index.scan.log_range import RANGE_SIZE_BYTES, ScannedRanges, ranges_of
 from tidemark.index.scan.range_files import read_progress
+from tidemark.local.child_service import Service
 from tidemark.settings.registry import service_module
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 

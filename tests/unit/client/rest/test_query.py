@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from tests.unit.client.fake_query import Reply, fake_query
-from tidemark.cli.local_stack import free_port
 from tidemark.client import Query
 from tidemark.client.rest import connections
 from tidemark.errors import OffsetTooSmallError, StoreError, UnavailableError
+from tidemark.local.local_stack import free_port
 
 
 def _page(path: str) -> Reply:

@@ -1,0 +1,88 @@
+"""Lines in batches: by queue, by number, by size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.client.fake_writer import FakeWriter, Result, refusal
+from tidemark.cli.sending.line_input import LineRow
+from tidemark.cli.sending.send_lines import send_lines
+from tidemark.client import Producer
+from tidemark.errors import MessageSizeExceededError, PropertiesIllegalError, TopicForbiddenError
+from tidemark.format.primitives import java_hash
+
+
+@pytest.fixture
+def writer() -> Iterator[FakeWriter]:
+    """A fake writer that serves."""
+    fake = FakeWriter()
+    fake.start()
+    yield fake
+    fake.stop()
+
+
+def _send(writer: FakeWriter, rows: list[LineRow], *, batch_size: int = 1000) -> list[int]:
+    """Send; how many were acknowledged, by batch."""
+    acknowledged: list[int] = []
+    with Producer(writer.address, timeout_s=5) as producer:
+        send_lines(producer, "lines", rows, batch_size=batch_size, on_acknowledged=acknowledged.append)
+    return acknowledged
+
+
+def test_a_batch_has_at_most_so_many_lines(writer: FakeWriter) -> None:
+    """All are acknowledged, the last batch is what is left."""
+    assert sorted(_send(writer, [LineRow(b"%d" % n) for n in range(25)], batch_size=10)) == [5, 10, 10]
+
+
+def test_a_batch_has_at_most_so_many_bytes(writer: FakeWriter) -> None:
+    """About one MiB."""
+    assert _send(writer, [LineRow(bytes(600_000))] * 3) == [1, 1, 1]
+
+
+def test_lines_of_a_key_stay_in_order_in_the_keys_queue(writer: FakeWriter) -> None:
+    """The one that a single send would choose."""
+    rows = [LineRow(b"%d" % n, key=f"k{n % 7}") for n in range(100)]
+    assert sum(_send(writer, rows, batch_size=5)) == 100
+    for queue_id, elements in writer.stored.items():
+        bodies = [row.body for row in rows if row.key and abs(java_hash(row.key)) % writer.queues == queue_id]
+        assert [element.body for element in elements] == bodies
+
+
+def test_a_line_that_is_no_message_is_named_and_none_is_sent(writer: FakeWriter) -> None:
+    """By its place among the rows."""
+    with pytest.raises(PropertiesIllegalError) as raised:
+        _send(writer, [LineRow(b"a"), LineRow(b"b", key="c d")])
+    assert (raised.value.facts["row"], writer.received) == (1, [])
+
+
+def test_a_refusal_is_raised_and_what_was_acknowledged_is_told() -> None:
+    """The first batch is stored, the second is not."""
+    fake = FakeWriter(
+        lambda entry: (
+            Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN")) if fake.received else None
+        )
+    )
+    fake.start()
+    acknowledged: list[int] = []
+    with Producer(fake.address, timeout_s=5, retries=0) as producer, pytest.raises(TopicForbiddenError):
+        send_lines(producer, "lines", [LineRow(b"a")] * 4, batch_size=2, on_acknowledged=acknowledged.append)
+    fake.stop()
+    assert acknowledged == [2]
+
+
+def test_a_line_that_the_writer_refuses_is_named_where_it_goes_alone() -> None:
+    """As one does that is large."""
+    fake = FakeWriter(
+        lambda entry: (
+            Result(correlation_id=entry.correlation_id, error=refusal("MESSAGE_SIZE_EXCEEDED"))
+            if len(entry.batch.packed) > 1 << 21
+            else None
+        )
+    )
+    fake.start()
+    with pytest.raises(MessageSizeExceededError) as raised:
+        _send(fake, [LineRow(b"a"), LineRow(bytes(3 << 20)), LineRow(b"c")])
+    fake.stop()
+    assert raised.value.facts["row"] == 1

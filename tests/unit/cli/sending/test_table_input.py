@@ -1,0 +1,80 @@
+"""CSV and Parquet as tables of messages, and what is wrong with files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tidemark.cli.sending.line_input import FieldNames
+from tidemark.cli.sending.table_input import rows_of_csv, rows_of_parquet
+from tidemark.errors import ArgumentIllegalError
+
+
+def _csv(data: bytes, *names: str | None, infer_types: bool = False) -> list[dict[str, Any]]:
+    stream = io.BufferedReader(io.BytesIO(data))
+    pieces = rows_of_csv(stream, FieldNames(*names), infer_types=infer_types)
+    return [row for piece in pieces for row in piece.table.to_pylist()]
+
+
+def test_csv_is_text_unless_types_are_wanted() -> None:
+    """Leading zeros stay; a value may hold a newline."""
+    data = b'\xef\xbb\xbfid,text\n007,"a\nb"\n8,\n'
+    assert _csv(data) == [{"id": "007", "text": "a\nb"}, {"id": "8", "text": ""}]
+    assert _csv(data, infer_types=True) == [{"id": 7, "text": "a\nb"}, {"id": 8, "text": ""}]
+    assert _csv(b"id,text\n") == []
+
+
+def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
+    """It is not passed over: as a body it is refused."""
+    assert _csv(b'v\r\na\r\n\r\n""\r\nb\r\n') == [{"v": "a"}, {"v": ""}, {"v": ""}, {"v": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("data", "row", "what"),
+    [
+        (b"a,b\n1,2\n3\n", 3, "Expected 2 columns, got 1"),
+        (b"a,b\n" + b"1,2\n" * 3_000_000 + b"3,4,5\n", 3_000_002, "Expected 2 columns, got 3"),
+        (b"a,b\n1,2\n3,\xff\n", 3, "UTF8"),
+        (b"", 1, "no header"),
+        (b"a,a\n1,2\n", 1, "twice"),
+        (b"\xff,b\n", 1, "header"),
+    ],
+)
+def test_a_malformed_row_of_csv_is_named(data: bytes, row: int, what: str) -> None:
+    """The header is row 1; also in a later block of the file."""
+    with pytest.raises(ArgumentIllegalError, match=what) as raised:
+        _csv(data)
+    assert raised.value.row == row
+
+
+def test_rows_of_parquet_keep_their_types(tmp_path: Path) -> None:
+    """Piece by piece, numbered on."""
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": range(70_000)}), path)
+    pieces = list(rows_of_parquet(path, FieldNames(None, "id")))
+    assert [piece.first for piece in pieces] == [1, 65_537]
+    assert pieces[1].table["id"][0].as_py() == 65_536
+
+
+def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
+    """Also a file that was cut."""
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": range(1000)}), path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ArgumentIllegalError, match="no Parquet file"):
+        list(rows_of_parquet(path, FieldNames()))
+
+
+def test_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """With those that are."""
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": [1]}), path)
+    with pytest.raises(ArgumentIllegalError, match="no column 'no'; there are id"):
+        list(rows_of_parquet(path, FieldNames("no")))
+    with pytest.raises(ArgumentIllegalError, match="no column 'no'; there are a, b"):
+        _csv(b"a,b\n1,2\n", None, "no")

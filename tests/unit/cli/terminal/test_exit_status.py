@@ -1,0 +1,115 @@
+"""Every failure has its exit status, and is told without a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tidemark import errors
+from tidemark.cli.terminal.exit_status import MEANINGS, ExitStatus, FailuresTold, exit_status_of, reason_of
+from tidemark.cli.terminal.output import Output, OutputOption
+from tidemark.status import STATUS
+
+
+def _ends(error: BaseException, *arguments: str) -> tuple[int, str, str]:
+    """(exit status, standard output, standard error) of a verb that raises *error*."""
+    app = typer.Typer(cls=FailuresTold)
+
+    @app.callback()
+    def _root() -> None: ...
+
+    @app.command()
+    def verb(output: OutputOption = Output.TABLE) -> None:
+        raise error
+
+    result = CliRunner().invoke(app, ["verb", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_every_leaf_ends_with_a_status_that_says_it_failed() -> None:
+    """And each status has a meaning that docs/cli.md shows."""
+    wanted = {ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.REJECTED, ExitStatus.UNAVAILABLE}
+    assert {exit_status_of(leaf("x")) for leaf in STATUS} == wanted
+    assert set(MEANINGS) == set(ExitStatus)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.TopicNotFoundError, ExitStatus.NOT_FOUND),
+        (errors.QueueIllegalError, ExitStatus.NOT_FOUND),
+        (errors.MessageNotFoundError, ExitStatus.NOT_FOUND),
+        (errors.OffsetTooSmallError, ExitStatus.NOT_FOUND),
+        (errors.TopicExistsError, ExitStatus.REJECTED),
+        (errors.MessageSizeExceededError, ExitStatus.REJECTED),
+        (errors.CorruptStoreError, ExitStatus.FAILED),
+        (errors.WriterUnreachableError, ExitStatus.UNAVAILABLE),
+        (errors.StoreLockedError, ExitStatus.UNAVAILABLE),
+        (errors.UnavailableError, ExitStatus.UNAVAILABLE),
+        (errors.StoreError, ExitStatus.FAILED),
+        (FileNotFoundError, ExitStatus.NOT_FOUND),
+        (PermissionError, ExitStatus.UNAVAILABLE),
+    ],
+)
+def test_exit_statuses_are_stable(error: Callable[[str], Exception], status: ExitStatus) -> None:
+    """Scripts rely on them."""
+    assert exit_status_of(error("x")) == status
+
+
+def test_an_error_is_told_with_facts_and_the_next_step() -> None:
+    """On standard error."""
+    status, output, told = _ends(errors.WriterUnreachableError("nobody there", path="x"))
+    assert (status, output) == (ExitStatus.UNAVAILABLE, "")
+    assert told.startswith("error: nobody there\n  path: x\n")
+    assert "tidemark serve" in told
+
+
+def test_an_error_is_one_line_of_json_where_json_was_asked_for() -> None:
+    """With the stable reason; standard output stays empty."""
+    error = errors.TopicNotFoundError("no topic x", topic="x")
+    error.add_note("look again")
+    status, output, told = _ends(error, "--output", "json")
+    document = json.loads(told)
+    assert (status, output) == (ExitStatus.NOT_FOUND, "")
+    assert (document["reason"], document["facts"], document["error"]) == (
+        "TOPIC_NOT_FOUND",
+        {"topic": "x"},
+        "no topic x",
+    )
+    assert document["next_steps"][-1] == "look again"
+
+
+def test_ctrl_c_is_130_without_a_traceback() -> None:
+    """And what the verb has noted is told."""
+    interrupt = KeyboardInterrupt()
+    interrupt.add_note("7 messages are acknowledged")
+    assert _ends(interrupt) == (ExitStatus.INTERRUPTED, "", "interrupted\n7 messages are acknowledged\n")
+
+
+def test_what_is_no_leaf_has_a_reason_too() -> None:
+    """Its branch's."""
+    assert reason_of(errors.UnavailableError("x")) == "UNAVAILABLE"
+    assert reason_of(OSError("x")) == "OS_ERROR"
+    assert reason_of(errors.DiskFullError("x")) == "DISK_FULL"
+
+
+@pytest.mark.parametrize(
+    ("module", "extras"),
+    [("grpc", "client"), ("pyarrow.csv", "client,table"), ("numba", "client,table"), ("pyspark.sql", "all")],
+)
+def test_a_package_that_is_not_installed_is_told_with_what_brings_it(module: str, extras: str) -> None:
+    """By the smallest extras that do."""
+    status, _, told = _ends(ModuleNotFoundError(f"No module named {module!r}", name=module))
+    assert status == ExitStatus.UNAVAILABLE
+    assert told == f'error: {module} is not installed\npip install "tidemark[{extras}]"\n'
+
+
+def test_a_module_of_no_extra_is_a_bug() -> None:
+    """And stays one."""
+    with pytest.raises(AssertionError):
+        _ends(ModuleNotFoundError("No module named 'grp'", name="grp"))

@@ -1,0 +1,75 @@
+"""`tidemark config show`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tidemark.cli.main import app
+from tidemark.cli.terminal.exit_status import ExitStatus
+
+
+def test_every_service_is_shown_with_what_the_environment_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value, and where it is from."""
+    monkeypatch.setenv("TIDEMARK_FLUSH_MODE", "async")
+    monkeypatch.delenv("TIDEMARK_QUERY_URL", raising=False)
+    shown = CliRunner().invoke(app, ["config", "show", "--output", "json"])
+    settings = json.loads(shown.stdout)
+    assert set(settings) == {"client", "writer", "pipeline", "query"}
+    assert settings["writer"]["TIDEMARK_FLUSH_MODE"] == {"value": "async", "source": "environment"}
+    assert settings["writer"]["TIDEMARK_DEFAULT_QUEUES"] == {"value": 4, "source": "default"}
+    assert settings["client"]["TIDEMARK_QUERY_URL"]["value"] == "http://127.0.0.1:8080"
+
+
+def test_one_service_is_shown_with_the_options_it_would_get(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command line goes before the environment, and only what it says is from there."""
+    monkeypatch.setenv("TIDEMARK_SHARDS", "2")
+    monkeypatch.setenv("TIDEMARK_EPOCH_MS", "500")
+    shown = CliRunner().invoke(
+        app, ["config", "show", "pipeline", "-o", "json", "--", "--shards", "3", "--no-spark", "--once"]
+    )
+    settings = json.loads(shown.stdout)
+    assert set(settings) == {"pipeline"}
+    assert settings["pipeline"]["TIDEMARK_SHARDS"] == {"value": 3, "source": "command line"}
+    assert settings["pipeline"]["TIDEMARK_SPARK"] == {"value": False, "source": "command line"}
+    assert settings["pipeline"]["TIDEMARK_EPOCH_MS"] == {"value": 500, "source": "environment"}
+    assert settings["pipeline"]["TIDEMARK_LEASE_MS"]["source"] == "default"
+
+
+def test_the_writer_takes_no_options() -> None:
+    """It would read none of them."""
+    shown = CliRunner().invoke(app, ["config", "show", "writer", "--", "--flush-mode", "async"])
+    assert shown.exit_code == ExitStatus.USAGE
+
+
+def test_a_file_stands_for_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As systemd reads it: what this shell has set does not count, and is there again afterwards."""
+    file = tmp_path / "tidemark.env"
+    file.write_text("# how we run it\nTIDEMARK_FLUSH_MODE=async\nPATH=/nowhere\n")
+    monkeypatch.setenv("TIDEMARK_DEFAULT_QUEUES", "9")
+    shown = CliRunner().invoke(app, ["config", "show", "writer", "--env-file", str(file), "--output", "json"])
+    settings = json.loads(shown.stdout)["writer"]
+    assert settings["TIDEMARK_FLUSH_MODE"] == {"value": "async", "source": "file"}
+    assert settings["TIDEMARK_DEFAULT_QUEUES"] == {"value": 4, "source": "default"}
+    assert (os.environ["TIDEMARK_DEFAULT_QUEUES"], os.environ["PATH"] == "/nowhere") == ("9", False)
+
+
+def test_a_value_that_a_service_would_refuse_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the name it has in the environment."""
+    monkeypatch.setenv("TIDEMARK_FLUSH_MODE", "sometimes")
+    shown = CliRunner().invoke(app, ["config", "show"])
+    assert shown.exit_code == ExitStatus.REJECTED
+    assert "TIDEMARK_FLUSH_MODE: Input should be 'sync' or 'async'" in shown.stderr
+
+
+def test_a_variable_that_nobody_reads_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside what would hold without it."""
+    monkeypatch.setenv("TIDEMARK_FLUSH_MOD", "async")
+    shown = CliRunner().invoke(app, ["config", "show", "writer", "--output", "json"])
+    assert shown.exit_code == ExitStatus.REJECTED
+    assert json.loads(shown.stdout)["writer"]["TIDEMARK_FLUSH_MODE"]["value"] == "sync"
+    assert "did you mean TIDEMARK_FLUSH_MODE?" in shown.stderr

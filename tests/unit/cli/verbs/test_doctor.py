@@ -1,0 +1,122 @@
+"""What `doctor` says of a machine."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tidemark.cli.health import doctor_checks
+from tidemark.cli.health.doctor_checks import disk_check, java_check, nearest_folder, sync_check
+from tidemark.cli.health.doctor_services import Heard, clock_check, query_check, writer_check
+from tidemark.cli.health.finding import Level
+from tidemark.cli.main import app
+from tidemark.local.java import java_version
+from tidemark.local.local_stack import free_port
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """Somebody listens there and says nothing that can be understood."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [
+        ('openjdk version "17.0.12" 2024-07-16\n', 17),
+        ('java version "1.8.0_402"\n', 8),
+        ('openjdk version "21" 2023-09-19\n', 21),
+        ("command not understood\n", None),
+    ],
+)
+def test_javas_version_is_understood(told: str, version: int | None) -> None:
+    """Also its old form."""
+    assert java_version(told) == version
+
+
+def test_a_missing_java_fails_where_spark_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A client needs none: a warning."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert java_check().level is Level.FAIL
+    monkeypatch.setattr(doctor_checks, "_version", lambda _: None)
+    assert java_check().level is Level.WARN
+
+
+def test_an_old_java_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the next step."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    found = java_check()
+    assert found.level is Level.FAIL
+    assert "11.0.2" in found.text
+    assert "17 or 21" in found.next_step
+
+
+def test_a_free_address_is_fine_and_a_strangers_fails(silent_port: int) -> None:
+    """For the writer."""
+    assert writer_check(f"127.0.0.1:{free_port()}").level is Level.OK
+    assert writer_check(f"127.0.0.1:{silent_port}").level is Level.FAIL
+
+
+def test_a_query_service_is_told_from_a_stranger() -> None:
+    """200, nobody, another answer, no answer."""
+    heard = [Heard(200, None), Heard(None, None, is_free=True), Heard(404, None), Heard(None, None, "timed out")]
+    levels = [query_check("http://x", one).level for one in heard]
+    assert levels == [Level.OK, Level.OK, Level.FAIL, Level.FAIL]
+
+
+@pytest.mark.parametrize(("seconds", "level"), [(0, Level.OK), (10, Level.WARN), (-3600, Level.FAIL)])
+def test_clocks_that_are_apart_are_told(seconds: int, level: Level) -> None:
+    """By the Date header."""
+    date = email.utils.formatdate(time.time() + seconds, usegmt=True)
+    assert clock_check(Heard(200, date)).level is level
+    assert clock_check(Heard(None, None)).level is Level.OK
+
+
+def test_a_disk_without_room_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Little room is a warning."""
+    gigabyte = 1 << 30
+    levels = []
+    for free in (1 << 20, gigabyte, 10 * gigabyte):
+        usage = type(shutil.disk_usage(tmp_path))(100 * gigabyte, 100 * gigabyte - free, free)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
+        levels.append(disk_check(tmp_path).level)
+    assert levels == [Level.FAIL, Level.WARN, Level.OK]
+
+
+def test_fdatasync_is_measured_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    """A folder that takes no file fails."""
+    assert sync_check(tmp_path).level is not Level.FAIL
+    assert not list(tmp_path.iterdir())
+    assert sync_check(tmp_path / "no").level is Level.FAIL
+
+
+def test_a_store_that_does_not_exist_yet_is_looked_at_above(tmp_path: Path) -> None:
+    """The first folder that does."""
+    assert nearest_folder(tmp_path / "a" / "b") == tmp_path
+    assert not (tmp_path / "a").exists()
+
+
+def test_doctor_ends_with_1_when_something_fails(tmp_path: Path, silent_port: int) -> None:
+    """As JSON, with all that was looked at."""
+    addresses = ["--query", f"http://127.0.0.1:{free_port()}", "--data", str(tmp_path), "--output", "json"]
+    failed = CliRunner().invoke(app, ["doctor", "--writer", f"127.0.0.1:{silent_port}", *addresses])
+    document = json.loads(failed.stdout)
+    assert (failed.exit_code, document["ok"]) == (1, False)
+    fails = [check["name"] for check in document["checks"] if check["level"] == "fail"]
+    assert "writer" in fails
+    assert {check["name"] for check in document["checks"]} >= {"python", "java", "disk", "fdatasync", "clock", "memory"}

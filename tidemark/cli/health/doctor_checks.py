@@ -1,0 +1,143 @@
+"""What `doctor` looks at: a function a line. None of them raises for what it finds, and none leaves anything behind."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidemark.cli.health.doctor_services import ask_health, clock_check, query_check, writer_check
+from tidemark.cli.health.finding import Finding, Level
+from tidemark.errors import StoreContradictionError
+from tidemark.local.java import REMEDY, java_command, require_java
+from tidemark.version import program_version
+
+_LEAST_PYTHON = (3, 11)
+_CLIENT = ("grpcio", "protobuf", "numpy", "numba", "pyarrow", "orjson", "pydantic")
+_SERVICES = ("pyspark", "fastapi", "uvicorn", "structlog")
+_LEAST_FREE_BYTES = 32 << 20  # what the writer's min_free_disk_bytes is, unless set: below it refuses
+_LITTLE_FREE_BYTES = 2 << 30  # two of RocketMQ's segments
+_SYNCS, _SYNC_BYTES = 25, 4096
+_SLOW_SYNC_MS = 20.0
+_LITTLE_MEMORY_BYTES = 1 << 30  # the three services, with Spark's driver at its default, and room
+
+
+def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[Finding]:
+    """Every check in turn. data: where a store lies or is to lie; writer, query: addresses, None for the defaults."""
+    yield python_check()
+    yield java_check()
+    yield from package_checks()
+    if _version("grpcio") is not None:
+        yield writer_check(writer)
+    url, heard = ask_health(query)
+    yield query_check(url, heard)
+    yield clock_check(heard)
+    folder = nearest_folder(data)
+    yield disk_check(folder)
+    yield sync_check(folder)
+    yield memory_check()
+
+
+def python_check() -> Finding:
+    """Python's version."""
+    text = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info >= _LEAST_PYTHON:
+        return Finding(Level.OK, "python", text)
+    return Finding(Level.FAIL, "python", text, "install Python 3.11 or later")
+
+
+def java_check() -> Finding:
+    """The Java that Spark would start; a client needs none."""
+    level = Level.WARN if _version("pyspark") is None else Level.FAIL
+    try:
+        version = require_java()
+    except StoreContradictionError as error:
+        return Finding(level, "java", error.message.removesuffix(f"; {REMEDY}"), REMEDY)
+    return Finding(Level.OK, "java", f"{version} ({shutil.which(java_command())})")
+
+
+def package_checks() -> Iterator[Finding]:
+    """Versions of what is installed, and what is not."""
+    yield Finding(Level.OK, "tidemark", program_version())
+    for name, packages in (("client", _CLIENT), ("services", _SERVICES)):
+        versions = {package: _version(package) for package in packages}
+        text = ", ".join(f"{package} {version}" for package, version in versions.items() if version)
+        missing = [package for package, version in versions.items() if version is None]
+        if not missing:
+            yield Finding(Level.OK, name, text)
+            continue
+        level, extra = (Level.FAIL, "client") if name == "client" else (Level.WARN, "all")
+        note = "" if name == "client" else "; a client does not need them"
+        yield Finding(
+            level, name, f"not installed: {', '.join(missing)}{note}", f"pip install 'tidemark[{extra}]' brings them"
+        )
+
+
+def nearest_folder(data: Path) -> Path:
+    """*data*, or the first folder above it that exists."""
+    return next(folder for folder in (data.absolute(), *data.absolute().parents) if folder.is_dir())
+
+
+def disk_check(folder: Path) -> Finding:
+    """Room where the store lies."""
+    usage = shutil.disk_usage(folder)
+    text = f"{usage.free / 1e9:,.1f} GB free of {usage.total / 1e9:,.1f} GB at {folder}"
+    if usage.free < _LEAST_FREE_BYTES:
+        return Finding(Level.FAIL, "disk", text, "make room: the writer refuses appends")
+    if usage.free < _LITTLE_FREE_BYTES:
+        return Finding(Level.WARN, "disk", text, "little: set TIDEMARK_RETENTION_HOURS, or make room")
+    return Finding(Level.OK, "disk", text)
+
+
+def sync_check(folder: Path) -> Finding:
+    """What an fdatasync takes there: an append in flush mode `sync` waits for one."""
+    try:
+        times_ms = sync_times_ms(folder)
+    except OSError as error:
+        return Finding(Level.FAIL, "fdatasync", f"{folder}: {error}", "choose another folder with --data")
+    median, longest = statistics.median(times_ms), max(times_ms)
+    text = f"{median:.2f} ms, at most {longest:.2f} ms, of {_SYNCS} at {folder}"
+    if median > _SLOW_SYNC_MS:
+        step = "every append in flush mode `sync` waits so long: use a faster disk, or send batches"
+        return Finding(Level.WARN, "fdatasync", text, step)
+    return Finding(Level.OK, "fdatasync", text)
+
+
+def sync_times_ms(folder: Path) -> list[float]:
+    """Of writes of 4 KiB to a file without a name."""
+    times_ms = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for number in range(_SYNCS):
+            os.pwrite(file.fileno(), b"\1" * _SYNC_BYTES, number * _SYNC_BYTES)
+            begin = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times_ms.append((time.perf_counter() - begin) * 1000)
+    return times_ms
+
+
+def memory_check() -> Finding:
+    """What programs could have now."""
+    told = Path("/proc/meminfo").read_text() if Path("/proc/meminfo").exists() else ""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", told, re.MULTILINE)
+    if found is None:
+        return Finding(Level.WARN, "memory", "unknown: /proc/meminfo does not tell", "Tidemark runs on Linux")
+    available = int(found[1]) * 1024
+    text = f"{available / 1e9:,.1f} GB available"
+    if available < _LITTLE_MEMORY_BYTES:
+        return Finding(Level.WARN, "memory", text, "little for three services, one of them Spark's")
+    return Finding(Level.OK, "memory", text)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,114 @@
+"""Checks of `doctor` that ask the network: who answers at the services' addresses, and what time it is there."""
+
+from __future__ import annotations
+
+import email.utils
+import http.client
+import socket
+import time
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from tidemark.cli.health.finding import Finding, Level
+from tidemark.cli.terminal.service_addresses import DEFAULT_QUERY_URL, DEFAULT_WRITER_ADDRESS
+from tidemark.tls.credentials import TLS_SCHEME, Credentials
+
+_TIMEOUT_S = 3.0
+_CLOCK_WARN_S = 2.0  # a Date header has whole seconds
+_CLOCK_FAIL_S = 60.0
+
+
+class Heard(NamedTuple):
+    """The answer to GET /healthz. status None: there was none; problem tells why. is_free: nobody listens there."""
+
+    status: int | None
+    date: str | None
+    problem: str = ""
+    is_free: bool = False
+
+
+def writer_check(address: str | None) -> Finding:
+    """A writer, nobody, or somebody else."""
+    from tidemark.client import Producer
+    from tidemark.errors import StoreError
+
+    where = address or DEFAULT_WRITER_ADDRESS
+    if is_refused(where):
+        return Finding(Level.OK, "writer", f"{where}: nobody listens there; `tidemark serve` can")
+    with Producer(address, timeout_s=_TIMEOUT_S) as producer:
+        try:
+            info = producer.log_info()
+        except StoreError as error:
+            problem = error.message
+        else:
+            return Finding(Level.OK, "writer", f"{where} answers: store {info.store_name}, term {info.term}")
+    return Finding(
+        Level.FAIL,
+        "writer",
+        f"{where} is no writer that can be asked: {problem}",
+        "name another with --writer, or serve with --writer-port",
+    )
+
+
+def is_refused(address: str) -> bool:
+    """Whether nobody listens at HOST:PORT."""
+    host, _, port = address.removeprefix(TLS_SCHEME).rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S).close()
+    except ConnectionRefusedError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
+
+
+def ask_health(url: str | None) -> tuple[str, Heard]:
+    """(url that was asked, what it said)."""
+    asked = url or DEFAULT_QUERY_URL
+    parts = urlsplit(asked)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
+        context = Credentials.from_environment().context()
+        connection: http.client.HTTPConnection
+        connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}/healthz")
+        answer = connection.getresponse()
+        return asked, Heard(answer.status, answer.headers["Date"])
+    except ConnectionRefusedError as error:
+        return asked, Heard(None, None, str(error), is_free=True)
+    except (OSError, http.client.HTTPException) as error:
+        return asked, Heard(None, None, str(error) or type(error).__name__)
+    finally:
+        connection.close()
+
+
+def query_check(url: str, heard: Heard) -> Finding:
+    """A query service, nobody, or somebody else."""
+    if heard.status == http.client.OK:
+        return Finding(Level.OK, "query", f"{url} answers")
+    if heard.is_free:
+        return Finding(Level.OK, "query", f"{url}: nobody listens there; `tidemark serve` can")
+    problem = heard.problem or f"HTTP {heard.status}"
+    return Finding(
+        Level.FAIL,
+        "query",
+        f"{url} is no query service that can be asked: {problem}",
+        "name another with --query, or serve with --query-port",
+    )
+
+
+def clock_check(heard: Heard) -> Finding:
+    """This clock against the one of the query service."""
+    try:
+        there = email.utils.parsedate_to_datetime(heard.date or "").timestamp()
+    except ValueError:
+        return Finding(Level.OK, "clock", "not compared: no query service tells the time")
+    apart = abs(time.time() - there)
+    if apart < _CLOCK_WARN_S:
+        return Finding(Level.OK, "clock", "as the query service's, within two seconds")
+    level = Level.FAIL if apart >= _CLOCK_FAIL_S else Level.WARN
+    step = "offsets by time and retention go by the writer's clock: synchronise both (chrony, systemd-timesyncd)"
+    return Finding(level, "clock", f"{apart:,.0f} s from the query service's", step)

@@ -1,0 +1,110 @@
+"""Places of queues as a command line names them: earliest, latest, an offset, a time.
+
+A number alone is a queue offset; epoch milliseconds carry their unit, `1795240089391ms`, so that neither is guessed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tidemark.cli.terminal.service_addresses import topic_path
+
+if TYPE_CHECKING:
+    from tidemark.client import Query
+
+METAVAR = "earliest|latest|OFFSET|TIME"
+HELP = "TIME is RFC 3339 (2026-01-31T12:00:00Z), or epoch milliseconds (1795240089391ms)"
+
+
+class PlaceKind(enum.Enum):
+    """How a place is named."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSET = "offset"
+    TIME = "time"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of each queue. value: the queue offset, or epoch milliseconds of a store time."""
+
+    kind: PlaceKind
+    value: int = 0
+
+    @classmethod
+    def parse(cls, text: str, *, option: str) -> Place:
+        """Of the text of *option*; a usage error for anything else."""
+        if text in ("earliest", "latest"):
+            return cls(PlaceKind(text))
+        if re.fullmatch(r"[0-9]{1,18}", text):
+            return cls(PlaceKind.OFFSET, int(text))
+        return cls(PlaceKind.TIME, parse_time(text, option=option))
+
+
+def parse_time(text: str, *, option: str) -> int:
+    """Epoch milliseconds of RFC 3339 or of `…ms`; a usage error for anything else."""
+    if milliseconds := re.fullmatch(r"([0-9]{1,18})ms", text):
+        return int(milliseconds[1])
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no place: {METAVAR}; {HELP}", param_hint=option) from None
+    if time.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} has no time zone: add Z or +hh:mm", param_hint=option)
+    return round(time.timestamp() * 1000)
+
+
+def require_one_queue(place: Place, queues: list[dict[str, Any]], *, option: str) -> None:
+    """A usage error where an offset, which counts in one queue, is given for several."""
+    if place.kind is PlaceKind.OFFSET and len(queues) > 1:
+        raise typer.BadParameter("an offset counts in one queue: name it with --queue", param_hint=option)
+
+
+def offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -> int:
+    """The queue offset of *place*. queue: its id and bounds, as GET /v1/topics/{topic} tells them."""
+    match place.kind:
+        case PlaceKind.EARLIEST:
+            return int(queue["min_offset"])
+        case PlaceKind.LATEST:
+            return int(queue["max_offset"])
+        case PlaceKind.OFFSET:
+            return place.value
+        case PlaceKind.TIME:
+            return int(offset_at_time(service, topic, queue["queue_id"], place.value)["offset"])
+
+
+def existing_offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -> int:
+    """As `offset_of`; OffsetTooSmallError or OffsetOutOfRangeError for one that the queue does not have."""
+    from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
+
+    facts = {"topic": topic, **queue}
+    if place.kind is PlaceKind.OFFSET and place.value < queue["min_offset"]:
+        raise OffsetTooSmallError(f"offset {place.value} is below the queue's minimum", **facts)
+    if place.kind is PlaceKind.OFFSET and place.value > queue["max_offset"]:
+        raise OffsetOutOfRangeError(f"offset {place.value} is behind the queue's end", **facts)
+    return offset_of(service, topic, queue, place)
+
+
+def offset_at_time(service: Query, topic: str, queue_id: int, epoch_ms: int) -> dict[str, Any]:
+    """The first message of a queue stored at *epoch_ms* or later, as the query service answers."""
+    return service.get(f"{topic_path(topic)}/queues/{queue_id}/offset", time=epoch_ms)
+
+
+def queues_of(service: Query, topic: str, wanted: list[int]) -> list[dict[str, Any]]:
+    """Id and bounds of the *wanted* queues of *topic*, of all when none is named; QueueIllegalError for one there is
+    not."""
+    from tidemark.errors import QueueIllegalError
+
+    queues: list[dict[str, Any]] = service.get(topic_path(topic))["queues"]
+    known = {queue["queue_id"]: queue for queue in queues}
+    for queue_id in wanted:
+        if queue_id not in known:
+            raise QueueIllegalError(f"topic {topic} has no queue {queue_id}", topic=topic, queue_id=queue_id)
+    return [known[queue_id] for queue_id in sorted(set(wanted))] if wanted else queues

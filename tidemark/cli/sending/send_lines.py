@@ -1,0 +1,109 @@
+"""Lines as messages: wire batches by queue, many in flight. As `Producer.send_table`, without numpy."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from tidemark.cli.sending.line_input import LineRow
+from tidemark.client import Message, MessageQueue, Producer, SendResult
+from tidemark.client.producer.batch_keys import with_unique_keys
+from tidemark.errors import RejectedError
+from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
+from tidemark.format.message_id import UniqueKeys
+from tidemark.format.primitives import queue_of_key
+
+_BATCH_BYTES = 1 << 20
+
+
+class _Batch(NamedTuple):
+    """Rows of one queue, by number; queue None: whichever comes next."""
+
+    queue: MessageQueue | None
+    rows: list[int]
+
+
+def send_lines(
+    producer: Producer,
+    topic: str,
+    rows: Sequence[LineRow],
+    *,
+    batch_size: int,
+    on_acknowledged: Callable[[int], None],
+) -> list[SendResult]:
+    """Send all, and wait for all answers. Rows of one key keep their order, and where all go to one queue, all do.
+
+    raises the first failure, which stops further batches; a RejectedError has the fact row where one row is meant. Rows
+    that are no messages are told before anything is sent
+    """
+    elements = [_element_of(topic, number, row) for number, row in enumerate(rows)]
+    sent: list[tuple[_Batch, Future[SendResult]]] = []
+    failed = threading.Event()
+    unique_keys = UniqueKeys()
+
+    def answered(done: Future[SendResult]) -> None:  # in the producer's own thread
+        if done.exception() is None:
+            on_acknowledged(done.result().count)
+        else:
+            failed.set()
+
+    try:
+        for batch in _batches(elements, _queues_of(producer, topic, rows), batch_size):
+            if failed.is_set():
+                break
+            chosen = [elements[row] for row in batch.rows]
+            keys = unique_keys.make_many(len(chosen))
+            packed = encode_elements(with_unique_keys(chosen, [None] * len(chosen), keys))
+            future = producer.send_packed_async(topic, packed, count=len(batch.rows), queue_id=batch.queue)
+            future.add_done_callback(answered)
+            sent.append((batch, future))
+    finally:
+        for _, future in sent:
+            future.exception()
+    return [_result(batch, future) for batch, future in sent]
+
+
+def _result(batch: _Batch, future: Future[SendResult]) -> SendResult:
+    try:
+        return future.result()
+    except RejectedError as error:
+        if len(batch.rows) > 1:
+            raise
+        raise _of_row(error, batch.rows[0]) from error  # one that is too large for others to go with it, among others
+
+
+def _element_of(topic: str, number: int, row: LineRow) -> Element:
+    try:
+        return Message(topic, row.body, keys=(row.key,) if row.key else (), tag=row.tag).to_element()
+    except RejectedError as error:
+        raise _of_row(error, number) from error
+
+
+def _of_row(error: RejectedError, number: int) -> RejectedError:
+    return type(error)(error.message, **{**error.facts, "row": number})
+
+
+def _queues_of(producer: Producer, topic: str, rows: Sequence[LineRow]) -> list[MessageQueue | None]:
+    """Each row's, by its key as `Producer.send` chooses it."""
+    queues = producer.queues(topic)
+    if not queues:  # the writer tells why
+        return [None] * len(rows)
+    return [queues[queue_of_key(row.key, len(queues))] if row.key else None for row in rows]
+
+
+def _batches(elements: Sequence[Element], queues: Sequence[MessageQueue | None], batch_size: int) -> Iterator[_Batch]:
+    """In the order of their last rows, those of a queue in the order of its rows."""
+    held: defaultdict[MessageQueue | None, list[int]] = defaultdict(list)
+    sizes: defaultdict[MessageQueue | None, int] = defaultdict(int)
+    for row, (element, queue) in enumerate(zip(elements, queues, strict=True)):
+        size = ELEMENT_OVERHEAD + len(element.body) + len(element.properties)
+        if held[queue] and (len(held[queue]) == batch_size or sizes[queue] + size > _BATCH_BYTES):
+            yield _Batch(queue, held.pop(queue))
+            sizes[queue] = 0
+        held[queue].append(row)
+        sizes[queue] += size
+    for queue, last in held.items():
+        yield _Batch(queue, last)

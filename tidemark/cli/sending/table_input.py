@@ -1,0 +1,82 @@
+"""What `produce` reads of CSV and Parquet files, as tables of messages. Needs pyarrow."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv as arrow_csv
+
+from tidemark.cli.sending.line_input import FieldNames, TableRows, malformed
+from tidemark.errors import ArgumentIllegalError
+
+_CSV_BLOCK_BYTES = 8 << 20  # longer than any row
+_PARQUET_ROWS = 65_536
+_ROW_OF_ARROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
+
+
+def rows_of_csv(stream: io.BufferedReader[Any], names: FieldNames, *, infer_types: bool) -> Iterator[TableRows]:
+    """Rows under a header. Every value is text, unless *infer_types* lets pyarrow guess numbers, booleans and times."""
+    header = _csv_header(stream)
+    _require_columns(header, names)
+    if not stream.peek(1):
+        return
+    number = 2  # the header is row 1
+    try:
+        reader = arrow_csv.open_csv(
+            stream,
+            arrow_csv.ReadOptions(column_names=header, use_threads=False, block_size=_CSV_BLOCK_BYTES),
+            # In a single column an empty line is an empty value, which is refused where it would be a body.
+            arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1),
+            arrow_csv.ConvertOptions(column_types=None if infer_types else dict.fromkeys(header, pa.string())),
+        )
+        for batch in reader:
+            yield TableRows(pa.Table.from_batches([batch]), names, number)
+            number += batch.num_rows
+    except pa.ArrowInvalid as error:
+        raise _csv_fault(error, number) from error
+
+
+def rows_of_parquet(source: Any, names: FieldNames) -> Iterator[TableRows]:
+    """Rows of a Parquet file, piece by piece."""
+    number = 1
+    try:
+        file = pq.ParquetFile(source)
+        _require_columns(file.schema_arrow.names, names)
+        for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
+            yield TableRows(pa.Table.from_batches([batch]), names, number)
+            number += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise malformed("row", number, f"in it or behind it, this is no Parquet file: {error}") from error
+
+
+def _csv_header(stream: BinaryIO) -> list[str]:
+    lines = (line.decode("utf-8-sig") for line in iter(stream.readline, b""))
+    try:
+        header = next(csv.reader(lines, strict=True), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise malformed("row", 1, f"the header cannot be read: {error}") from error
+    if not header:
+        raise malformed("row", 1, "there is no header")
+    if len(set(header)) < len(header):
+        raise malformed("row", 1, "the header names a column twice")
+    return header
+
+
+def _csv_fault(error: pa.ArrowInvalid, number: int) -> ArgumentIllegalError:
+    """pyarrow counts the rows under the header from 1. number: of the first that may be meant, where it is silent."""
+    told = _ROW_OF_ARROW.search(str(error))
+    if told is None:
+        return malformed("row", number, f"in it or behind it: {error}")
+    return malformed("row", int(told[1]) + 1, told[2])
+
+
+def _require_columns(columns: list[str], names: FieldNames) -> None:
+    for name in names:
+        if name is not None and name not in columns:
+            raise ArgumentIllegalError(f"there is no column {name!r}; there are {', '.join(columns)}", column=name)

@@ -1,0 +1,131 @@
+"""The verb `consume`: messages of a topic, to standard output."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from tidemark.cli.reading.queue_places import HELP, METAVAR, Place, PlaceKind
+from tidemark.cli.terminal.output import print_json, remember_output
+from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
+
+if TYPE_CHECKING:
+    from tidemark.client import Query
+
+EXAMPLE = "Example: tidemark consume orders --from earliest --max 10"
+
+
+class _Asked(NamedTuple):
+    """What of the topic's queues is wanted."""
+
+    queue_ids: list[int]
+    first: Place
+    last: Place | None
+    tags: list[str]
+    follow: bool
+    most: int | None
+
+
+class Form(enum.StrEnum):
+    """How messages are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    RAW = "raw"
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    queue: Annotated[list[int] | None, typer.Option(min=0, help="A queue; may be repeated. Without: all.")] = None,
+    start: Annotated[str, typer.Option("--from", metavar=METAVAR, help=f"Where to begin. {HELP}.")] = "earliest",
+    end: Annotated[
+        str | None, typer.Option("--to", metavar=METAVAR, help="Where to end, exclusive. Without: what is visible now.")
+    ] = None,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="At most so many messages.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further ones, until Ctrl-C.")] = False,
+    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; may be repeated.")] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Only with this key, by the index, in the order of the log; --from and --to: times."),
+    ] = None,
+    form: Annotated[
+        Form,
+        typer.Option("--output", "-o", help="json: a line each; raw: bodies, a line each.", callback=remember_output),
+    ] = Form.TABLE,
+    null: Annotated[
+        bool, typer.Option("--null", "-0", help="With raw: a NUL byte behind each body, no newline.")
+    ] = False,
+    query: QueryUrl = None,
+) -> None:
+    """Print messages, queue by queue; with --follow as they come. Within a queue their order is kept.
+
+    With --follow and without --queue and --to, queues that the topic gets later are read from their beginning.
+
+    A body that is no text is printed as base64, but for raw. Who reads may end the pipe at any time: that is exit
+    status 0. Nothing is committed for any group.
+    """
+    first = Place.parse(start, option="--from")
+    last = None if end is None else Place.parse(end, option="--to")
+    if null and form is not Form.RAW:
+        raise typer.BadParameter("only with --output raw", param_hint="--null")
+    if key is not None:
+        _require_fit_for_key(first, last, others=bool(queue or tag or follow))
+    with open_query(query) as service:
+        if key is not None:
+            messages = _by_key(service, topic, key, first, last)
+        else:
+            asked = _Asked(queue or [], first, last, tag or [], follow=follow, most=most)
+            messages = _by_queue(service, topic, asked)
+        _print(messages, form, most, terminator=b"\0" if null else b"\n")
+
+
+def _require_fit_for_key(first: Place, last: Place | None, *, others: bool) -> None:
+    is_time = first.kind in (PlaceKind.EARLIEST, PlaceKind.TIME) and (last is None or last.kind is PlaceKind.TIME)
+    if others or not is_time:
+        raise typer.BadParameter("goes with --max, and with times for --from and --to, alone", param_hint="--key")
+
+
+def _by_key(service: Query, topic: str, key: str, first: Place, last: Place | None) -> Iterator[list[dict[str, Any]]]:
+    from tidemark.cli.reading.message_pages import pages_by_key
+
+    from_ms = first.value if first.kind is PlaceKind.TIME else None
+    return pages_by_key(service, topic, key, from_ms=from_ms, to_ms=None if last is None else last.value - 1)
+
+
+def _by_queue(service: Query, topic: str, asked: _Asked) -> Iterator[list[dict[str, Any]]]:
+    from tidemark.cli.reading.message_pages import MAX_PAGE, follow_queues, pages_of_queue, spans_of
+
+    spans = spans_of(service, topic, asked.queue_ids, asked.first, asked.last, follow=asked.follow)
+    page_size = min(MAX_PAGE, asked.most or MAX_PAGE)
+    if asked.follow:
+        new = not asked.queue_ids and asked.last is None
+        yield from follow_queues(service, topic, spans, asked.tags, page_size=page_size, with_new_queues=new)
+        return
+    for span in spans:
+        yield from pages_of_queue(service, topic, span, asked.tags, page_size=page_size)
+
+
+def _print(pages: Iterator[list[dict[str, Any]]], form: Form, most: int | None, *, terminator: bytes) -> None:
+    """Page by page, each there when it is printed."""
+    from tidemark.cli.reading.message_text import HEADER, body_bytes, message_line
+
+    left = sys.maxsize if most is None else most
+    header = HEADER + "\n"
+    for page in pages:
+        for message in page[:left]:
+            match form:
+                case Form.TABLE:
+                    sys.stdout.write(f"{header}{message_line(message)}\n")
+                    header = ""
+                case Form.JSON:
+                    print_json(message)
+                case Form.RAW:
+                    sys.stdout.buffer.write(body_bytes(message) + terminator)
+        sys.stdout.flush()
+        left -= len(page)
+        if left <= 0:
+            return

@@ -1,0 +1,84 @@
+"""`tidemark get …`: single messages, by id, by place, by key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json
+from tidemark.cli.terminal.service_addresses import QueryUrl, open_query, topic_path
+
+app = typer.Typer(no_args_is_help=True, help="Get messages by id, place or key.")
+_WaitMs = Annotated[int, typer.Option(min=0, help="Wait so long for it to become visible.")]
+
+
+@app.callback()
+def _get() -> None:
+    """Get messages by id, place or key."""
+
+
+@app.command(epilog="Example: tidemark get message 7F00000100001F910000000000002000")
+def message(
+    message_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="An offset message id: 32 or 56 hex digits, and -N after them for message N of an inner batch.",
+        ),
+    ],
+    wait_ms: _WaitMs = 0,
+    query: QueryUrl = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Get the message of an offset message id. One that its client has made is found by `get key --unique`."""
+    with open_query(query) as service:
+        answer = service.get(f"/v1/messages/{quote(message_id, safe='')}", wait_ms=wait_ms, body_encoding="auto")
+    _show(answer, output)
+
+
+@app.command(epilog="Example: tidemark get at 8192")
+def at(
+    physical_offset: Annotated[int, typer.Argument(min=0, metavar="PHYS", help="Where its record begins in the log.")],
+    wait_ms: _WaitMs = 0,
+    query: QueryUrl = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Get the message whose record lies at a place of the log; all messages, if it is an inner batch."""
+    with open_query(query) as service:
+        answer = service.get(f"/v1/messages/at/{physical_offset}", wait_ms=wait_ms, body_encoding="auto")
+    _show(answer, output)
+
+
+@app.command(epilog="Example: tidemark get key orders order-4711")
+def key(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    value: Annotated[str, typer.Argument(metavar="KEY", help="One of the message's keys.")],
+    unique: Annotated[bool, typer.Option("--unique", help="KEY is a message id that its client has made.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 32,
+    query: QueryUrl = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Get the messages that carry a key, in the order of the log. Exit status 3 when there is none."""
+    from tidemark.errors import MessageNotFoundError
+
+    name = "unique_key" if unique else "key"
+    with open_query(query) as service:
+        answer = service.get(f"{topic_path(topic)}/messages", limit=limit, body_encoding="auto", **{name: value})
+    if not answer["messages"]:
+        raise MessageNotFoundError(f"no visible message of {topic} has this key", topic=topic, key=value)
+    _show(answer, output)
+
+
+def _show(answer: dict[str, Any], output: Output) -> None:
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    from tidemark.cli.reading.message_text import message_facts
+
+    of_all = {"topic": answer["topic"], "queue_id": answer.get("queue_id")}
+    for number, one in enumerate(answer["messages"]):
+        if number:
+            typer.echo()
+        print_facts(message_facts({**of_all, **one}))

@@ -1,0 +1,148 @@
+"""`tidemark group …`: where consumer groups are, and how to move them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from urllib.parse import quote
+
+import typer
+
+from tidemark.cli.reading.queue_places import HELP, METAVAR, Place, existing_offset_of, queues_of, require_one_queue
+from tidemark.cli.terminal.confirm import confirm
+from tidemark.cli.terminal.exit_status import ExitStatus, say
+from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table
+from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
+
+if TYPE_CHECKING:
+    from tidemark.client import Query
+
+app = typer.Typer(no_args_is_help=True, help="Consumer groups: members, offsets, lag, reset.")
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
+
+
+class Move(NamedTuple):
+    """One queue of a reset. before: None where the group has no offset yet."""
+
+    topic: str
+    queue_id: int
+    before: int | None
+    offset: int
+
+
+@app.callback()
+def _group() -> None:
+    """Consumer groups: members, offsets, lag, reset."""
+
+
+@app.command("list", epilog="Example: tidemark group list")
+def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
+    """List the groups that have an offset anywhere, or members."""
+    with open_query(query) as service:
+        answer = service.get("/v1/groups")
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    rows = [(one["group"], ", ".join(one["topics"]), one["queues"], one["members"]) for one in answer["groups"]]
+    print_table(("group", "topics", "queues", "members"), rows)
+
+
+@app.command(epilog="Example: tidemark group show billing")
+def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
+    """Show a group's members and what each holds; its offset in each queue, and the queue's bounds."""
+    with open_query(query) as service:
+        answer = service.get(_path(group))
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    if answer["members"]:
+        print_facts({"generation": answer["generation"], "strategy": answer["strategy"]})
+        members = [(one["member_id"], one["heartbeat_age_ms"], _held(one["holds"])) for one in answer["members"]]
+        print_table(("member", "silent, ms", "holds"), members)
+    names = ("topic", "queue_id", "offset", "min_offset", "max_offset", "lag", "below_min")
+    rows = [[queue[name] for name in names] for queue in answer["queues"]]
+    print_table(("topic", "queue", "offset", "first offset", "end", "lag", "lost to retention"), rows)
+
+
+@app.command(epilog="Example: tidemark group lag billing --max 1000")
+def lag(
+    group: _Group,
+    most: Annotated[int | None, typer.Option("--max", min=0, help="Exit status 1 when the lag is greater.")] = None,
+    query: QueryUrl = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show how many visible messages a group has not had, by topic and in all."""
+    with open_query(query) as service:
+        answer = service.get(_path(group))
+    topics: dict[str, int] = {}
+    for queue in answer["queues"]:
+        topics[queue["topic"]] = topics.get(queue["topic"], 0) + (queue["lag"] or 0)
+    if output is Output.JSON:
+        print_json({"group": group, "lag": answer["lag"], "below_min": answer["below_min"], "topics": topics})
+    else:
+        print_table(("topic", "lag"), sorted(topics.items()))
+        print_facts({"lag": answer["lag"], "lost to retention": answer["below_min"]})
+    if most is not None and answer["lag"] > most:
+        raise typer.Exit(ExitStatus.FAILED)
+
+
+@app.command(epilog="Example: tidemark group reset billing --topic orders --to earliest --dry-run")
+def reset(
+    group: _Group,
+    topic: Annotated[str, typer.Option(help="Of this topic.")],
+    to: Annotated[str, typer.Option(metavar=METAVAR, help=f"Where the group is to go on. {HELP}.")],
+    queue: Annotated[list[int] | None, typer.Option(min=0, help="A queue; may be repeated. Without: all.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be set, and set nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    query: QueryUrl = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Set where a group goes on in a topic, in all queues or in none. Stop its consumers first."""
+    from tidemark.client import TopicQueue
+    from tidemark.client.consumer.group_member import commit_as_administrator
+
+    place = Place.parse(to, option="--to")
+    with open_query(query) as service:
+        moves = _plan(service, group, topic, queue or [], place)
+        if output is not Output.JSON:
+            print_table(("topic", "queue", "offset", "new offset"), moves)
+        if not dry_run:
+            confirm(f"Set {len(moves)} offsets of group {group}?", yes=yes)
+            commit_as_administrator(service, group, [(TopicQueue(topic, move.queue_id), move.offset) for move in moves])
+            say(f"{len(moves)} offsets are set")
+    if output is Output.JSON:
+        print_json({"group": group, "dry_run": dry_run, "offsets": [move._asdict() for move in moves]})
+
+
+def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: Place) -> list[Move]:
+    """What is to be set; an OffsetError for an offset that the queue does not have."""
+    queues = queues_of(service, topic, queue_ids)
+    require_one_queue(place, queues, option="--to")
+    before = offsets_of(service, group, topic)
+    moves = []
+    for queue in queues:
+        offset = existing_offset_of(service, topic, queue, place)
+        moves.append(Move(topic, queue["queue_id"], before.get(queue["queue_id"]), offset))
+    return moves
+
+
+def offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
+    """By queue id; none of a group that has no offset anywhere."""
+    from tidemark.errors import MessageNotFoundError
+
+    try:
+        queues = service.get(_path(group))["queues"]
+    except MessageNotFoundError:
+        return {}
+    return {queue["queue_id"]: queue["offset"] for queue in queues if queue["topic"] == topic}
+
+
+def _held(queues: list[dict[str, Any]]) -> str:
+    """Queue ids by topic: `orders 0 1 2, returns 0`."""
+    by_topic: dict[str, list[int]] = {}
+    for queue in queues:
+        by_topic.setdefault(queue["topic"], []).append(queue["queue_id"])
+    return ", ".join(f"{topic} {' '.join(map(str, sorted(ids)))}" for topic, ids in sorted(by_topic.items()))
+
+
+def _path(group: str) -> str:
+    return f"/v1/groups/{quote(group, safe='')}"

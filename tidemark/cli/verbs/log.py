@@ -1,0 +1,77 @@
+"""`tidemark log …`: the CommitLog's files themselves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemark.cli.terminal.exit_status import ExitStatus, say
+from tidemark.cli.terminal.output import Output, StreamOption, print_json, printable, time_text
+
+if TYPE_CHECKING:
+    from tidemark.index.log_walk import Damage
+
+app = typer.Typer(no_args_is_help=True, help="Read the CommitLog's files without a service.")
+
+
+@app.callback()
+def _log() -> None:
+    """Read the CommitLog's files without a service."""
+
+
+@app.command(epilog="Example: tidemark log cat /path/to/store --max 10")
+def cat(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A store, or its commitlog folder.", exists=True, file_okay=False)
+    ],
+    offset: Annotated[
+        int | None, typer.Option("--offset", min=0, metavar="PHYS", help="Physical offset to begin at; of a record.")
+    ] = None,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="At most so many messages.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None,
+    output: StreamOption = Output.TABLE,
+) -> None:
+    """Decode the records of a log: a RocketMQ broker's or ours, also while it is written. Takes no lock.
+
+    Damaged places are told on standard error and stepped over; exit status 1 when there were any.
+    """
+    from tidemark.cli.reading.log_records import decode_log, open_log_folder
+
+    left = sys.maxsize if most is None else most
+    is_damaged = False
+    for decoded in decode_log(open_log_folder(directory), offset):
+        for damage in decoded.damages:
+            is_damaged = True
+            _tell(damage, output)
+        wanted = [one for one in decoded.messages if topic is None or one["topic"] == topic][:left]
+        for message in wanted:
+            _show(message, output)
+        sys.stdout.flush()
+        left -= len(wanted)
+        if left <= 0:
+            break
+    raise typer.Exit(ExitStatus.FAILED if is_damaged else ExitStatus.OK)
+
+
+def _show(message: dict[str, Any], output: Output) -> None:
+    if output is Output.JSON:
+        print_json(message)
+        return
+    from tidemark.cli.reading.message_text import body_text
+
+    names = " ".join([f"tag={message['tag']}"] * bool(message["tag"]) + [f"key={key}" for key in message["keys"]])
+    where = f"{message['physical_offset']:>14,}  {message['topic']}/{message['queue_id']}@{message['queue_offset']}"
+    text = [where, time_text(message["store_timestamp_ms"]), *([names] if names else []), body_text(message)]
+    sys.stdout.write(printable("  ".join(text)) + "\n")
+
+
+def _tell(damage: Damage, output: Output) -> None:
+    if output is Output.JSON:
+        import orjson
+
+        say(orjson.dumps({"damage": damage._asdict()}).decode())
+    else:
+        say(f"damage at {damage.physical_offset:,}, {damage.size:,} bytes: {damage.reason}")

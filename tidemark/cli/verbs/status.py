@@ -1,0 +1,143 @@
+"""The verb `status`: is it taking writes, how far behind is it, what is damaged, how long will the disk last."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from tidemark.cli.health.status_problems import Limits, problems_of
+from tidemark.cli.health.status_screen import screen
+from tidemark.cli.terminal.exit_status import ExitStatus
+from tidemark.cli.terminal.output import Output, StreamOption, console, print_json
+from tidemark.cli.terminal.service_addresses import DEFAULT_WRITER_ADDRESS, QueryUrl, WriterAddress
+
+if TYPE_CHECKING:
+    from tidemark.errors import StoreError
+
+EXAMPLE = "Example: tidemark status --watch"
+_WRITER_TIMEOUT_S = _QUERY_TIMEOUT_S = 3.0
+_LONGEST_QUIET_MS = 10_000  # of a pipeline that is there: its tasks tell so every second
+_REFRESH_S = 1.0
+_Status = dict[str, Any]
+
+
+class _Asked(NamedTuple):
+    """Whom to ask, and what is too much."""
+
+    query: str | None
+    writer: str | None
+    limits: Limits
+
+
+def status(
+    query: QueryUrl = None,
+    writer: WriterAddress = None,
+    max_behind_s: Annotated[
+        float, typer.Option(min=0, help="Unhealthy when the oldest message that cannot be read yet is older.")
+    ] = 60,
+    min_disk_hours: Annotated[
+        float, typer.Option(min=0, help="Unhealthy when the disk is full sooner, as fast as the log has grown lately.")
+    ] = 24,
+    output: StreamOption = Output.TABLE,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again every second, until Ctrl-C.")] = False,
+) -> None:
+    """Show whether all is well, on one screen.
+
+    Is it taking writes, how far behind is the pipeline, what is damaged, how long will the disk last, which groups lag
+    most. `unknown` stands for what cannot be known.
+
+    Exit status 0: healthy. 1: a service does not answer, appends are refused, the pipeline is too far behind, a place
+    of the log is damaged, the disk is full soon, or a service refuses to tell; the lines under `problems` say which. 5:
+    no service answers.
+    """
+    asked = _Asked(query, writer, Limits(max_behind_s, min_disk_hours))
+    if watch:
+        _watch(asked, output)
+    seen = look(asked)
+    if output is Output.JSON:
+        print_json(seen)
+    else:
+        console().print(screen(seen), soft_wrap=False)
+    raise typer.Exit(exit_status(seen))
+
+
+def look(asked: _Asked) -> _Status:
+    """What the services say of themselves: `query`, `writer`, `pipeline` each with `answers`; `store` is null, or what
+    GET /v1/status says; `problems`, a line each, none where all is well."""
+    told, store = _ask_query(asked.query)
+    is_attached = bool(store and store["attached"])
+    pipeline = store["pipeline"] if store else None
+    quiet_ms = pipeline["alive_age_ms"] if pipeline else None
+    seen = {
+        "query": told,
+        "writer": {"address": None, "answers": True, "problem": None} if is_attached else _ask_writer(asked.writer),
+        "pipeline": {"answers": quiet_ms is not None and quiet_ms < _LONGEST_QUIET_MS, "quiet_ms": quiet_ms},
+        "store": store,
+    }
+    problems = problems_of(seen, asked.limits, now_ms=time.time_ns() // 1_000_000)
+    return {"healthy": not problems, "problems": problems, **seen}
+
+
+def exit_status(seen: _Status) -> ExitStatus:
+    """OK when all is well."""
+    if not any(seen[name]["answers"] or seen[name].get("refuses") for name in ("query", "writer", "pipeline")):
+        return ExitStatus.UNAVAILABLE
+    return ExitStatus.OK if seen["healthy"] else ExitStatus.FAILED
+
+
+def _ask_query(url: str | None) -> tuple[_Status, _Status | None]:
+    from tidemark.client import Query
+    from tidemark.errors import StoreError
+
+    try:
+        with Query(url, timeout_s=_QUERY_TIMEOUT_S) as service:
+            asked: _Status = {"url": service.url, "answers": True, "problem": None}
+            try:
+                return asked, service.get("/v1/status")
+            except StoreError as error:
+                return {**asked, **_unanswered(error)}, None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--query") from None
+
+
+def _ask_writer(address: str | None) -> _Status:
+    from tidemark.client import Producer
+    from tidemark.errors import StoreError
+    from tidemark.v1.commit_log_pb2 import FLUSH_MODE_ASYNC
+
+    asked: _Status = {"address": address or DEFAULT_WRITER_ADDRESS, "answers": True, "problem": None}
+    with Producer(address, timeout_s=_WRITER_TIMEOUT_S) as producer:
+        try:
+            told = producer.log_info()
+        except StoreError as error:
+            return {**asked, **_unanswered(error)}
+        return {
+            **asked,
+            "flush_mode": "async" if told.flush_mode == FLUSH_MODE_ASYNC else "sync",
+            "free_disk_bytes": told.free_disk_bytes,
+            "min_free_disk_bytes": told.min_free_disk_bytes,
+        }
+
+
+def _unanswered(error: StoreError) -> _Status:
+    """refuses: it is there, and does not tell us."""
+    from tidemark.errors import ForbiddenError, UnauthenticatedError
+
+    refuses = isinstance(error, ForbiddenError | UnauthenticatedError)
+    return {"answers": False, "refuses": refuses, "problem": error.message}
+
+
+def _watch(asked: _Asked, output: Output) -> None:
+    """Until Ctrl-C."""
+    if output is Output.JSON:
+        while True:
+            print_json(look(asked))
+            time.sleep(_REFRESH_S)
+    from rich.live import Live
+
+    with Live(screen(look(asked)), console=console(), auto_refresh=False) as live:
+        while True:
+            time.sleep(_REFRESH_S)
+            live.update(screen(look(asked)), refresh=True)

@@ -1,0 +1,200 @@
+"""`tidemark topic …`. create, alter and delete ask the writer; list and show the query service, which also knows what
+may be read, and of an attached store is the only one there is."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemark.cli.terminal.confirm import confirm
+from tidemark.cli.terminal.exit_status import say
+from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table
+from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query, topic_path
+
+if TYPE_CHECKING:
+    from tidemark.client import Topic
+
+app = typer.Typer(no_args_is_help=True, help="Create, list, show, alter and delete topics.")
+_Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+
+
+class Permission(enum.StrEnum):
+    """What may be done with a topic."""
+
+    READ = "read"
+    WRITE = "write"
+    READ_WRITE = "read-write"
+
+
+_BITS = {Permission.READ: 4, Permission.WRITE: 2, Permission.READ_WRITE: 6}  # RocketMQ's PermName
+
+
+@app.callback()
+def _topic() -> None:
+    """Create, list, show, alter and delete topics."""
+
+
+@app.command(epilog="Example: tidemark topic create orders --queues 8")
+def create(
+    name: _Name,
+    queues: Annotated[int, typer.Option(min=0, help="How many; 0: the writer's default.")] = 0,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", "-a", metavar="NAME=VALUE", help="Such as queue.type=BatchCQ. May be repeated."),
+    ] = None,
+    writer: WriterAddress = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Create a topic; one of the same shape that exists already is as good."""
+    from tidemark.client import Topics
+
+    attributes = dict(map(_attribute, attribute or []))
+    with Topics(writer) as topics:
+        made = topics.create(name, queues=queues, attributes=attributes)
+    _print_topic(made, output)
+
+
+@app.command("list", epilog="Example: tidemark topic list --output json")
+def list_topics(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
+    """List all topics."""
+    with open_query(query) as service:
+        answer = service.get("/v1/topics")
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    rows = [
+        (
+            topic["topic"],
+            topic["queue_type"],
+            topic["read_queues"],
+            topic["write_queues"],
+            _attributes(topic["attributes"]),
+        )
+        for topic in answer["topics"]
+    ]
+    print_table(("topic", "kind", "read queues", "write queues", "attributes"), rows)
+
+
+@app.command(epilog="Example: tidemark topic show orders")
+def show(name: _Name, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
+    """Show a topic, and from where to where each of its queues may be read."""
+    with open_query(query) as service:
+        answer = service.get(topic_path(name))
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    print_facts(
+        {
+            "topic": answer["topic"],
+            "kind": answer["queue_type"],
+            "queues": f"{answer['read_queues']} to read, {answer['write_queues']} to write",
+            "permission": answer["permission"],
+            "attributes": _attributes(answer["attributes"]),
+        }
+    )
+    rows = [(queue["queue_id"], queue["min_offset"], queue["max_offset"], _count(queue)) for queue in answer["queues"]]
+    print_table(("queue", "first offset", "end", "messages"), rows)
+
+
+@app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=NORMAL")
+def alter(
+    name: _Name,
+    queues: Annotated[int | None, typer.Option(min=1, help="How many take messages, and are read.")] = None,
+    read_queues: Annotated[
+        int | None, typer.Option(min=1, help="How many are read, where these are others. Beyond it nothing is read.")
+    ] = None,
+    permission: Annotated[Permission | None, typer.Option(help="What clients may do.")] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option("--attribute", "-a", metavar="+NAME=VALUE|-NAME", help="Set, or take away. May be repeated."),
+    ] = None,
+    writer: WriterAddress = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Change a topic; what is not named stays.
+
+    For fewer queues: first `--queues 4 --read-queues 8`, and when the last ones are consumed `--read-queues 4`.
+    """
+    from tidemark.client import Topics
+
+    attributes = dict(map(_signed_attribute, attribute or []))
+    if (queues, read_queues, permission) == (None, None, None) and not attributes:
+        raise typer.BadParameter("name what is to be changed")
+    with Topics(writer) as topics:
+        changed = topics.alter(
+            name,
+            write_queues=queues,
+            read_queues=read_queues if read_queues is not None else queues,
+            permission=None if permission is None else _BITS[permission],
+            attributes=attributes,
+        )
+    _print_topic(changed, output)
+
+
+@app.command(epilog="Example: tidemark topic delete orders --yes")
+def delete(
+    name: _Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    writer: WriterAddress = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Delete a topic. Its messages cannot be read any more, and its queue offsets are never used again."""
+    from tidemark.client import Topics
+
+    with Topics(writer) as topics:
+        topics.describe(name)  # before the question: there is such a topic
+        confirm(f"Delete topic {name} with all its messages?", yes=yes)
+        topics.delete(name)
+    if output is Output.JSON:
+        print_json({"topic": name, "deleted": True})
+    else:
+        say(f"deleted {name}")
+
+
+def _print_topic(topic: Topic, output: Output) -> None:
+    """As the writer has answered it."""
+    if output is Output.JSON:
+        print_json(
+            {
+                "topic": topic.name,
+                "read_queues": topic.read_queues,
+                "write_queues": topic.write_queues,
+                "permission": topic.permission,
+                "attributes": dict(topic.attributes),
+            }
+        )
+        return
+    print_facts(
+        {
+            "topic": topic.name,
+            "queues": f"{topic.read_queues} to read, {topic.write_queues} to write",
+            "permission": next((name for name, bits in _BITS.items() if bits == topic.permission), topic.permission),
+            "attributes": _attributes(topic.attributes),
+        }
+    )
+
+
+def _signed_attribute(text: str) -> tuple[str, str]:
+    """+NAME=VALUE, or -NAME."""
+    if text.startswith("-") and len(text) > 1 and "=" not in text:
+        return text, ""
+    if not text.startswith("+"):
+        raise typer.BadParameter(f"{text!r} is neither +NAME=VALUE nor -NAME", param_hint="--attribute")
+    return _attribute(text)
+
+
+def _attribute(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--attribute")
+    return name, value
+
+
+def _attributes(attributes: Any) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(attributes.items()))
+
+
+def _count(queue: dict[str, Any]) -> int:
+    return int(queue["max_offset"] - queue["min_offset"])

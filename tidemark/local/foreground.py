@@ -1,0 +1,130 @@
+"""`tidemark serve`: writer, pipeline and query in one terminal; one Ctrl-C stops them cleanly."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from rich.console import Console
+from rich.panel import Panel
+
+from tidemark.errors import StoreClosedError, StoreError
+from tidemark.local.local_stack import START_TIMEOUT_S, LocalStack, ServiceDiedError
+from tidemark.store.paths import require_outside
+
+_CHECK_S = 0.5
+
+
+def serve(
+    data: Path,
+    *,
+    writer_port: int,
+    query_port: int,
+    console: Console,
+    small_new_files: bool = True,
+    start_timeout_s: float = START_TIMEOUT_S,
+) -> int:
+    """Run until SIGINT or SIGTERM (exit status 0), or until a service ends by itself or does not start (1)."""
+    stack = LocalStack(
+        data,
+        writer_port=writer_port,
+        query_port=query_port,
+        small_new_files=small_new_files,
+        start_timeout_s=start_timeout_s,
+    )
+    return _run_until_signal(stack, console)
+
+
+def attach(
+    data: Path, state: Path, *, query_port: int, console: Console, start_timeout_s: float = START_TIMEOUT_S
+) -> int:
+    """As `serve`, but read a broker's store at *data* and keep our own files in *state*."""
+    try:
+        require_outside(state, data)
+    except ValueError as error:
+        console.print(str(error), style="bold red", markup=False)
+        return 1
+    if not data.is_dir():  # a wrong path would look like an empty store
+        console.print(f"there is no directory {data}", style="bold red", markup=False)
+        return 1
+    stack = LocalStack(data, state=state, query_port=query_port, start_timeout_s=start_timeout_s)
+    return _run_until_signal(stack, console)
+
+
+def _run_until_signal(stack: LocalStack, console: Console) -> int:
+    previous = [
+        (number, signal.signal(number, lambda *_: stack.stopping.set())) for number in (signal.SIGINT, signal.SIGTERM)
+    ]
+    try:
+        return _run(stack, console)
+    finally:
+        for number, handler in previous:
+            signal.signal(number, handler)
+
+
+def _run(stack: LocalStack, console: Console) -> int:
+    status = 0
+    try:
+        stack.start(
+            on_step=lambda name: console.print(f"starting {name} …"),
+            on_wait=lambda name, seconds: console.print(_waiting(stack, name, seconds), markup=False, soft_wrap=True),
+        )
+        _show_screen(stack, console)
+        while not stack.stopping.wait(_CHECK_S):
+            stack.check()
+    except StoreClosedError:
+        console.print("stopped before everything was up")
+    except StoreError as error:
+        _tell(error, console)
+        status = 1
+    _stop(stack, console)
+    return status
+
+
+def _waiting(stack: LocalStack, name: str, seconds: float) -> str:
+    limit = f"at most {stack.start_timeout_s:.0f} s"
+    return f"waiting for {name} for {seconds:.0f} s ({limit}); its log: {stack.logs / name}.log"
+
+
+def _stop(stack: LocalStack, console: Console) -> None:
+    for name, status in stack.stop().items():
+        if status == 0:
+            console.print(f"{name} stopped")
+        else:
+            console.print(f"{name} stopped with exit status {status}; see {stack.logs / name}.log", style="yellow")
+
+
+def _tell(error: StoreError, console: Console) -> None:
+    console.print(error.message, style="bold red")
+    if isinstance(error, ServiceDiedError):
+        console.print(f"the end of {error.log_path}:", style="dim")
+        for line in error.last_lines:
+            console.print(f"  {error.name} │ {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_screen(stack: LocalStack, console: Console) -> None:
+    append = "off: attached, read-only" if stack.state else f"gRPC  [cyan]{stack.writer_address}[/]"
+    console.print(
+        Panel(
+            f"""\
+[bold]append[/]  {append}
+[bold]query[/]   REST  [cyan]{stack.query_url}[/]
+[bold]docs[/]          [cyan]{stack.query_url}/docs[/]
+[bold]store[/]         {stack.data}
+[bold]logs[/]          {stack.logs}""",
+            title="Tidemark",
+            expand=False,
+        )
+    )
+    if stack.state is not None:
+        console.print(f"curl {stack.query_url}/v1/topics", style="green", markup=False, soft_wrap=True)
+        console.print("Ctrl-C stops everything.")
+        return
+    topic = f"{stack.query_url}/v1/topics/orders"
+    for line in (  # not in the panel: to be copied
+        f"curl -X POST {topic}/messages -H 'content-type: application/json' \\",
+        """  -d '{"messages": [{"body": "hello", "body_encoding": "utf8"}], "queue_id": 0}'""",
+        f"curl '{topic}/queues/0/messages?offset=0&body_encoding=utf8'",
+    ):
+        console.print(line, style="green", markup=False, highlight=False, soft_wrap=True)
+    console.print("Ctrl-C stops everything.")

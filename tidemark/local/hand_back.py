@@ -1,0 +1,120 @@
+"""Handing a directory back to a RocketMQ broker (`tidemark store hand-back`): a stopped store, brought to its end.
+
+The writer, started and stopped, cuts what is torn; the pipeline drains; and the writer, started and stopped again,
+finds that all is built and says so: true times in `checkpoint`, no `abort` file (`tidemark.index.broker_trust`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tidemark.errors import StoreContradictionError, StoreLockedError, UnavailableError
+from tidemark.local.child_service import Service
+from tidemark.local.local_stack import PIPELINE, STOP_TIMEOUT_S, WRITER, LocalStack, ServiceDiedError
+from tidemark.settings.registry import service_module
+from tidemark.store.checkpoint import Checkpoint
+from tidemark.store.lock import FolderLock, lock_holder
+from tidemark.store.log_folders import LogFolders
+from tidemark.store.mapped_file_queue import size_on_disk
+from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk
+from tidemark.store.paths import StorePaths
+
+_POLL_S = 1.0
+
+
+class HandedBack(NamedTuple):
+    """What a broker finds. broker_settings: the file sizes that its broker.conf must name."""
+
+    end_offset: int  # of the log, exclusive
+    broker_settings: dict[str, int]
+
+
+def hand_back(root: Path, *, on_step: Callable[[str], None] = lambda _: None) -> HandedBack:
+    """Bring the stopped store at *root* to the state that a broker opens cleanly; *on_step* is told what happens next.
+
+    Sizes of files that do not exist yet come from the environment, as the services read them.
+
+    raises StoreLockedError while a writer, a pipeline or a broker runs on it; StoreContradictionError when it is no
+    store; ServiceDiedError when the writer or the pipeline fails; UnavailableError when somebody wrote meanwhile
+    """
+    paths = StorePaths(root.absolute(), _log_folders(root.absolute()))
+    if not any(folder.is_dir() for folder in paths.log_folders.all):
+        raise StoreContradictionError("there is no store: no commitlog folder", path=str(paths.root))
+    require_stopped(paths)
+    (paths.root / "logs").mkdir(exist_ok=True)
+    on_step("recovering the log")
+    _start_and_stop_writer(paths)
+    on_step("building what queues and index lack")
+    _drain(paths)
+    on_step("telling the broker")
+    _start_and_stop_writer(paths)
+    if paths.abort.exists():
+        raise UnavailableError("somebody has written meanwhile: try again", path=str(paths.root))
+    checkpoint = Checkpoint.open_read_only(paths.checkpoint)
+    end = checkpoint.committed_offset
+    checkpoint.close()
+    return HandedBack(end, _broker_settings(paths))
+
+
+def _log_folders(root: Path) -> LogFolders:
+    """As the services read them from the environment."""
+    names = "TIDEMARK_COMMIT_LOG_PATHS", "TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS"
+    return LogFolders.parse(root, *(os.environ.get(name, "") for name in names))
+
+
+def require_stopped(paths: StorePaths) -> None:
+    """StoreLockedError while anybody works on the store."""
+    holder = lock_holder(paths.lock)
+    if holder is not None:
+        raise StoreLockedError(
+            "a writer or a broker runs on this store: stop it first", path=str(paths.lock), pid=holder
+        )
+    if paths.indexer.is_dir():
+        lock = FolderLock(paths.indexer / "lock")
+        is_free = lock.try_acquire()
+        lock.release()
+        if not is_free:
+            raise StoreLockedError("a pipeline runs on this store: stop it first", path=str(paths.indexer / "lock"))
+
+
+def _start_and_stop_writer(paths: StorePaths) -> None:
+    stack = LocalStack(paths.root)
+    environment = {"TIDEMARK_STORE_ROOT": str(paths.root), "TIDEMARK_WRITER_LISTEN": stack.writer_listen}
+    try:
+        writer = stack.start_service(WRITER, environment)
+    except BaseException:
+        stack.stop()
+        raise
+    if writer.stop(STOP_TIMEOUT_S) != 0:
+        raise ServiceDiedError(writer)
+
+
+def _drain(paths: StorePaths) -> None:
+    command = [service_module("indexer"), "pipeline", "--once"]
+    environment = {"TIDEMARK_STORE_ROOT": str(paths.root)}
+    pipeline = Service(PIPELINE, command, environment, paths.root / "logs" / "pipeline.log")
+    try:
+        while pipeline.wait(_POLL_S) is None:
+            pass
+    except BaseException:
+        pipeline.stop(STOP_TIMEOUT_S)
+        raise
+    if pipeline.kill() != 0:
+        raise ServiceDiedError(pipeline)
+
+
+def _broker_settings(paths: StorePaths) -> dict[str, int]:
+    """RocketMQ's settings for the kinds of files that there are. The index's slots and entries no file tells."""
+    sizes = {
+        "mappedFileSizeCommitLog": log_size_on_disk(paths.log_folders),
+        "mappedFileSizeConsumeQueue": _queue_file_size(paths.consume_queue),
+        "mapperFileSizeBatchConsumeQueue": _queue_file_size(paths.batch_consume_queue),
+    }
+    return {name: size for name, size in sizes.items() if size is not None}
+
+
+def _queue_file_size(folder: Path) -> int | None:
+    return next((size for queue in folder.glob("*/*") if (size := size_on_disk(queue)) is not None), None)
