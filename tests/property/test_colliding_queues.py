@@ -30,8 +30,8 @@ from tidemark.format.kernels import walk as walk_kernel
 from tidemark.index.check.scope import whole_store
 from tidemark.index.check.store import check_store
 from tidemark.index.ledger import read_ledger
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.key_lookup import KeyQuery, find_by_key
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key
 from tidemark.read.pull import PullRequest, pull
 from tidemark.read.store_reader import StoreReader
 from tidemark.store.paths import StorePaths

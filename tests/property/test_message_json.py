@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.builders import buffer_of_records, wire_batch
 from tidemark.format import message
 from tidemark.format.message_json import put_messages
-from tidemark.read.body import BodyEncoding
-from tidemark.read.message_json import message_json
-from tidemark.read.message_rows import message_rows
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_json import message_json
+from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 

@@ -8,9 +8,9 @@ from tidemark.format import consume_queue, message, reading
 from tidemark.format.index_file import ENTRY_SIZE, SLOT_SIZE, Header, find_entries
 from tidemark.format.key_chain import oldest_entries
 from tidemark.format.record import Record, encode_record
-from tidemark.read.body import BodyEncoding
-from tidemark.read.message_columns import message_batch
-from tidemark.read.message_json import message_json
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_columns import message_batch
+from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import CorruptStoreError, OffsetError, RejectedError
-from tidemark.read.key_places import QueuePlace, places_of_key
-from tidemark.read.message_columns import SCHEMA, message_batch
-from tidemark.read.offset_by_time import offset_by_time
+from tidemark.read.lookup.key_places import QueuePlace, places_of_key
+from tidemark.read.lookup.offset_by_time import offset_by_time
+from tidemark.read.messages.message_columns import SCHEMA, message_batch
 from tidemark.read.pull import PullRequest, PullResult, pull
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.records import REMOVED

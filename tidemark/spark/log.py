@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
-from tidemark.read.key_places import QueuePlace
-from tidemark.read.message_columns import SCHEMA
+from tidemark.read.lookup.key_places import QueuePlace
+from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.spark.options import SourceOptions
 
 BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
@@ -26,7 +26,7 @@ class Bounds(NamedTuple):
 class Page(NamedTuple):
     """Messages of one queue, in order. damage: what was left out, a line each."""
 
-    messages: pa.RecordBatch  # tidemark.read.message_columns.SCHEMA; at least the columns that were asked for
+    messages: pa.RecordBatch  # tidemark.read.messages.message_columns.SCHEMA; at least the columns that were asked for
     next_offset: int
     damage: list[str]
 

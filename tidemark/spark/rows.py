@@ -38,13 +38,13 @@ class Rows:
 
     @property
     def message_columns(self) -> set[str]:
-        """What of a message they are made of: columns of tidemark.read.message_columns.SCHEMA."""
+        """What of a message they are made of: columns of tidemark.read.messages.message_columns.SCHEMA."""
         needed = {_TIMES.get(name, name) for name in self._schema.names if name in _OF_MESSAGES}
         of_body = {"body"} if self._bodies is not None else set()
         return (needed | of_body | {"queue_offset"}) - {"topic", "queue_id"}
 
     def batch(self, queue: TopicQueue, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """*messages* (tidemark.read.message_columns.SCHEMA) of *queue*; nothing is copied that need not be.
+        """*messages* (tidemark.read.messages.message_columns.SCHEMA) of *queue*; nothing is copied that need not be.
 
         raises ArgumentIllegalError with fail_fast, for a body that is not as body_schema says
         """

@@ -13,8 +13,8 @@ import pyarrow as pa
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.query import Query
 from tidemark.errors import StoreContradictionError
-from tidemark.read.key_places import QueuePlace, can_be_indexed
-from tidemark.read.message_columns import SCHEMA
+from tidemark.read.lookup.key_places import QueuePlace, can_be_indexed
+from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.read.records import REMOVED
 from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone, short
 from tidemark.spark.visible import SETTLE_S, wait_until_visible

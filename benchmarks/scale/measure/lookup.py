@@ -12,8 +12,8 @@ from benchmarks.producers import PRODUCERS
 from benchmarks.scale.measure.pipeline import SMALL
 from benchmarks.scale.measure.repeat import forget_built
 from tidemark.format.index_file import ENTRIES_A_SLOT
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.key_lookup import KeyQuery, find_by_key
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key
 from tidemark.read.store_reader import StoreReader
 
 _OF_A_QUEUE = SMALL.batches * SMALL.messages

@@ -18,12 +18,12 @@ from tests.integration.writer.harness import Refusal, RunningWriter, refusal_of,
 from tests.pipeline_runs import build
 from tidemark.format.record import Record
 from tidemark.index.key_index import index_files
-from tidemark.read.body import BodyEncoding
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.key_lookup import KeyQuery, find_by_key
-from tidemark.read.lookup import message_at
-from tidemark.read.message_rows import Row, message_rows
-from tidemark.read.offset_by_time import Boundary, offset_by_time_as_broker, store_time
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key
+from tidemark.read.lookup.offset_by_time import Boundary, offset_by_time_as_broker, store_time
+from tidemark.read.lookup.record_lookup import message_at
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_rows import Row, message_rows
 from tidemark.read.pull import PullRequest, PullResult, PullStatus
 from tidemark.read.pull_as_broker import TransferLimits, pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader

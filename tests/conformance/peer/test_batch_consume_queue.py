@@ -15,7 +15,7 @@ from tidemark.index.build import BatchConsumeQueueBuilder
 from tidemark.index.expire import expire_queue
 from tidemark.index.truncate import truncate_queue
 from tidemark.read.file_run import FileRun
-from tidemark.read.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
+from tidemark.read.lookup.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
 from tidemark.read.pull import refuse
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.watermark import Watermark

@@ -14,7 +14,7 @@ from tidemark.client import Message, Producer
 from tidemark.errors import MessageNotYetVisibleError, MessageSizeExceededError, StoreLockedError
 from tidemark.index.ledger import read_ledger
 from tidemark.read.file_run import FileRun
-from tidemark.read.offset_by_time import store_time
+from tidemark.read.lookup.offset_by_time import store_time
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage

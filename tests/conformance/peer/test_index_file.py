@@ -15,7 +15,7 @@ from tidemark.format.check import Checker
 from tidemark.format.index_file import Header, find_entries, key_hash, make_entries
 from tidemark.index.key_index import KeyIndex, index_files
 from tidemark.index.part_keys import hash_rows
-from tidemark.read.index_reader import IndexReader
+from tidemark.read.lookup.index_reader import IndexReader
 from tidemark.store.storage import DiskStorage
 
 pytestmark = pytest.mark.conformance

@@ -16,7 +16,7 @@ from tests.built_store import PRE_BLANK, BuiltStore
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, plan_of
 from tests.query_server import serve_query
 from tests.unit.store.recording_storage import KilledHere, RecordingStorage
-from tidemark.read.offset_by_time import Boundary, TimeAnswer, offset_by_time
+from tidemark.read.lookup.offset_by_time import Boundary, TimeAnswer, offset_by_time
 from tidemark.read.store_reader import StoreReader
 from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths

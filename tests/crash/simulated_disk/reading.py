@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.crash.simulated_disk.pipeline import INDEX_ENTRIES, INDEX_SLOTS
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.key_lookup import KeyQuery, find_by_key
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key
 from tidemark.read.pull import PulledPart, PullRequest, pull
 from tidemark.read.store_reader import StoreReader
 

@@ -12,7 +12,7 @@ from tidemark.errors import InnerBatchIllegalError
 from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
 from tidemark.local.local_stack import LocalStack
-from tidemark.read.body import decompress
+from tidemark.read.messages.body import decompress
 
 pytestmark = pytest.mark.integration
 

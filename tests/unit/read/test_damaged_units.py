@@ -9,11 +9,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.built_store import BuiltStore
+from tidemark.read.lookup.topic_scan import TopicQuery, scan_topic
 from tidemark.read.pull import PullRequest, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter
-from tidemark.read.topic_scan import TopicQuery, scan_topic
 
 COUNT, DAMAGED = 20, 7
 SIZES = {"orders": 20, "others": 20, "batches": 46}

@@ -10,14 +10,14 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tidemark.errors import MessageNotFoundError, QueueIllegalError, TopicNotFoundError
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
-from tidemark.read.key_places import places_of_key
-from tidemark.read.lookup import message_at
-from tidemark.read.offset_by_time import offset_by_time
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
+from tidemark.read.lookup.key_places import places_of_key
+from tidemark.read.lookup.offset_by_time import offset_by_time
+from tidemark.read.lookup.record_lookup import message_at
+from tidemark.read.lookup.topic_scan import TopicQuery, scan_topic
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
-from tidemark.read.topic_scan import TopicQuery, scan_topic
 from tidemark.read.unit_run import UnitsGoneError
 
 A = TypeVar("A")

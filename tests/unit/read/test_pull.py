@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.built_store import BuiltStore, java_hash
-from tidemark.read.body import BodyEncoding
-from tidemark.read.message_rows import message_rows
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicNotFoundError
-from tidemark.read.key_places import QueuePlace
-from tidemark.read.message_columns import SCHEMA
+from tidemark.read.lookup.key_places import QueuePlace
+from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.spark.log import Bounds, Page
 
 

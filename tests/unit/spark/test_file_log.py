@@ -19,7 +19,7 @@ from tidemark.errors import (
     StoreError,
     TopicNotFoundError,
 )
-from tidemark.read.message_columns import SCHEMA
+from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.read.pull import PullResult, pull
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError

@@ -14,7 +14,7 @@ from tests.built_store import BuiltStore, java_hash
 from tests.query_server import serve_query
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import CorruptMessageError
-from tidemark.read.key_places import places_of_key
+from tidemark.read.lookup.key_places import places_of_key
 from tidemark.read.store_reader import StoreReader
 from tidemark.spark.batch_reader import BatchReader
 from tidemark.spark.columns import SCHEMA

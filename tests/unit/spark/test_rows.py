@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from tests.unit.spark.fake_log import FakeMessage, message_batch
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import ArgumentIllegalError
-from tidemark.read.message_columns import SCHEMA as MESSAGE_COLUMNS
+from tidemark.read.messages.message_columns import SCHEMA as MESSAGE_COLUMNS
 from tidemark.spark.columns import SCHEMA, all_columns, parse_body_schema, require_schema
 from tidemark.spark.rows import Rows, carrying
 

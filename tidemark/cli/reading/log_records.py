@@ -14,8 +14,8 @@ from tidemark.errors import ArgumentIllegalError
 from tidemark.format.check import Checker, Crc
 from tidemark.format.message import fault_reason
 from tidemark.index.log_walk import Damage, LogPart, LogWalk
-from tidemark.read.body import BodyEncoding
-from tidemark.read.message_rows import message_rows
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk

@@ -18,9 +18,9 @@ from tidemark.client.consumer.wakeup import Bell
 from tidemark.client.errors.rest_problems import Json
 from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, UnavailableError
-from tidemark.read.body import BodyEncoding
-from tidemark.read.message_columns import SCHEMA, message_batch
-from tidemark.read.message_json import message_json
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_columns import SCHEMA, message_batch
+from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter

@@ -1,4 +1,4 @@
-"""Messages as JSON objects in compiled loops. Twin: `tidemark.read.message_rows`, whose names and order these are."""
+"""Messages as JSON objects in compiled loops. Twin: `tidemark.read.messages.message_rows`, whose names and order these are."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from tidemark.errors import StoreError
 from tidemark.metrics.families import numbers
 from tidemark.metrics.topic_counts import OTHER
-from tidemark.read.offset_by_time import unit_time
+from tidemark.read.lookup.offset_by_time import unit_time
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 

@@ -21,7 +21,7 @@ from tidemark.errors import (
 )
 from tidemark.format.message import MessageArray
 from tidemark.format.message_id import decode_message_id
-from tidemark.read.lookup import message_of_id
+from tidemark.read.lookup.record_lookup import message_of_id
 from tidemark.read.pull import PulledPart, PullRequest, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
 

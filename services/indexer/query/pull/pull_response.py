@@ -10,9 +10,9 @@ import orjson
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tidemark.read.body import BodyEncoding, BodyRoom
-from tidemark.read.message_columns import arrow_stream
-from tidemark.read.message_json import message_json
+from tidemark.read.messages.body import BodyEncoding, BodyRoom
+from tidemark.read.messages.message_columns import arrow_stream
+from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PullResult
 from tidemark.read.records import Skipped
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
-from tidemark.read.body import AnswerFullError
+from tidemark.read.messages.body import AnswerFullError
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader

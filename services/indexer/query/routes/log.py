@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
-from tidemark.read.log_files import written_end
-from tidemark.read.log_pieces import LogStretch
+from tidemark.read.log.log_files import written_end
+from tidemark.read.log.log_pieces import LogStretch
 from tidemark.store.flushed import read_flushed_offset
 
 from ..pull.pull_response import json_response

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from tidemark.access.right import READING, on_topic
 from tidemark.errors import ArgumentIllegalError, MessageNotYetVisibleError
 from tidemark.format.message_id import OffsetMessageId, decode_message_id
-from tidemark.read.body import AnswerFullError, BodyRoom
-from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
-from tidemark.read.lookup import message_at, message_of_id
-from tidemark.read.message_rows import message_rows
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
+from tidemark.read.lookup.record_lookup import message_at, message_of_id
+from tidemark.read.lookup.topic_scan import Place, TopicQuery, scan_topic
+from tidemark.read.messages.body import AnswerFullError, BodyRoom
+from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart
-from tidemark.read.topic_scan import Place, TopicQuery, scan_topic
 from tidemark.read.watermark import Watermark
 
 from ..pull.pull_response import json_response, skipped_json

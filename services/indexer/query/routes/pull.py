@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tidemark.read.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
+from tidemark.read.lookup.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
 
 from ..pull.pull_response import BodyFormat, PullAnswerer, accepted_format, json_response
 from ..pull.queue_pull import Limits, Pulled, QueuePull

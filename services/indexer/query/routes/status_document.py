@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.index.ledger import read_ledger
-from tidemark.read.log_times import Growth, behind_since, growth
+from tidemark.read.log.log_times import Growth, behind_since, growth
 from tidemark.read.watermark import Watermark
 from tidemark.store.flushed import commits_ahead
 from tidemark.store.lock import lock_holder

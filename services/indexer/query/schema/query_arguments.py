@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from starlette.requests import Request
 
 from tidemark.format.topic_name import is_topic_name
-from tidemark.read.body import BodyEncoding
-from tidemark.read.offset_by_time import Boundary
+from tidemark.read.lookup.offset_by_time import Boundary
+from tidemark.read.messages.body import BodyEncoding
 
 A = TypeVar("A", bound=BaseModel)
 SCHEMA_REFERENCE = "#/components/schemas/{model}"

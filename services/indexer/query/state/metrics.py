@@ -21,7 +21,7 @@ from tidemark.metrics.families import make_registry, number, numbers
 from tidemark.metrics.table import BY_NAME
 from tidemark.metrics.tls_state import TlsState
 from tidemark.metrics.topic_counts import TopicCounts
-from tidemark.read.offset_by_time import store_time
+from tidemark.read.lookup.offset_by_time import store_time
 
 from ..groups.group_lag import GroupLag
 

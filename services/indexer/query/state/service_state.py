@@ -18,8 +18,8 @@ from tidemark.access.guard import Guard
 from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError, TopicNotFoundError
 from tidemark.read.cached import NotCachedError, cached_only
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.log_files import LogFiles
+from tidemark.read.log.log_files import LogFiles
+from tidemark.read.lookup.index_reader import IndexReader
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark

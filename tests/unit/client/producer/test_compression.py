@@ -9,7 +9,7 @@ import pytest
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client import Accumulation, Compression, Message, Producer
 from tidemark.format.elements import decode_elements
-from tidemark.read.body import decompress, is_compressed
+from tidemark.read.messages.body import decompress, is_compressed
 
 TEXT = b"the same words again and again " * 300
 

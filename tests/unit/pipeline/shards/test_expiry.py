@@ -14,9 +14,9 @@ from services.indexer.pipeline.epoch import run_epoch
 from tests.builders import Placed, properties, wire_batch, write_log
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files, without_derived
 from tidemark.errors import StoreError
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.key_lookup import KeyQuery, find_by_key
-from tidemark.read.offset_by_time import offset_by_time
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key
+from tidemark.read.lookup.offset_by_time import offset_by_time
 from tidemark.read.pull import PullRequest, pull
 from tidemark.read.store_reader import StoreReader
 from tidemark.store.marks import Marks

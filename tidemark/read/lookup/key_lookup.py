@@ -18,8 +18,8 @@ from tidemark.format.index_file import find_entries, key_hash
 from tidemark.format.key_chain import oldest_entries
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.lookup import has_unit
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.record_lookup import has_unit
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records, Skipped, read_records
 from tidemark.read.store_reader import StoreReader

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import MAGIC_V2, Placed, write_log
 from tidemark.read.file_run import FileRun
-from tidemark.read.log_pieces import LogStretch, Piece, PieceKind
+from tidemark.read.log.log_pieces import LogStretch, Piece, PieceKind
 
 FILE_SIZE = 4096
 WHOLE = 1 << 20

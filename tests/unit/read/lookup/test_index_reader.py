@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore
-from tidemark.read import index_reader
-from tidemark.read.index_reader import IndexReader, IndexTable
+from tidemark.read.lookup import index_reader
+from tidemark.read.lookup.index_reader import IndexReader, IndexTable
 
 
 def test_a_file_that_goes_before_it_is_opened_hides_no_other(

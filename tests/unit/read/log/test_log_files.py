@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.builders import STORE_MS, blank_bytes, record_bytes, row_of_records, write_log
 from tidemark.read.file_run import FileRun
-from tidemark.read.log_files import LogFiles, find_blank, written_end
+from tidemark.read.log.log_files import LogFiles, find_blank, written_end
 
 FILE_SIZE = 4096
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 
 from tidemark.format.message_json import put_messages
-from tidemark.read.body import BodyEncoding, BodyRoom
 from tidemark.read.buffers import POOL
-from tidemark.read.message_rows import message_rows
+from tidemark.read.messages.body import BodyEncoding, BodyRoom
+from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart
 
 _ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")

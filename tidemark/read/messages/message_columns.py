@@ -20,12 +20,12 @@ from tidemark.format.message import MessageArray
 from tidemark.format.number_columns import MessageFacts, NumberColumns, number_columns
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import SysFlag
-from tidemark.read.body import BodyRoom, decompress
 from tidemark.read.buffers import POOL
 from tidemark.read.cached import require_thread
-from tidemark.read.message_rows import host_text
+from tidemark.read.messages.body import BodyRoom, decompress
+from tidemark.read.messages.message_rows import host_text
+from tidemark.read.messages.stream_pieces import StreamPieces
 from tidemark.read.pull import PulledPart
-from tidemark.read.stream_pieces import StreamPieces
 
 SCHEMA = pa.schema(
     [

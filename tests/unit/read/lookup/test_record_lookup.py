@@ -8,9 +8,9 @@ from tests.builders import STORE_HOST, record_bytes
 from tests.built_store import BuiltStore
 from tidemark.errors import CorruptMessageError, MessageNotFoundError, MessageNotYetVisibleError, OffsetTooSmallError
 from tidemark.format.message_id import decode_message_id, decode_offset_message_id
-from tidemark.read.body import BodyEncoding
-from tidemark.read.lookup import message_at, message_of_id
-from tidemark.read.message_rows import message_rows
+from tidemark.read.lookup.record_lookup import message_at, message_of_id
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.store_reader import StoreReader
 
 

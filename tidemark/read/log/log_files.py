@@ -8,7 +8,7 @@ import numpy as np
 
 from tidemark.format.record import BLANK, BLANK_SIZE, HEAD, MIN_RECORD_SIZE, Magic
 from tidemark.read.file_run import FileRun
-from tidemark.read.offset_by_time import store_time
+from tidemark.read.lookup.offset_by_time import store_time
 
 _MAGIC = BLANK.pack(0, Magic.BLANK)[4:]
 _FIRST_WINDOW_BYTES = 64 << 10

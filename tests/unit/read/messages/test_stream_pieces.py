@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tidemark.read.stream_pieces import StreamPieces
+from tidemark.read.messages.stream_pieces import StreamPieces
 
 
 def test_small_pieces_are_joined_and_large_ones_are_not_copied() -> None:

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from tests.built_store import PRE_BLANK, BuiltStore
+from tidemark.read.lookup.topic_scan import TopicQuery, scan_topic
 from tidemark.read.store_reader import StoreReader
-from tidemark.read.topic_scan import TopicQuery, scan_topic
 
 
 def pages(built: BuiltStore, query: TopicQuery) -> list[list[tuple[int, int]]]:

@@ -13,10 +13,10 @@ import pytest
 from tests.builders import buffer_of_records
 from tests.built_store import BuiltStore
 from tidemark.format import message
-from tidemark.read.body import BodyEncoding
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES, NotCachedError, cached_only
-from tidemark.read.message_columns import SCHEMA, arrow_stream, message_batch
-from tidemark.read.message_rows import message_rows
+from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_columns import SCHEMA, arrow_stream, message_batch
+from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart, PullRequest, pull
 from tidemark.read.records import Records
 from tidemark.read.store_reader import StoreReader

@@ -8,8 +8,8 @@ import pytest
 
 from tests.built_store import BuiltStore, java_hash
 from tidemark.errors import StoreContradictionError
-from tidemark.read.index_reader import IndexReader
-from tidemark.read.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
+from tidemark.read.lookup.index_reader import IndexReader
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
 from tidemark.read.store_reader import StoreReader
 
 

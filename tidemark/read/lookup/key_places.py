@@ -15,8 +15,8 @@ from tidemark.errors import QueueIllegalError, StoreContradictionError, TopicNot
 from tidemark.format.index_file import ENTRIES_A_SLOT, ENTRY, key_hash
 from tidemark.format.key_chain import oldest_entries
 from tidemark.format.record import HEAD, Magic
-from tidemark.read.index_reader import IndexReader, IndexTable
-from tidemark.read.key_lookup import read_sized
+from tidemark.read.lookup.index_reader import IndexReader, IndexTable
+from tidemark.read.lookup.key_lookup import read_sized
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.message import OTHER_QUEUE_FAULT
-from tidemark.read.offset_by_time import first_unit_at
+from tidemark.read.lookup.offset_by_time import first_unit_at
 from tidemark.read.pull import PulledPart
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.records import Records, Skipped, read_records

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tidemark.format.record import BLANK, BLANK_SIZE, Magic
 from tidemark.read.file_run import FileRun
-from tidemark.read.offset_by_time import store_time
+from tidemark.read.lookup.offset_by_time import store_time
 from tidemark.read.watermark import Watermark
 
 

@@ -19,7 +19,7 @@ from tidemark.errors import (
 from tidemark.format.host import encode_host
 from tidemark.format.message_id import OffsetMessageId
 from tidemark.format.record import MIN_RECORD_SIZE
-from tidemark.read.message_rows import host_text
+from tidemark.read.messages.message_rows import host_text
 from tidemark.read.pull import PulledPart
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.records import Records, read_records

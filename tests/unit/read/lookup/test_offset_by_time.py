@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.built_store import PRE_BLANK, BuiltStore
-from tidemark.read.offset_by_time import (
+from tidemark.read.lookup.offset_by_time import (
     Boundary,
     TimeAnswer,
     offset_by_time,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.built_store import BuiltStore
-from tidemark.read.log_times import Growth, behind_since, growth
+from tidemark.read.log.log_times import Growth, behind_since, growth
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
