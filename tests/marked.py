@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import current_term
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import current_term
 
 
 def mark_durable(root: Path, physical_offset: int, *, term: int | None = None) -> None:

@@ -23,9 +23,9 @@ from tests.unit.store.recording_storage import KilledHere, RecordingStorage
 from tidemark.index.ledger import read_ledger
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import current_term
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage, Storage
-from tidemark.store.terms import current_term
 
 pytestmark = pytest.mark.crash
 

@@ -23,17 +23,17 @@ from tidemark.errors import StoreError
 from tidemark.index.ledger import read_ledger
 from tidemark.store.batch_journal import read_journal
 from tidemark.store.checkpoint import Checkpoint, Field
-from tidemark.store.consumer_offsets import load_consumer_offsets
-from tidemark.store.delay_offsets import load_delay_offsets
 from tidemark.store.flushed import read_floor_of_async, read_flushed_offset
-from tidemark.store.format_file import require_known_format
 from tidemark.store.marks import Marks
-from tidemark.store.next_offsets import load_next_offsets
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.delay_offsets import load_delay_offsets
+from tidemark.store.originals.format_file import require_known_format
+from tidemark.store.originals.next_offsets import load_next_offsets
+from tidemark.store.originals.terms import machine_boot_id, read_terms
+from tidemark.store.originals.tombstones import load_tombstones
+from tidemark.store.originals.topics import load_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import machine_boot_id, read_terms
-from tidemark.store.tombstones import load_tombstones
-from tidemark.store.topics import load_topics
 
 BOOT = machine_boot_id()
 TOKEN = bytes(range(16))

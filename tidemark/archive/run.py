@@ -28,7 +28,7 @@ from tidemark.archive.plan import Plan, Stretch, make_plan
 from tidemark.errors import ArchiveDiffersError, OffsetTooSmallError
 from tidemark.index.ledger import read_ledger
 from tidemark.read.store_reader import StoreReader
-from tidemark.store.format_file import require_known_format
+from tidemark.store.originals.format_file import require_known_format
 from tidemark.store.storage import DiskStorage
 from tidemark.version import program_version
 

@@ -18,16 +18,16 @@ from tidemark.errors import StoreClosedError
 from tidemark.index.check.scope import whole_store
 from tidemark.index.end_of_log import find_end_of_log
 from tidemark.index.queue_ends import queue_ends
-from tidemark.store.checked_copy import read_checked
 from tidemark.store.checkpoint import Checkpoint
-from tidemark.store.format_file import FORMAT_FORM
 from tidemark.store.lock import lock_holder
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
-from tidemark.store.next_offsets import NextOffsets, encode_next_offsets, load_next_offsets
+from tidemark.store.originals.checked_copy import read_checked
+from tidemark.store.originals.format_file import FORMAT_FORM
+from tidemark.store.originals.next_offsets import NextOffsets, encode_next_offsets, load_next_offsets
+from tidemark.store.originals.terms import TERMS_FORM, current_term
+from tidemark.store.originals.tombstones import encode_tombstones, load_tombstones
+from tidemark.store.originals.topics import CONFIG_FORM, is_config
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import TERMS_FORM, current_term
-from tidemark.store.tombstones import encode_tombstones, load_tombstones
-from tidemark.store.topics import CONFIG_FORM, is_config
 
 _COMMIT_TIMEOUT_S = 10.0
 _POLL_S = 0.01

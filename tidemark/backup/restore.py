@@ -10,7 +10,7 @@ from tidemark.backup.manifest import BackedFile, Manifest, load_manifest
 from tidemark.backup.take import Progress
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.store.checkpoint import Checkpoint, Field
-from tidemark.store.format_file import say_unfinished
+from tidemark.store.originals.format_file import say_unfinished
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 

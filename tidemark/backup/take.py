@@ -23,9 +23,9 @@ from tidemark.backup.copy import copy_file, write_file
 from tidemark.backup.manifest import BackedFile, Manifest, load_manifest, save_manifest
 from tidemark.backup.moment import Moment, look_at
 from tidemark.errors import ArgumentIllegalError, CorruptStoreError, StoreContradictionError
-from tidemark.store.format_file import require_known_format
 from tidemark.store.lock import FolderLock
 from tidemark.store.mapped_file_queue import file_name
+from tidemark.store.originals.format_file import require_known_format
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 

@@ -12,8 +12,8 @@ from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.flushed import read_floor_of_async
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import clamp, current_term, read_terms
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import clamp, current_term, read_terms
 
 
 def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:

@@ -18,7 +18,7 @@ from tidemark.read.file_run import FileRun
 from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, Numbers, read_records
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
-from tidemark.store.tombstones import Tombstone
+from tidemark.store.originals.tombstones import Tombstone
 
 _LIGHT_QUEUE = "%LMQ%"  # its units point at records of other topics (spec 3.7)
 

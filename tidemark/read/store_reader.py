@@ -14,9 +14,9 @@ from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.watermark import AttachedWatermarkReader, OnRegressed, Watermark, WatermarkFloor, WatermarkReader
 from tidemark.store.log_folders import LogFolders
+from tidemark.store.originals.tombstones import Tombstone, TombstonesFile
+from tidemark.store.originals.topics import TopicConfig, TopicsFile
 from tidemark.store.paths import StorePaths
-from tidemark.store.tombstones import Tombstone, TombstonesFile
-from tidemark.store.topics import TopicConfig, TopicsFile
 
 
 class StoreReader:

@@ -14,8 +14,8 @@ from tidemark.format.record import HEAD, Magic
 from tidemark.read.file_run import FileRun
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import NO_TERM, Term, TermsFile, clamp, machine_boot_id
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import NO_TERM, Term, TermsFile, clamp, machine_boot_id
 
 
 class Watermark(NamedTuple):

@@ -18,7 +18,7 @@ from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.read.records import REMOVED
 from tidemark.spark.log import BATCH_BYTES, Bounds, Page, gone, short
 from tidemark.spark.visible import SETTLE_S, wait_until_visible
-from tidemark.store.topics import BATCH_QUEUE
+from tidemark.store.originals.topics import BATCH_QUEUE
 from tidemark.tls.credentials import Credentials
 
 _SAMPLE_MESSAGES = 64

@@ -27,8 +27,8 @@ from pathlib import Path
 from tidemark.errors import CorruptStoreError
 from tidemark.store.file_watch import tell_watchers
 from tidemark.store.open_file import OpenFile
+from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.storage import MappedWords, Storage, Words
-from tidemark.store.terms import machine_boot_id
 
 MARKS_SIZE = 4096
 MAX_SHARDS = 100

@@ -18,8 +18,8 @@ from tidemark.format.topic_name import is_topic_name
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueReader
+from tidemark.store.originals.topics import TopicsFile
 from tidemark.store.paths import StorePaths
-from tidemark.store.topics import TopicsFile
 
 _MOST_OPEN = 256  # queues whose files stay open
 

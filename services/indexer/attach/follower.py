@@ -18,9 +18,9 @@ from tidemark.read.file_run import FileRun
 from tidemark.read.records import REMOVED, read_records
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import begin_term, current_term
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
-from tidemark.store.terms import begin_term, current_term
 
 from .broker_queues import BrokerQueues
 from .fingerprints import Fingerprints

@@ -18,9 +18,9 @@ from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.index.part_keys import keys_of
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import TermsFile
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
-from tidemark.store.terms import TermsFile
 
 _GRACE_S = 2.0  # a broker indexes a record right after it has dispatched it
 _LOOK_INTERVAL_S = 0.25

@@ -21,8 +21,8 @@ from tidemark.metrics.listener import listen
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.settings.logs import set_up_logging
 from tidemark.settings.startup import restore_signals
-from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import allow_many_files
+from tidemark.store.originals.format_file import require_known_format
 from tidemark.store.safety import require_safe_store
 from tidemark.store.storage import DiskStorage
 from tidemark.tracing.opening import open_tracing

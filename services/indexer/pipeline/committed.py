@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemark.store import wake
 from tidemark.store.checkpoint import Checkpoint
-from tidemark.store.terms import Term, TermsFile
+from tidemark.store.originals.terms import Term, TermsFile
 
 from .plan import EpochPlan
 

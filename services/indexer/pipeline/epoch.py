@@ -17,8 +17,8 @@ from tidemark.index.log_walk import LogWalk
 from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.storage import DiskStorage, Storage
-from tidemark.store.terms import machine_boot_id
 
 from .committed import CommittedOffset
 from .plan import EpochPlan

@@ -15,9 +15,9 @@ from tidemark.store.lock import FolderLock
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
+from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
-from tidemark.store.terms import machine_boot_id
 
 from .config import PipelineSettings
 

@@ -12,8 +12,8 @@ from types import FrameType
 import structlog
 import uvicorn
 
-from tidemark.store.format_file import require_known_format
 from tidemark.store.open_files_limit import connections_within
+from tidemark.store.originals.format_file import require_known_format
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
 from tidemark.tls.reloading import Reloading, tell_reload

@@ -38,7 +38,7 @@ from tidemark.format.properties import (
 from tidemark.format.record import BLANK_SIZE
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from tidemark.format.wire_batch import BatchFacts, add_unique_keys, scan, unique_key_after
-from tidemark.store.topics import TopicConfig
+from tidemark.store.originals.topics import TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 from ..batch.batch import Batch, QueueKey, Wrapper

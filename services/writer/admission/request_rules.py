@@ -24,7 +24,7 @@ from tidemark.format.properties import (
 )
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, TRANSACTION_MASK, SysFlag
 from tidemark.format.topic_name import RETRY_PREFIX, group_of
-from tidemark.store.topics import PERMISSION_WRITE, TopicConfig
+from tidemark.store.originals.topics import PERMISSION_WRITE, TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 from ..batch.delayed_message import require_no_timer

@@ -18,7 +18,7 @@ import structlog
 
 from tidemark.errors import StoreError
 from tidemark.format.tags import MAX_DELAY_LEVEL
-from tidemark.store.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
+from tidemark.store.originals.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
 from tidemark.store.storage import Storage
 
 from ..batch.batch import Batch

@@ -16,15 +16,15 @@ from tidemark.errors import DiskFullError, StoreContradictionError
 from tidemark.index.broker_trust import give_trust, mark_running, withdraw_trust
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
-from tidemark.store.format_file import require_known_format, write_format
 from tidemark.store.lock import StoreLock
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
-from tidemark.store.originals import Original, Outcome, repair, writers_originals
+from tidemark.store.originals.format_file import require_known_format, write_format
+from tidemark.store.originals.originals import Original, Outcome, repair, writers_originals
+from tidemark.store.originals.terms import Term, begin_term
+from tidemark.store.originals.topics import load_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
 from tidemark.store.storage import Storage, replace_file
-from tidemark.store.terms import Term, begin_term
-from tidemark.store.topics import load_topics
 
 from ..config import FlushMode, WriterSettings
 from .batch_journal import BatchJournal

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemark.store.next_offsets import NextOffsets, load_next_offsets, save_next_offsets
+from tidemark.store.originals.next_offsets import NextOffsets, load_next_offsets, save_next_offsets
 from tidemark.store.storage import Storage
 
 from ..batch.batch import QueueKey

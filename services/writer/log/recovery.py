@@ -21,10 +21,10 @@ from tidemark.index.queue_ends import queue_ends
 from tidemark.store.batch_journal import journaled_end, sync_journal
 from tidemark.store.flushed import read_flushed_offset
 from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.originals.terms import current_term
+from tidemark.store.originals.tombstones import load_tombstones, save_tombstones
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
-from tidemark.store.terms import current_term
-from tidemark.store.tombstones import load_tombstones, save_tombstones
 
 from ..batch.batch import QueueKey
 from ..dedup.recent_batches import TailKeys

@@ -22,7 +22,7 @@ from tidemark.errors import (
 )
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.tags import SCHEDULE_TOPIC
-from tidemark.store.terms import Term
+from tidemark.store.originals.terms import Term
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceServicer
 

@@ -48,7 +48,7 @@ from tidemark.format.record import BLANK_SIZE, Record, decode_record
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, TRANSACTION_MASK, SysFlag
 from tidemark.format.tags import MAX_DELAY_LEVEL
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, FORBIDDEN_TOPICS, MAX_GROUP_LENGTH, RETRY_PREFIX
-from tidemark.store.topics import PERMISSION_WRITE
+from tidemark.store.originals.topics import PERMISSION_WRITE
 from tidemark.v1.commit_log_pb2 import SendBackRequest
 
 from ..admission.dead_letters import limit_of_tries

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from tidemark.access.right import KNOWN_ACTIONS, on_topic
-from tidemark.store.topics import TopicConfig
+from tidemark.store.originals.topics import TopicConfig
 from tidemark.v1 import topics_pb2 as pb
 from tidemark.v1.topics_pb2_grpc import TopicServiceServicer
 

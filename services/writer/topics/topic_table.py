@@ -23,10 +23,8 @@ from tidemark.format.dispatch_request import U8Array
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.format.topic_name import FORBIDDEN_TOPICS
-from tidemark.store.paths import StorePaths
-from tidemark.store.storage import Storage
-from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
-from tidemark.store.topics import (
+from tidemark.store.originals.tombstones import Tombstone, load_tombstones, save_tombstones
+from tidemark.store.originals.topics import (
     QUEUE_TYPE,
     SIMPLE_QUEUE,
     TopicConfig,
@@ -36,6 +34,8 @@ from tidemark.store.topics import (
     load_topics,
     save_topics,
 )
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
 
 from ..batch.record_encoder import u8
 from .topic_names import require_topic_name, usual_queues

@@ -11,7 +11,7 @@ import pytest
 from tests.conformance.format.golden import COMPLETE, STORES, queues_of, units_by_queue
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.format.dispatch_request import RequestArray
-from tidemark.store.topics import load_topics
+from tidemark.store.originals.topics import load_topics
 
 pytestmark = pytest.mark.conformance
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conformance.format.golden import STORES
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
-from tidemark.store.topics import load_config, load_topics
+from tidemark.store.originals.topics import load_config, load_topics
 
 pytestmark = pytest.mark.conformance
 

@@ -18,9 +18,9 @@ from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
+from tidemark.store.originals.topics import TopicConfig, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import TopicConfig, save_topics
 
 pytestmark = pytest.mark.conformance
 

@@ -9,9 +9,9 @@ import pytest
 from tests.builders import write_log
 from tests.pipeline_runs import build, plan_of, queue_files
 from tidemark.errors import CorruptStoreError
+from tidemark.store.originals.topics import TopicConfig, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import TopicConfig, save_topics
 
 pytestmark = pytest.mark.conformance
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
-from tidemark.store.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 

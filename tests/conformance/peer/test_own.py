@@ -23,12 +23,12 @@ from tidemark.format.record import decode_record
 from tidemark.index.build import ConsumeQueueBuilder
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.watermark import Watermark
-from tidemark.store.consumer_offsets import load_consumer_offsets
 from tidemark.store.mapped_file_queue import MappedFileQueue, file_name
 from tidemark.store.marks import Marks
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.topics import TopicConfig, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import TopicConfig, save_topics
 
 pytestmark = pytest.mark.conformance
 

@@ -13,7 +13,7 @@ from tests.query_server import serve_query
 from tidemark.errors import TopicAttributeError
 from tidemark.format.topic_name import is_topic_name
 from tidemark.read.store_reader import StoreReader
-from tidemark.store.topics import TopicConfig, attributes_to_create, load_topics
+from tidemark.store.originals.topics import TopicConfig, attributes_to_create, load_topics
 from tidemark.v1 import topics_pb2
 
 pytestmark = pytest.mark.conformance

@@ -19,9 +19,9 @@ from tidemark.backup.take import take_backup
 from tidemark.backup.verify import verify_backup
 from tidemark.index.check.scope import whole_store
 from tidemark.index.check.store import check_store
+from tidemark.store.originals.terms import current_term
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import current_term
 from tidemark.v1 import commit_log_pb2 as pb
 
 pytestmark = pytest.mark.crash

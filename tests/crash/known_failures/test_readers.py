@@ -18,10 +18,10 @@ from tests.query_server import serve_query
 from tests.unit.store.recording_storage import KilledHere, RecordingStorage
 from tidemark.read.lookup.offset_by_time import Boundary, TimeAnswer, offset_by_time
 from tidemark.read.store_reader import StoreReader
-from tidemark.store.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.topics import save_config
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import save_config
 
 pytestmark = pytest.mark.crash
 

@@ -17,8 +17,8 @@ from tests.pipeline_runs import build, index_contents, plan_of, queue_files
 from tidemark.index.key_index import index_files
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import begin_term
 from tidemark.store.storage import DiskStorage, Words
-from tidemark.store.terms import begin_term
 
 pytestmark = pytest.mark.crash
 

@@ -22,9 +22,9 @@ from tests.crash.pipeline.test_killed_start import DyingEverywhere
 from tests.pipeline_runs import build, end_of, index_contents, plan_of, queue_files
 from tidemark.read.watermark import WatermarkReader
 from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.originals.terms import begin_term
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import begin_term
 
 STORAGE = DiskStorage()
 SIZES = {**SETTINGS, "shards": 1, "index_entries": 60, "chunk_size_bytes": 4096}

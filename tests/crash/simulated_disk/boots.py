@@ -15,7 +15,7 @@ from tidemark.store import marks
 
 FIRST, NEXT, LAST = "first-boot", "next-boot", "last-boot"
 _NOW_NS = 1_700_000_000_123_000_000
-_ASKING = ("tidemark.store.terms", "tidemark.store.marks", "tidemark.read.watermark")
+_ASKING = ("tidemark.store.originals.terms", "tidemark.store.marks", "tidemark.read.watermark")
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from services.writer.log.open_store import open_store, release_store
 from tests.pipeline_runs import build, queue_files
 from tidemark.errors import StoreError
 from tidemark.index.ledger import read_ledger
-from tidemark.store.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.tombstones import load_tombstones
+from tidemark.store.originals.topics import load_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.tombstones import load_tombstones
-from tidemark.store.topics import load_topics
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .in_process import InProcessWriter

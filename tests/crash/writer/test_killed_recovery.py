@@ -20,10 +20,10 @@ from tidemark.errors import StoreError
 from tidemark.index.end_of_log import durable_floor
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import begin_term
+from tidemark.store.originals.tombstones import Tombstone, load_tombstones, save_tombstones
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import begin_term
-from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
 
 pytestmark = pytest.mark.crash
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.builders import wire_batch
 from tests.integration.writer.harness import stored_places
-from tidemark.store.checked_copy import write_checked
 from tidemark.store.flushed import read_floor_of_async
+from tidemark.store.originals.checked_copy import write_checked
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 from tidemark.v1 import commit_log_pb2 as pb

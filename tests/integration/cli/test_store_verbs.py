@@ -19,8 +19,8 @@ from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of,
 from tidemark.cli.main import app
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.index.ledger import Ledger
-from tidemark.store.format_file import FORMAT
 from tidemark.store.marks import Marks
+from tidemark.store.originals.format_file import FORMAT
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 

@@ -13,7 +13,7 @@ import pytest
 from tests.built_store import BuiltStore
 from tests.integration.query.test_pull_http import commit as commit_up_to
 from tests.query_server import serve_query
-from tidemark.store.topics import load_config
+from tidemark.store.originals.topics import load_config
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
-from tidemark.store.topics import load_config
+from tidemark.store.originals.topics import load_config
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ import pytest
 from services.indexer.query.state.service_state import Facade
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
-from tidemark.store.terms import machine_boot_id
+from tidemark.store.originals.terms import machine_boot_id
 
 pytestmark = pytest.mark.integration
 

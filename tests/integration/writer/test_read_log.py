@@ -16,7 +16,7 @@ from tests.access_files import AccessFolder
 from tests.builders import wire_batch
 from tests.health_checks import is_healthy
 from tidemark.store.checkpoint import Checkpoint
-from tidemark.store.terms import current_term
+from tidemark.store.originals.terms import current_term
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .harness import ADVERTISED, RunningWriter, log_bytes, refusal_of

@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 from tests.builders import properties, wire_batch
+from tidemark.store.originals.topics import TopicConfig, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import TopicConfig, save_topics
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1 import topics_pb2
 

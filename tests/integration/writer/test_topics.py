@@ -11,9 +11,9 @@ import pytest
 from services.writer.topics.topic_table import TopicTable
 from tests.builders import wire_batch
 from tidemark.format.sys_flag import SysFlag
+from tidemark.store.originals.topics import TopicConfig, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import TopicConfig, save_topics
 from tidemark.v1 import topics_pb2 as pb
 
 from .harness import RunningWriter, refusal_of

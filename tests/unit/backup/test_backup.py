@@ -20,14 +20,14 @@ from tidemark.backup.verify import verify_backup
 from tidemark.errors import ArgumentIllegalError, CorruptStoreError, StoreClosedError, StoreContradictionError
 from tidemark.index.check.scope import whole_store
 from tidemark.index.check.store import check_store
-from tidemark.store.checked_copy import write_checked
-from tidemark.store.format_file import require_known_format, write_format
-from tidemark.store.next_offsets import load_next_offsets
+from tidemark.store.originals.checked_copy import write_checked
+from tidemark.store.originals.format_file import require_known_format, write_format
+from tidemark.store.originals.next_offsets import load_next_offsets
+from tidemark.store.originals.terms import begin_term
+from tidemark.store.originals.tombstones import Tombstone, load_tombstones, save_tombstones
+from tidemark.store.originals.topics import TopicConfig, load_topics, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage, Storage
-from tidemark.store.terms import begin_term
-from tidemark.store.tombstones import Tombstone, load_tombstones, save_tombstones
-from tidemark.store.topics import TopicConfig, load_topics, save_topics
 
 FILE_SIZE = 4096
 RECORDS = 150  # three files and a part

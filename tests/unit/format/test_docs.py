@@ -21,8 +21,8 @@ from tidemark.format.sys_flag import SysFlag
 from tidemark.index import build
 from tidemark.index.ledger import Ledger, ledger_path
 from tidemark.store.checkpoint import CHECKPOINT_SIZE, Field
-from tidemark.store.format_file import FORMAT, say_unfinished, write_format
 from tidemark.store.marks import MARKS_SIZE, Marks
+from tidemark.store.originals.format_file import FORMAT, say_unfinished, write_format
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 

@@ -12,9 +12,9 @@ from tidemark.errors import CorruptStoreError
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import AttachedWatermarkReader, Watermark, WatermarkReader
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import machine_boot_id
 
 
 @pytest.fixture

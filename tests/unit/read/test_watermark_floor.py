@@ -12,7 +12,7 @@ from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.queue_reader import QueueBounds
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
-from tidemark.store.terms import machine_boot_id
+from tidemark.store.originals.terms import machine_boot_id
 
 Regressions = list[tuple[int, int]]
 COUNT = 10

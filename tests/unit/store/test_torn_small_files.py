@@ -10,10 +10,10 @@ import pytest
 from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
 from tests.unit.store.recording_storage import KilledHere, RecordingStorage
 from tidemark.errors import CorruptStoreError
-from tidemark.store.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.topics import TopicConfig, load_topics, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import TopicConfig, load_topics, save_topics
 
 OFFSETS = (
     b'{\n\t"offsetTable":{"orders@billing":{0:25,1:7},"%RETRY%billing@billing":{0:3}\n\t}\n}'  # as a 5.x broker writes

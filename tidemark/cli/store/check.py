@@ -58,7 +58,7 @@ def check(
     from tidemark.cli.store.scan_on_spark import scan_on_spark
     from tidemark.index.check.scope import whole_store
     from tidemark.index.check.store import check_store
-    from tidemark.store.format_file import require_known_format
+    from tidemark.store.originals.format_file import require_known_format
     from tidemark.store.paths import StorePaths
 
     as_json |= output is Output.JSON

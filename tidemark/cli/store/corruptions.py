@@ -23,7 +23,7 @@ def corruptions(
     Exit status 1 when there is any.
     """
     from tidemark.index.ledger import read_ledger
-    from tidemark.store.format_file import require_known_format
+    from tidemark.store.originals.format_file import require_known_format
     from tidemark.store.paths import StorePaths
 
     paths = StorePaths(directory)

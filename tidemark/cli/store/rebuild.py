@@ -49,7 +49,7 @@ def rebuild(
     between, the same command goes on, and does not scan again what is scanned; so does the pipeline's next start.
     """
     from tidemark.index.drop import drop_built, forget_dropped, no_pipeline, sizes_of_built
-    from tidemark.store.format_file import require_known_format
+    from tidemark.store.originals.format_file import require_known_format
     from tidemark.store.paths import StorePaths
     from tidemark.store.storage import DiskStorage
 

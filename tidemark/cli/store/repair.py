@@ -13,7 +13,7 @@ from tidemark.errors import ArgumentIllegalError
 
 if TYPE_CHECKING:
     from tidemark.cli.store.repair_derived import DerivedRepair
-    from tidemark.store.originals import Repair
+    from tidemark.store.originals.originals import Repair
     from tidemark.store.paths import StorePaths
 
 
@@ -41,8 +41,8 @@ def repair(
     """
     from tidemark.cli.store.repair_derived import repair_derived
     from tidemark.local.hand_back import require_stopped
-    from tidemark.store.format_file import require_known_format
-    from tidemark.store.originals import Outcome
+    from tidemark.store.originals.format_file import require_known_format
+    from tidemark.store.originals.originals import Outcome
     from tidemark.store.paths import StorePaths
 
     paths = StorePaths(directory.absolute())
@@ -59,8 +59,8 @@ def repair(
 
 
 def _repair_originals(paths: StorePaths, *, accept_older: bool) -> list[Repair]:
-    from tidemark.store.originals import querys_originals, writers_originals
-    from tidemark.store.originals import repair as repair_one
+    from tidemark.store.originals.originals import querys_originals, writers_originals
+    from tidemark.store.originals.originals import repair as repair_one
     from tidemark.store.storage import DiskStorage
 
     storage = DiskStorage()

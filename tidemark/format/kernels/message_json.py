@@ -1,4 +1,4 @@
-"""Messages as JSON objects in compiled loops. Twin: `tidemark.read.messages.message_rows`, whose names and order these are."""
+"""Messages as JSON objects in compiled loops. Twin with the same names and order: `tidemark.read.messages.message_rows`."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from tidemark.index.check.seen_files import queue_folders
 from tidemark.index.check.verdicts import QueueVerdict
 from tidemark.index.dispatch import QueueRun, runs_by_queue
 from tidemark.index.log_walk import LogPart
+from tidemark.store.originals.tombstones import load_tombstones
+from tidemark.store.originals.topics import TopicConfig, load_topics
 from tidemark.store.paths import StorePaths
-from tidemark.store.tombstones import load_tombstones
-from tidemark.store.topics import TopicConfig, load_topics
 
 LIGHT_QUEUE_PREFIX = "%LMQ%"  # their units come from other topics' records (spec 4.9)
 QueueKey = tuple[str, int]

@@ -17,8 +17,8 @@ from tidemark.index.queue_end import find_batch_end, find_simple_end
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.lock import lock_holder
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import TermsFile
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import TermsFile
 
 _BEYOND_ALL = (1 << 63) - 1
 

@@ -11,16 +11,16 @@ import orjson
 from tidemark.errors import CorruptStoreError
 from tidemark.index.check.findings import Note, Reason, Report, relative
 from tidemark.index.check.queues import QueueKey
-from tidemark.store.checked_copy import Fault, read_checked
 from tidemark.store.checkpoint import Checkpoint
-from tidemark.store.consumer_offsets import SEPARATOR, load_consumer_offsets
 from tidemark.store.marks import Marks
-from tidemark.store.next_offsets import decode_next_offsets, load_next_offsets
-from tidemark.store.originals import Original, querys_originals, writers_originals
+from tidemark.store.originals.checked_copy import Fault, read_checked
+from tidemark.store.originals.consumer_offsets import SEPARATOR, load_consumer_offsets
+from tidemark.store.originals.next_offsets import decode_next_offsets, load_next_offsets
+from tidemark.store.originals.originals import Original, querys_originals, writers_originals
+from tidemark.store.originals.terms import clamp, read_terms
+from tidemark.store.originals.tombstones import load_tombstones
+from tidemark.store.originals.topics import is_config, load_topics
 from tidemark.store.paths import StorePaths
-from tidemark.store.terms import clamp, read_terms
-from tidemark.store.tombstones import load_tombstones
-from tidemark.store.topics import is_config, load_topics
 
 
 def check_small_files(paths: StorePaths, report: Report) -> None:

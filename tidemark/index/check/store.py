@@ -29,7 +29,7 @@ from tidemark.index.check.verdicts import QueueVerdict, count_findings
 from tidemark.index.log_walk import Damage, LogPart, LogWalk
 from tidemark.index.scan.log_range import ScannedRanges
 from tidemark.index.scan.scanned_log import ScannedLog
-from tidemark.store.next_offsets import load_next_offsets
+from tidemark.store.originals.next_offsets import load_next_offsets
 from tidemark.store.paths import StorePaths
 
 _DEFAULT_FILE_SIZE = 1 << 30

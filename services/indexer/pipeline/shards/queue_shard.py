@@ -23,9 +23,9 @@ from tidemark.index.rebuild_request import RebuildRequest
 from tidemark.index.truncate import is_all_below, truncate_queue
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.marks import Marks
+from tidemark.store.originals.tombstones import TombstonesFile
+from tidemark.store.originals.topics import TopicsFile
 from tidemark.store.storage import Storage
-from tidemark.store.tombstones import TombstonesFile
-from tidemark.store.topics import TopicsFile
 
 from ..plan import EpochPlan
 

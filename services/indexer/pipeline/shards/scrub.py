@@ -13,8 +13,8 @@ from tidemark.index.check.derived import Damaged, check_index_files, compare_str
 from tidemark.index.check.findings import Finding
 from tidemark.index.rebuild_request import RebuildRequest, index_path, queues_path, save_request
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import TermsFile
 from tidemark.store.storage import Storage, replace_file
-from tidemark.store.terms import TermsFile
 
 from ..plan import EpochPlan
 

@@ -15,8 +15,8 @@ from tidemark.index.rebuild_request import RebuildRequest, at, save_request
 from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.metrics.buckets import Buckets
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import Term
 from tidemark.store.storage import Storage
-from tidemark.store.terms import Term
 
 from ..committed import CommittedOffset
 from ..plan import EpochPlan

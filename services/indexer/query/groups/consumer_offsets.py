@@ -29,12 +29,12 @@ from tidemark.errors import (
     StoreError,
     StoreLockedError,
 )
-from tidemark.store.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.lock import FolderLock
-from tidemark.store.originals import Outcome, querys_originals, repair
+from tidemark.store.originals.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
+from tidemark.store.originals.originals import Outcome, querys_originals, repair
+from tidemark.store.originals.topics import load_config, save_config
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
-from tidemark.store.topics import load_config, save_config
 
 log = structlog.get_logger()
 

@@ -13,9 +13,9 @@ import orjson
 import structlog
 
 from tidemark.errors import StoreError
+from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
-from tidemark.store.terms import machine_boot_id
 
 _log = structlog.get_logger()
 _VERSION = 1

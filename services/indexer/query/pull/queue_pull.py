@@ -17,7 +17,7 @@ from tidemark.read.records import REMOVED
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
-from tidemark.store.tombstones import Tombstone
+from tidemark.store.originals.tombstones import Tombstone
 
 from ..config import QuerySettings
 from ..schema.query_arguments import PullLimits

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tidemark.access.right import KNOWN_ACTIONS, Action, on_topic
 from tidemark.read.queue_reader import QueueReader
 from tidemark.read.watermark import Watermark
-from tidemark.store.topics import BATCH_QUEUE, SIMPLE_QUEUE, TopicConfig
+from tidemark.store.originals.topics import BATCH_QUEUE, SIMPLE_QUEUE, TopicConfig
 
 from ..pull.pull_response import json_response
 from ..schema.query_arguments import Arguments, QueueId, TopicName, described, read_arguments

@@ -9,7 +9,7 @@ from tidemark.client.tracing.spans import current_carrier
 from tidemark.errors import TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import TRACEPARENT, TRACESTATE
-from tidemark.store.topics import TopicConfig
+from tidemark.store.originals.topics import TopicConfig
 from tidemark.tls.credentials import Credentials
 from tidemark.tracing.request_id import HEADER, current_request_id
 

@@ -18,11 +18,11 @@ from tidemark.index.check.scope import whole_store
 from tidemark.index.check.store import CheckReport, check_store
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.marks import Marks
-from tidemark.store.next_offsets import NextOffsets, save_next_offsets
+from tidemark.store.originals.next_offsets import NextOffsets, save_next_offsets
+from tidemark.store.originals.terms import begin_term
+from tidemark.store.originals.tombstones import Tombstone, save_tombstones
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import begin_term
-from tidemark.store.tombstones import Tombstone, save_tombstones
 
 GoldenStore = Callable[[str], Path]
 QUEUE = "consumequeue/Orders/0/00000000000000000000"

@@ -12,8 +12,8 @@ from tests.builders import Placed, write_log
 from tests.pipeline_runs import build, plan_of, queue_files
 from tidemark.errors import TopicNotFoundError
 from tidemark.read.store_reader import StoreReader
+from tidemark.store.originals.tombstones import Tombstone, save_tombstones
 from tidemark.store.storage import DiskStorage
-from tidemark.store.tombstones import Tombstone, save_tombstones
 
 SETTINGS: dict[str, Any] = {"consume_queue_file_size_bytes": 200, "batch_consume_queue_file_size_bytes": 460}
 BEFORE, AFTER = 12, 5

@@ -11,7 +11,7 @@ import pytest
 
 from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
 from tidemark.errors import DiskFullError, GenerationStaleError, StoreLockedError
-from tidemark.store.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 

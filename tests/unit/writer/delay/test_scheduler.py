@@ -14,7 +14,7 @@ from services.writer.delay.level import DelayLevel
 from services.writer.delay.schedule_reader import DueMessage, Look
 from services.writer.delay.scheduler import Scheduler
 from tidemark.errors import CorruptStoreError, DiskFullError
-from tidemark.store.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
+from tidemark.store.originals.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 

@@ -11,17 +11,17 @@ import pytest
 
 from tests.unit.store.recording_storage import KilledHere, RecordingStorage
 from tidemark.errors import CorruptStoreError, DiskFullError
-from tidemark.store.checked_copy import copy_path, decode_copy, encode_copy
-from tidemark.store.consumer_offsets import load_consumer_offsets
-from tidemark.store.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
-from tidemark.store.format_file import FORMAT, read_format, write_format
-from tidemark.store.next_offsets import NextOffsets, load_next_offsets, save_next_offsets
-from tidemark.store.originals import Outcome, querys_originals, repair, writers_originals
+from tidemark.store.originals.checked_copy import copy_path, decode_copy, encode_copy
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
+from tidemark.store.originals.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
+from tidemark.store.originals.format_file import FORMAT, read_format, write_format
+from tidemark.store.originals.next_offsets import NextOffsets, load_next_offsets, save_next_offsets
+from tidemark.store.originals.originals import Outcome, querys_originals, repair, writers_originals
+from tidemark.store.originals.terms import TermsFile, begin_term, read_terms
+from tidemark.store.originals.tombstones import Tombstone, TombstonesFile, load_tombstones, save_tombstones
+from tidemark.store.originals.topics import TopicConfig, TopicsFile, load_topics, save_config, save_topics
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage, Storage
-from tidemark.store.terms import TermsFile, begin_term, read_terms
-from tidemark.store.tombstones import Tombstone, TombstonesFile, load_tombstones, save_tombstones
-from tidemark.store.topics import TopicConfig, TopicsFile, load_topics, save_config, save_topics
 
 DISK = DiskStorage()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
+from tidemark.store.originals.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 

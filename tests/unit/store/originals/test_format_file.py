@@ -14,7 +14,7 @@ from services.indexer.query.server import serve
 from services.writer.config import WriterSettings
 from services.writer.log.open_store import open_store, release_store
 from tidemark.errors import CorruptStoreError, StoreTooNewError
-from tidemark.store.format_file import (
+from tidemark.store.originals.format_file import (
     FORMAT,
     FormatVersion,
     read_format,

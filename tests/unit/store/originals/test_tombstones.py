@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import CorruptStoreError
+from tidemark.store.originals.tombstones import Tombstone, TombstonesFile, load_tombstones, save_tombstones
 from tidemark.store.storage import DiskStorage
-from tidemark.store.tombstones import Tombstone, TombstonesFile, load_tombstones, save_tombstones
 
 STORAGE = DiskStorage()
 

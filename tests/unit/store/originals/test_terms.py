@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.unit.store.recording_storage import KilledHere, RecordingStorage
-from tidemark.store import terms as module
+from tidemark.store.originals import terms as module
+from tidemark.store.originals.terms import (
+    NO_TERM,
+    Term,
+    TermsFile,
+    begin_term,
+    clamp,
+    current_term,
+    machine_boot_id,
+    read_terms,
+)
 from tidemark.store.storage import DiskStorage
-from tidemark.store.terms import NO_TERM, Term, TermsFile, begin_term, clamp, current_term, machine_boot_id, read_terms
 
 
 @pytest.fixture

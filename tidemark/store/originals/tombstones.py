@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.checked_copy import Form, read_checked
+from tidemark.store.originals.checked_copy import Form, read_checked
+from tidemark.store.originals.topics import load_config, save_config
 from tidemark.store.storage import Storage
-from tidemark.store.topics import load_config, save_config
 
 
 class Tombstone(NamedTuple):

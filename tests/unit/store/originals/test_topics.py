@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.errors import CorruptStoreError, TopicAttributeError
-from tidemark.store.storage import DiskStorage
-from tidemark.store.topics import (
+from tidemark.store.originals.topics import (
     TopicConfig,
     TopicsFile,
     attributes_to_alter,
@@ -20,6 +19,7 @@ from tidemark.store.topics import (
     loads_lenient,
     save_topics,
 )
+from tidemark.store.storage import DiskStorage
 
 ORDERS = TopicConfig("Orders", 4, 8)
 BATCHES = TopicConfig("Batches", 2, 2, 7, {"queue.type": "BatchCQ"}, True, "MULTI_TAG", 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.topics import load_config
+from tidemark.store.originals.topics import load_config
 
 SEPARATOR = "@"  # topic@group
 OffsetTable = dict[str, dict[int, int]]  # topic@group → queue id → next queue offset the group wants

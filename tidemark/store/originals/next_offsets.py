@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.checked_copy import Form, read_checked, write_checked
+from tidemark.store.originals.checked_copy import Form, read_checked, write_checked
 from tidemark.store.storage import Storage
 
 _VERSION = 1

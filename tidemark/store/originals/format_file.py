@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError, StoreTooNewError
-from tidemark.store.checked_copy import Form, read_checked, write_checked
+from tidemark.store.originals.checked_copy import Form, read_checked, write_checked
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.version import program_version

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError, TopicAttributeError
-from tidemark.store.checked_copy import Form, Version, read_checked, write_checked
+from tidemark.store.originals.checked_copy import Form, Version, read_checked, write_checked
 from tidemark.store.storage import Storage
 
 PERMISSION_READ, PERMISSION_WRITE = 4, 2

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.checked_copy import Choice, Form, heal, is_sound, read_file, write_checked
-from tidemark.store.format_file import FORMAT_FORM
-from tidemark.store.next_offsets import NEXT_OFFSETS_FORM
+from tidemark.store.originals.checked_copy import Choice, Form, heal, is_sound, read_file, write_checked
+from tidemark.store.originals.format_file import FORMAT_FORM
+from tidemark.store.originals.next_offsets import NEXT_OFFSETS_FORM
+from tidemark.store.originals.terms import TERMS_FORM
+from tidemark.store.originals.tombstones import TOMBSTONES_FORM
+from tidemark.store.originals.topics import CONFIG_FORM
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
-from tidemark.store.terms import TERMS_FORM
-from tidemark.store.tombstones import TOMBSTONES_FORM
-from tidemark.store.topics import CONFIG_FORM
 
 
 class Original(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemark.store.checked_copy import Form, read_checked, write_checked
+from tidemark.store.originals.checked_copy import Form, read_checked, write_checked
 from tidemark.store.storage import Storage
 
 

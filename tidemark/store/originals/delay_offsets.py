@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.errors import CorruptStoreError
+from tidemark.store.originals.topics import load_config, save_config
 from tidemark.store.storage import Storage
-from tidemark.store.topics import load_config, save_config
 
 
 class DelayOffsets(NamedTuple):
