@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tidemark.spark.options import Options, SourceOptions
-from tidemark.spark.sink_options import SinkOptions
+from tidemark.spark.sink.sink_options import SinkOptions
+from tidemark.spark.source.source_options import Options, SourceOptions
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "spark.md"
 _CLASSES: dict[str, type[Options]] = {

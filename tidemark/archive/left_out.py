@@ -15,7 +15,7 @@ from tidemark.archive.plan import Stretch, bounds_now
 from tidemark.errors import CorruptMessageError, UnavailableError
 from tidemark.read.pull import PullRequest, PullResult, pull
 from tidemark.read.store_reader import StoreReader
-from tidemark.spark.log import BATCH_BYTES
+from tidemark.spark.source.log import BATCH_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from pyspark.sql.datasource import DataSource
 
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.columns import all_columns, require_schema
-from tidemark.spark.options import SourceOptions, read_options
-from tidemark.spark.sink_options import SinkOptions
+from tidemark.spark.sink.sink_options import SinkOptions
+from tidemark.spark.source.source_options import SourceOptions, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -38,7 +38,7 @@ class TidemarkDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Of a batch query."""
-        from tidemark.spark.batch_reader import BatchReader
+        from tidemark.spark.source.batch_reader import BatchReader
 
         options = self._options()
         require_schema(schema, options.body_schema)
@@ -47,7 +47,7 @@ class TidemarkDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Of a streaming query."""
         _require_streams()
-        from tidemark.spark.stream_reader import StreamReader
+        from tidemark.spark.source.stream_reader import StreamReader
 
         options = self._options()
         require_schema(schema, options.body_schema)
@@ -55,7 +55,7 @@ class TidemarkDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Of a batch query."""
-        from tidemark.spark.sink import BatchSink
+        from tidemark.spark.sink.batch_sink import BatchSink
 
         _require_append(overwrite)
         return BatchSink(read_options(SinkOptions, dict(self.options)), schema)
@@ -63,7 +63,7 @@ class TidemarkDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Of a streaming query."""
         _require_streams()
-        from tidemark.spark.stream_sink import StreamSink
+        from tidemark.spark.sink.stream_sink import StreamSink
 
         _require_append(overwrite)
         return StreamSink(read_options(SinkOptions, dict(self.options)), schema)

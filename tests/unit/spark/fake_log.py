@@ -12,7 +12,7 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicNotFoundError
 from tidemark.read.lookup.key_places import QueuePlace
 from tidemark.read.messages.message_columns import SCHEMA
-from tidemark.spark.log import Bounds, Page
+from tidemark.spark.source.log import Bounds, Page
 
 
 class FakeMessage(NamedTuple):

@@ -16,14 +16,14 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.errors import CorruptMessageError
 from tidemark.read.lookup.key_places import places_of_key
 from tidemark.read.store_reader import StoreReader
-from tidemark.spark.batch_reader import BatchReader
 from tidemark.spark.columns import SCHEMA
-from tidemark.spark.file_log import FileLog
-from tidemark.spark.log import Page
-from tidemark.spark.options import SourceOptions, read_options
-from tidemark.spark.ranges import QueueRange
-from tidemark.spark.service_log import ServiceLog
-from tidemark.spark.tasks import Task
+from tidemark.spark.source.batch_reader import BatchReader
+from tidemark.spark.source.file_log import FileLog
+from tidemark.spark.source.log import Page
+from tidemark.spark.source.ranges import QueueRange
+from tidemark.spark.source.service_log import ServiceLog
+from tidemark.spark.source.source_options import SourceOptions, read_options
+from tidemark.spark.source.tasks import Task
 
 _KEYS = ["Aa", "BB", "k", "k1", "ü", "u7", "nobody"]  # the first two have one hash
 _QUEUES = 3

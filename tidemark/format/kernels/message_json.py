@@ -1,4 +1,4 @@
-"""Messages as JSON objects in compiled loops. Twin with the same names and order: `tidemark.read.messages.message_rows`."""
+"""Messages as JSON objects in compiled loops. Twin, with the same names: `tidemark.read.messages.message_rows`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,62 @@
+"""Ranges of messages with a key: what is left of them once the key index was asked."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.spark.fake_log import FakeLog, FakeMessage
+from tidemark.client.received_message import TopicQueue
+from tidemark.spark.source.keyed_ranges import with_places
+from tidemark.spark.source.ranges import QueueRange, split
+
+_WHOLE = [QueueRange("orders", 0, 0, 100), QueueRange("orders", 1, 20, 40), QueueRange("events", 0, 0, 100)]
+
+
+def log_with(places: dict[TopicQueue, list[int]]) -> FakeLog:
+    """Messages at 0, 10, … 90 of each queue; those at *places* carry the key k. It tells of 10 and 80, too."""
+    return FakeLog(
+        {
+            one.queue: [
+                FakeMessage(n, keys=("k",) if n in places.get(one.queue, []) else ()) for n in range(0, 100, 10)
+            ]
+            for one in _WHOLE
+        }
+    )
+
+
+def test_ranges_have_their_places_or_are_left_out() -> None:
+    """Also places where messages have another key, and none that lie outside."""
+    log = log_with({TopicQueue("orders", 0): [20, 90], TopicQueue("orders", 1): [0, 40], TopicQueue("events", 0): []})
+    assert with_places(_WHOLE, log, "k", most=100) == [
+        replace(_WHOLE[0], places=(10, 20, 80, 90)),
+        replace(_WHOLE[2], places=(10, 80)),
+    ]
+
+
+def test_where_it_is_not_known_ranges_stay_whole() -> None:
+    """Of one topic: the other's places are few enough."""
+    log = log_with({TopicQueue("orders", 0): [0, 20, 30]})
+    assert with_places(_WHOLE, log, "k", most=3) == [*_WHOLE[:2], replace(_WHOLE[2], places=(10, 80))]
+    log.knows_keys = False
+    assert with_places(_WHOLE, log, "k", most=100) == _WHOLE
+
+
+@given(places=st.lists(st.integers(0, 3000), unique=True).map(sorted))
+def test_places_that_are_near_are_read_together(places: list[int]) -> None:
+    """All of them, in order, each once; over a gap of 64 nothing is read in vain."""
+    spans = QueueRange("orders", 0, 0, 3001, tuple(places)).spans
+    assert [place for start, end in spans for place in places if start <= place < end] == places
+    assert all(start in places and end - 1 in places for start, end in spans)
+    assert all(later - end >= 64 for (_, end), (later, _) in itertools.pairwise(spans))
+
+
+def test_a_range_with_places_is_not_cut() -> None:
+    """The others are."""
+    told = replace(_WHOLE[0], places=(1, 99))
+    parts = split([told, _WHOLE[2]], 4)
+    assert parts[0] == told
+    assert [part.places for part in parts[1:]] == [None] * 4

@@ -1,0 +1,75 @@
+"""Ranges of queues, and how they are cut."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.client.received_message import TopicQueue
+from tidemark.spark.source.ranges import QueueRange, split
+from tidemark.spark.source.tasks import Task
+
+
+@st.composite
+def _ranges(draw: st.DrawFn) -> list[QueueRange]:
+    """Ranges of different queues, some of them empty."""
+    spans = draw(st.lists(st.tuples(st.integers(0, 1 << 60), st.integers(0, 60)), max_size=6))
+    return [QueueRange("orders", number, start, start + count) for number, (start, count) in enumerate(spans)]
+
+
+@given(ranges=_ranges(), least=st.none() | st.integers(1, 80))
+def test_cut_ranges_hold_what_the_whole_ones_held(ranges: list[QueueRange], least: int | None) -> None:
+    """Without gap, overlap or empty ranges, each queue's in order, of lengths that differ by one at most."""
+    parts = split(ranges, least)
+    assert all(part.count > 0 for part in parts)
+    for whole in ranges:
+        own = [part for part in parts if part.queue == whole.queue]
+        edges = [(part.start, part.end) for part in own]
+        assert all(left[1] == right[0] for left, right in itertools.pairwise(edges))
+        assert not own or (edges[0][0], edges[-1][1]) == (whole.start, whole.end)
+        assert sum(part.count for part in own) == whole.count
+        assert max((part.count for part in own), default=0) - min((part.count for part in own), default=0) <= 1
+
+
+@given(ranges=_ranges(), least=st.integers(1, 80))
+def test_there_are_as_many_ranges_as_are_wanted(ranges: list[QueueRange], least: int) -> None:
+    """Or one for each message, where there are not so many messages."""
+    assert len(split(ranges, least)) >= min(least, sum(whole.count for whole in ranges))
+
+
+@given(ranges=_ranges())
+def test_nothing_is_cut_unasked(ranges: list[QueueRange]) -> None:
+    """One range a queue that has messages, also where that is as many as are wanted."""
+    filled = [whole for whole in ranges if whole.count]
+    assert split(ranges, None) == filled
+    assert split(ranges, max(1, len(filled))) == filled
+
+
+def test_a_long_queue_is_cut_more_often() -> None:
+    """In proportion, as Kafka's connector does."""
+    ranges = [QueueRange("orders", 0, 50, 150), QueueRange("orders", 1, 0, 300)]
+    expected = [("orders", 0, 50, 150), ("orders", 1, 0, 100), ("orders", 1, 100, 200), ("orders", 1, 200, 300)]
+    assert split(ranges, 4) == [QueueRange(*one) for one in expected]
+
+
+@pytest.mark.parametrize("least", [None, 1, 7])
+def test_nothing_is_cut_into_nothing(least: int | None) -> None:
+    """Neither no ranges nor empty ones."""
+    assert split([], least) == []
+    assert split([QueueRange("orders", 0, 7, 7)], least) == []
+
+
+def test_a_range_knows_its_queue_and_length() -> None:
+    """Its end is exclusive."""
+    one = QueueRange("orders", 2, 10, 15)
+    assert (one.queue, one.count) == (TopicQueue("orders", 2), 5)
+
+
+def test_a_range_travels_to_a_task() -> None:
+    """Spark pickles partitions."""
+    one = Task((QueueRange("orders", 2, 10, 15),))
+    assert pickle.loads(pickle.dumps(one)) == one

@@ -1,0 +1,262 @@
+"""What a task reads, also while messages go away under it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.spark.fake_log import FakeLog, FakeMessage, run_of
+from tidemark.client.received_message import TopicQueue
+from tidemark.errors import (
+    CorruptMessageError,
+    OffsetOutOfRangeError,
+    OffsetTooSmallError,
+    TopicNotFoundError,
+    UnavailableError,
+)
+from tidemark.spark.columns import SCHEMA
+from tidemark.spark.source.ranges import QueueRange
+from tidemark.spark.source.read_task import read_ranges
+from tidemark.spark.source.source_options import SourceOptions, read_options
+
+_QUEUE = TopicQueue("orders", 0)
+_WHOLE = QueueRange("orders", 0, 0, 10)
+_STRICT: dict[str, str] = {}
+_SLOPPY = {"failOnDataLoss": "false", "failOnCorruption": "false"}
+
+
+def opened(
+    log: FakeLog, whole: QueueRange, given: Mapping[str, str] = _STRICT, tags: frozenset[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of *whole*, read from *log*."""
+    options = read_options(SourceOptions, {"path": "/store", "subscribe": "orders"} | dict(given))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemark.spark.source.read_task.open_log", lambda of, columns: log)
+        yield from read_ranges([whole], options, SCHEMA, tags)
+
+
+def read(
+    log: FakeLog,
+    whole: QueueRange = _WHOLE,
+    given: Mapping[str, str] = _STRICT,
+    tags: frozenset[str] | None = None,
+) -> list[int]:
+    """Queue offsets of all that is read."""
+    batches = list(opened(log, whole, given, tags))
+    return [int(offset) for batch in batches for offset in batch.column("queue_offset").to_pylist()]
+
+
+@pytest.fixture
+def log() -> FakeLog:
+    """Ten messages, two a page."""
+    return FakeLog({_QUEUE: run_of(0, 10)})
+
+
+def expire_at(log: FakeLog, offset: int, below: int) -> None:
+    """Let messages below *below* go away when a page is about to begin at or behind *offset*."""
+
+    def lose(begin: int) -> None:
+        if begin >= offset:
+            log.expire(_QUEUE, below)
+
+    log.on_page = lose
+
+
+# ── what is there ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_page_is_a_batch_of_sparks_columns(log: FakeLog) -> None:
+    """With the queue's name in each row."""
+    batches = list(opened(log, QueueRange("orders", 0, 3, 8)))
+    assert [batch.column("queue_offset").to_pylist() for batch in batches] == [[3, 4], [5, 6], [7]]
+    assert {batch.schema.names[0] for batch in batches} == {"topic"}
+    assert [row["topic"] for batch in batches for row in batch.to_pylist()] == ["orders"] * 5
+    assert [row["body"] for batch in batches for row in batch.to_pylist()] == [b"m3", b"m4", b"m5", b"m6", b"m7"]
+
+
+def test_an_empty_range_is_no_batch(log: FakeLog) -> None:
+    """Spark gets one where nothing else is to be read."""
+    assert list(opened(log, QueueRange("orders", 0, 4, 4))) == []
+    assert log.closed == 1
+
+
+def test_only_wanted_tags_are_read() -> None:
+    """A page without any is no batch."""
+    log = FakeLog({_QUEUE: [FakeMessage(offset, tag="A" if offset in (2, 7) else "B") for offset in range(10)]})
+    assert [batch.num_rows for batch in opened(log, _WHOLE, tags=frozenset({"A", "C"}))] == [1, 1]
+    assert read(log, tags=frozenset({"A", "C"})) == [2, 7]
+
+
+def test_only_messages_that_carry_the_key_are_read() -> None:
+    """The whole key, not a part of it; a page without any is no batch."""
+    keys = [("k1",), ("k2",), ("k", "k3"), (), ("k11",), ("k3", "k1"), (), ("k1", "k1"), (), ()]
+    log = FakeLog({_QUEUE: [FakeMessage(offset, keys=own) for offset, own in enumerate(keys)]})
+    assert read(log, given={"key": "k1"}) == [0, 5, 7]
+    assert [batch.num_rows for batch in opened(log, _WHOLE, {"key": "k1"})] == [1, 1, 1]
+    assert read(log, given={"key": "nope"}) == []
+
+
+# ── damage ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_damaged_record_is_an_error(log: FakeLog) -> None:
+    """It tells where and why; what came before it was read."""
+    log.damaged = frozenset({5})
+    batches = opened(log, _WHOLE, {"failOnDataLoss": "false"})
+    assert [next(batches).num_rows, next(batches).num_rows] == [2, 2]
+    with pytest.raises(CorruptMessageError, match=r"queue 0 of orders.*BODY_CRC at queue offset 5"):
+        next(batches)
+
+
+def test_a_damaged_record_may_be_left_out_with_a_warning(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
+    """Also where a page has nothing else, whatever failOnDataLoss says."""
+    log.damaged = frozenset({0, 5, 6, 7})
+    with caplog.at_level(logging.WARNING):
+        assert read(log, given={"failOnCorruption": "false"}) == [1, 2, 3, 4, 8, 9]
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 3
+    assert all(any(f"queue offset {offset}" in one for one in told) for offset in (0, 5, 6, 7))
+
+
+def test_damage_beyond_the_range_is_none(log: FakeLog) -> None:
+    """Another task tells of it."""
+    log.damaged = frozenset({2, 7})
+    assert read(log, QueueRange("orders", 0, 3, 7)) == [3, 4, 5, 6]
+
+
+# ── what is gone ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("offset", [0, 4])
+def test_messages_that_are_gone_are_an_error(log: FakeLog, offset: int) -> None:
+    """At the beginning of the range as in the middle of it."""
+    expire_at(log, offset, below=7)
+    with pytest.raises(OffsetTooSmallError):
+        read(log, given={"failOnCorruption": "false"})
+    assert log.closed == 1
+
+
+@given(
+    page_size=st.integers(1, 4),
+    cut=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+    offset=st.integers(0, 12),
+    below=st.integers(0, 11),
+)
+def test_what_is_not_gone_is_read_once(page_size: int, cut: tuple[int, int], offset: int, below: int) -> None:
+    """With failOnDataLoss=false: all that was read before, then all that is left, each message once and in order."""
+    log = FakeLog({_QUEUE: run_of(0, 12)}, page_size=page_size)
+    expire_at(log, offset, below)
+    start, end = min(cut), max(cut)
+    begins = [begin for begin in range(start, end, page_size) if begin >= offset]
+    lost = range(begins[0], min(below, end)) if begins else range(0)
+    assert read(log, QueueRange("orders", 0, start, end), _SLOPPY) == [n for n in range(start, end) if n not in lost]
+
+
+def test_nothing_is_read_twice_where_a_loss_shows_no_new_beginning(log: FakeLog) -> None:
+    """A queue's file may be away for a moment; the rest is read, and reading comes to an end."""
+    failed: list[int] = []
+
+    def fail_once(begin: int) -> None:
+        if begin == 4 and not failed:
+            failed.append(begin)
+            raise OffsetTooSmallError("the queue's file has expired")
+
+    log.on_page = fail_once
+    found = read(log, given=_SLOPPY)
+    assert found == sorted(set(found))
+    assert set(found) | {4} == set(range(10))
+
+
+def test_a_loss_that_is_passed_over_is_told(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
+    """Twice, where messages go away twice."""
+
+    def lose(begin: int) -> None:
+        log.expire(_QUEUE, {2: 4, 6: 9}.get(begin, 0))
+
+    log.on_page = lose
+    with caplog.at_level(logging.WARNING):
+        assert read(log, given=_SLOPPY) == [0, 1, 4, 5, 9]
+    assert len([record for record in caplog.records if "failOnDataLoss" in record.getMessage()]) == 2
+
+
+def test_a_topic_that_goes_away_ends_the_range(log: FakeLog) -> None:
+    """An error, or with failOnDataLoss=false the end of what can be read."""
+
+    def delete(begin: int) -> None:
+        if begin == 4:
+            del log.queues[_QUEUE]
+
+    log.on_page = delete
+    kept = log.queues[_QUEUE]
+    with pytest.raises(TopicNotFoundError):
+        read(log)
+    log.queues[_QUEUE] = kept
+    assert read(log, given=_SLOPPY) == [0, 1, 2, 3]
+
+
+def test_a_range_beyond_the_queues_end_is_a_loss(log: FakeLog) -> None:
+    """An error, or with failOnDataLoss=false what is there."""
+    with pytest.raises(OffsetOutOfRangeError):
+        read(log, QueueRange("orders", 0, 7, 12))
+    assert read(log, QueueRange("orders", 0, 7, 12), _SLOPPY) == [7, 8, 9]
+
+
+def test_a_log_that_does_not_answer_is_an_error_always(log: FakeLog) -> None:
+    """It is no loss: Spark tries the task again."""
+
+    def fail(begin: int) -> None:
+        if begin == 4:
+            raise UnavailableError("not now")
+
+    log.on_page = fail
+    with pytest.raises(UnavailableError):
+        read(log, given=_SLOPPY)
+    assert log.closed == 1
+
+
+def test_a_topic_that_goes_away_after_its_first_messages_ends_the_range(log: FakeLog) -> None:
+    """Where messages were gone is looked up, and then the queue is, too."""
+
+    def delete(begin: int) -> None:
+        if begin == 4:
+            del log.queues[_QUEUE]
+            raise OffsetTooSmallError("messages are gone", min_offset=7)
+
+    log.on_page = delete
+    assert read(log, given=_SLOPPY) == [0, 1, 2, 3]
+
+
+# ── the log is let go of ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_log_is_closed_once_all_is_read(log: FakeLog) -> None:
+    """Not before."""
+    batches = opened(log, _WHOLE)
+    assert (len(next(batches)), log.closed) == (2, 0)
+    assert (len(list(batches)), log.closed) == (4, 1)
+
+
+def test_the_log_is_closed_when_nobody_reads_on(log: FakeLog) -> None:
+    """As with `limit`."""
+    batches = read_ranges(
+        [_WHOLE], read_options(SourceOptions, {"path": "/store", "subscribe": "orders"}), SCHEMA, None
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidemark.spark.source.read_task.open_log", lambda of, columns: log)
+        next(batches)
+    assert log.closed == 0
+    batches.close()  # type: ignore[attr-defined]
+    assert log.closed == 1
+
+
+def test_the_log_is_closed_after_an_error(log: FakeLog) -> None:
+    """Here of a damaged record."""
+    log.damaged = frozenset({3})
+    with pytest.raises(CorruptMessageError):
+        read(log)
+    assert log.closed == 1

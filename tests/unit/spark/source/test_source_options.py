@@ -1,0 +1,335 @@
+"""Options of the source: their names, values, defaults, and what does not go together."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from tidemark.errors import ArgumentIllegalError
+from tidemark.spark.option_values import End
+from tidemark.spark.source.source_options import SourceOptions, read_options
+
+_EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, and what it means
+    "path": ("path", "/data/store", Path("/data/store")),
+    "statePath": ("state_path", "/data/state", Path("/data/state")),
+    "url": ("url", "http://query:8080", "http://query:8080"),
+    "timeout": ("timeout", "2500ms", 2.5),
+    "tlsCa": ("tls_ca", "/tls/ca.pem", "/tls/ca.pem"),
+    "tlsCert": ("tls_cert", "/tls/client.pem", "/tls/client.pem"),
+    "tlsKey": ("tls_key", "/tls/client.key", "/tls/client.key"),
+    "token": ("token", "tidemark_x", "tidemark_x"),
+    "tokenFile": ("token_file", "/run/orders.token", "/run/orders.token"),
+    "subscribe": ("subscribe", "a,b", "a,b"),
+    "subscribePattern": ("subscribe_pattern", "ord.*", re.compile("ord.*")),
+    "assign": ("assign", '{"a": [0]}', {"a": [0]}),
+    "startingOffsets": ("starting_offsets", '{"a": {"0": 23}}', {"a": {0: 23}}),
+    "endingOffsets": ("ending_offsets", "latest", End.LATEST),
+    "startingTimestamp": ("starting_timestamp", "1767225600000", 1_767_225_600_000),
+    "endingTimestamp": ("ending_timestamp", "0", 0),
+    "startingOffsetsByTimestamp": ("starting_offsets_by_timestamp", '{"a": {"0": 5}}', {"a": {0: 5}}),
+    "endingOffsetsByTimestamp": ("ending_offsets_by_timestamp", '{"a": {"0": 5}}', {"a": {0: 5}}),
+    "startingOffsetsByTimestampStrategy": ("starting_offsets_by_timestamp_strategy", "latest", "latest"),
+    "failOnDataLoss": ("fail_on_data_loss", "false", False),
+    "failOnCorruption": ("fail_on_corruption", "FALSE", False),
+    "tag": ("tag", "A || B", "A || B"),
+    "key": ("key", "order-1", "order-1"),
+    "keyLookupLimit": ("key_lookup_limit", "0", 0),
+    "bodySchema": ("body_schema", "a int", StructType([StructField("a", IntegerType())])),
+    "mode": ("mode", "failfast", "FAILFAST"),
+    "pushFilters": ("push_filters", "true", True),
+    "clockSlack": ("clock_slack", "10s", 10),
+    "minPartitions": ("min_partitions", "8", 8),
+    "minOffsetsPerPartition": ("min_offsets_per_partition", "1", 1),
+    "maxOffsetsPerTrigger": ("max_offsets_per_trigger", "1000", 1000),
+    "minOffsetsPerTrigger": ("min_offsets_per_trigger", "10", 10),
+    "maxTriggerDelay": ("max_trigger_delay", "500ms", 0.5),
+    "maxBytesPerTrigger": ("max_bytes_per_trigger", "512MiB", 512 << 20),
+    "commitGroup": ("commit_group", "billing", "billing"),
+}
+
+
+def _around(name: str) -> dict[str, str]:
+    """Options that *name* may be added to."""
+    around = {"path": "/store", "subscribe": "orders"}
+    if name in ("subscribePattern", "assign"):
+        del around["subscribe"]
+    if name == "url":
+        del around["path"]
+    return around | ({"url": "http://query:8080"} if name == "commitGroup" else {})
+
+
+def options(**given: str) -> SourceOptions:
+    """Of a store's files, all of `orders`, and what is *given*."""
+    return read_options(SourceOptions, {"path": "/store", "subscribe": "orders"} | given)
+
+
+def refusal(**given: str) -> ArgumentIllegalError:
+    """How `options` is refused."""
+    with pytest.raises(ArgumentIllegalError) as refused:
+        options(**given)
+    return refused.value
+
+
+# ── names and values ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_option_has_an_example() -> None:
+    """The table above leaves none out."""
+    assert SourceOptions.option_names() == {field: name for name, (field, *_) in _EXAMPLES.items()}
+
+
+@pytest.mark.parametrize("name", _EXAMPLES)
+def test_an_option_is_known_in_any_case(name: str) -> None:
+    """Spark hands over names as a user wrote them, or in lower case."""
+    field, text, value = _EXAMPLES[name]
+    for written in (name, name.lower(), name.upper(), name.swapcase()):
+        assert getattr(read_options(SourceOptions, _around(name) | {written: text}), field) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("maxBytesPerTrigger", "1048576", 1 << 20),
+        ("maxBytesPerTrigger", "2GiB", 2 << 30),
+        ("maxBytesPerTrigger", "3MB", 3_000_000),
+        ("clockSlack", "15m", 900),
+        ("clockSlack", "250", 0.25),
+        ("maxTriggerDelay", "10s", 10),
+        ("startingOffsets", "Earliest", End.EARLIEST),
+        ("startingOffsets", '{"orders": {"0": -2, "1": -1}}', {"orders": {0: -2, 1: -1}}),
+        ("failOnDataLoss", "True", True),
+    ],
+)
+def test_a_value_means_what_it_says(name: str, text: str, value: object) -> None:
+    """Sizes, times, ends and offsets."""
+    assert getattr(options(**{name: text}), _EXAMPLES[name][0]) == value
+
+
+def test_every_option_is_described() -> None:
+    """The documentation is written from the descriptions."""
+    assert [name for name, field in SourceOptions.model_fields.items() if not (field.description or "").strip()] == []
+
+
+def test_the_defaults_are_kafkas() -> None:
+    """Fail rather than lose anything; an end and a start are left to whoever reads."""
+    given = options()
+    assert (given.fail_on_data_loss, given.fail_on_corruption) == (True, True)
+    assert given.starting_offsets_by_timestamp_strategy == "error"
+    assert (given.timeout, given.clock_slack, given.max_trigger_delay) == (60, 600, 900)
+    assert (given.starting_offsets, given.ending_offsets, given.tags, given.min_partitions) == (None,) * 4
+
+
+def test_options_do_not_change() -> None:
+    """They are shared by driver and tasks."""
+    with pytest.raises(ValidationError, match="frozen"):
+        options().tag = "A"  # type: ignore[misc]
+
+
+def test_options_travel_to_tasks() -> None:
+    """A regular expression and parsed JSON, too."""
+    given = read_options(
+        SourceOptions, {"path": "/store", "subscribePattern": "a.*", "startingOffsets": '{"a": {"0": 1}}'}
+    )
+    assert pickle.loads(pickle.dumps(given)) == given
+
+
+@pytest.mark.parametrize("name", ["checkpointLocation", "checkpointlocation"])
+def test_an_option_of_sparks_own_is_passed_over(name: str) -> None:
+    """Spark hands it over among ours."""
+    assert options(**{name: "/checkpoints"}) == options()
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("unknown", "meant"),
+    [
+        ("startingOffset", "startingOffsets"),
+        ("subscribepatern", "subscribePattern"),
+        ("starting_offsets", "startingOffsets"),
+        ("failOnDataloss1", "failOnDataLoss"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_a_suggestion(unknown: str, meant: str) -> None:
+    """A typing error must not be passed over; the suggestion is written as users write it."""
+    refused = refusal(**{unknown: "earliest"})
+    assert f"did you mean {meant}?" in refused.message
+    assert str(refused.argument).lower() == unknown.lower()
+
+
+def test_nothing_is_suggested_for_what_is_like_no_option() -> None:
+    """It is refused all the same."""
+    assert "did you mean" not in refusal(zzz="1").message
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("startingOffsets", '{"orders": {"0": 1'),
+        ("startingOffsets", '{"orders": [0, 1]}'),
+        ("startingOffsets", '{"orders": {"0": -3}}'),
+        ("startingOffsets", "newest"),
+        ("endingOffsets", "{}"),
+        ("endingOffsets", '{"orders": {"zero": 1}}'),
+        ("startingOffsetsByTimestamp", "latest"),
+        ("endingOffsetsByTimestamp", '{"orders": {"0": 1.5}}'),
+        ("startingOffsetsByTimestampStrategy", "sometimes"),
+        ("startingTimestamp", "-1"),
+        ("startingTimestamp", "2026-01-01"),
+        ("endingTimestamp", "1.5"),
+        ("failOnDataLoss", "perhaps"),
+        ("failOnCorruption", ""),
+        ("bodySchema", "a"),
+        ("mode", "DROPMALFORMED"),
+        ("clockSlack", "-1s"),
+        ("maxTriggerDelay", "soon"),
+        ("timeout", "-1s"),
+        ("timeout", "2.5"),
+        ("minPartitions", "0"),
+        ("minOffsetsPerPartition", "0"),
+        ("maxOffsetsPerTrigger", "0"),
+        ("minOffsetsPerTrigger", "-1"),
+        ("maxBytesPerTrigger", "lots"),
+        ("maxBytesPerTrigger", "-5"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_options_name(name: str, text: str) -> None:
+    """In the message and in the fact, as users write it, however it was given."""
+    refused = refusal(**{name.upper(): text})
+    assert refused.argument == name
+    assert refused.message.startswith(f"option {name}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("assign", '{"orders": [-1]}'), ("assign", "[0]"), ("subscribePattern", "(")]
+)
+def test_a_wrong_choice_of_topics_is_refused_by_its_options_name(name: str, text: str) -> None:
+    """Queue ids that cannot be, and what is no regular expression."""
+    with pytest.raises(ArgumentIllegalError) as refused:
+        read_options(SourceOptions, {"path": "/store", name: text})
+    assert refused.value.argument == name
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"subscribe": "a", "subscribePattern": "a"},
+        {"subscribe": "a", "assign": '{"a": [0]}'},
+        {"subscribePattern": "a", "assign": '{"a": [0]}'},
+        {"subscribe": "a", "subscribePattern": "a", "assign": '{"a": [0]}'},
+    ],
+    ids=["none", "subscribe and pattern", "subscribe and assign", "pattern and assign", "all"],
+)
+def test_topics_are_chosen_in_exactly_one_way(given: dict[str, str]) -> None:
+    """As Kafka's connector wants it."""
+    with pytest.raises(ArgumentIllegalError, match="one of subscribe, subscribePattern and assign"):
+        read_options(SourceOptions, {"path": "/store"} | given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"path": "/store", "url": "http://query:8080"}, {"commitGroup": "g"}],
+    ids=["neither", "both", "neither, with a group"],
+)
+def test_a_log_is_in_one_place(given: dict[str, str]) -> None:
+    """Files or query service."""
+    with pytest.raises(ArgumentIllegalError, match="url"):
+        read_options(SourceOptions, {"subscribe": "orders"} | given)
+
+
+def test_a_group_needs_the_query_service() -> None:
+    """Beside files it may be given, for the group alone."""
+    assert "commitGroup needs `url`" in refusal(commitGroup="g").message
+    both = options(commitGroup="g", url="http://query:8080")
+    assert (both.path, both.url) == (Path("/store"), "http://query:8080")
+
+
+def test_the_least_of_a_trigger_is_not_above_the_most() -> None:
+    """They may be equal."""
+    message = refusal(minOffsetsPerTrigger="11", maxOffsetsPerTrigger="10").message
+    assert "minOffsetsPerTrigger" in message
+    assert "maxOffsetsPerTrigger" in message
+    assert options(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="10").min_offsets_per_trigger == 10
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", " , "])
+def test_a_subscription_names_a_topic(text: str) -> None:
+    """An empty one would read nothing."""
+    assert "subscribe" in refusal(subscribe=text).message
+
+
+# ── what follows from them ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_topics_are_separated_by_commas() -> None:
+    """Sorted, each once, without the blanks around them."""
+    assert options(subscribe=" b ,a,, b").topics == ["a", "b"]
+    assert read_options(SourceOptions, {"path": "/store", "subscribePattern": "a"}).topics == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"), [("A", {"A"}), ("A || B", {"A", "B"}), ("A||B", {"A", "B"}), ("*", None), ("", None)]
+)
+def test_tags_are_those_of_a_subscription(text: str, tags: set[str] | None) -> None:
+    """All messages are wanted by `*` and by nothing."""
+    assert options(tag=text).tags == tags
+
+
+@pytest.mark.parametrize(
+    ("given", "asks"),
+    [
+        ({}, False),
+        ({"startingOffsets": "earliest", "endingOffsets": "latest"}, False),
+        ({"startingOffsets": '{"orders": {"0": 5}}'}, True),
+        ({"endingOffsets": '{"orders": {"0": 5}}'}, True),
+        ({"startingTimestamp": "5"}, False),
+    ],
+    ids=["nothing", "ends", "start", "end", "time"],
+)
+def test_offsets_are_asked_for_by_number_only(given: dict[str, str], *, asks: bool) -> None:
+    """An end's name waits for nothing."""
+    assert options(**given).asks_for_offsets is asks
+
+
+@pytest.mark.parametrize(("name", "text"), [("startingOffsets", "latest"), ("endingOffsets", "earliest")])
+def test_a_batch_neither_begins_at_the_end_nor_ends_at_the_start(name: str, text: str) -> None:
+    """It would be empty, always."""
+    with pytest.raises(ArgumentIllegalError, match="batch") as refused:
+        options(**{name: text}).require_batch()
+    assert refused.value.argument == name
+
+
+def test_a_batch_may_begin_and_end_anywhere_else() -> None:
+    """The options themselves are given back."""
+    given = options(startingOffsets="earliest", endingOffsets="latest")
+    assert given.require_batch() is given
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("endingOffsets", "latest"),
+        ("endingOffsets", '{"orders": {"0": 5}}'),
+        ("endingTimestamp", "0"),
+        ("endingOffsetsByTimestamp", '{"orders": {"0": 5}}'),
+    ],
+)
+def test_a_stream_has_no_end(name: str, text: str) -> None:
+    """Not even the one that is there now."""
+    with pytest.raises(ArgumentIllegalError, match="stream") as refused:
+        options(**{name: text}).require_stream()
+    assert refused.value.argument == name
+
+
+def test_a_stream_may_begin_anywhere() -> None:
+    """The options themselves are given back."""
+    given = options(startingOffsets="latest", startingTimestamp="5")
+    assert given.require_stream() is given

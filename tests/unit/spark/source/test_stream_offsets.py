@@ -1,0 +1,41 @@
+"""Offsets of a stream, as a checkpoint has them."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemark.client.received_message import TopicQueue
+from tidemark.spark.option_values import parse_offsets
+from tidemark.spark.source.stream_offsets import from_json, to_json
+
+_OFFSETS = st.dictionaries(
+    st.builds(TopicQueue, st.text(min_size=1, max_size=5), st.integers(0, 20)), st.integers(0, (1 << 63) - 1)
+)
+
+
+def test_offsets_are_written_as_kafkas_are() -> None:
+    """By topic, then by queue; queue 10 stands behind queue 9."""
+    offsets = {TopicQueue("b", 10): 3, TopicQueue("b", 9): 2, TopicQueue("a", 0): 1}
+    assert json.dumps(to_json(offsets)) == '{"a": {"0": 1}, "b": {"9": 2, "10": 3}}'
+
+
+@given(offsets=_OFFSETS)
+def test_offsets_are_read_as_they_were_written(offsets: dict[TopicQueue, int]) -> None:
+    """Through the JSON that Spark makes of them."""
+    assert from_json(json.loads(json.dumps(to_json(offsets)))) == offsets
+
+
+@given(offsets=_OFFSETS)
+def test_equal_offsets_are_written_equally(offsets: dict[TopicQueue, int]) -> None:
+    """Spark compares texts to see whether anything is new."""
+    turned = dict(reversed(offsets.items()))
+    assert json.dumps(to_json(turned)) == json.dumps(to_json(offsets))
+
+
+def test_a_streams_offsets_are_offsets_to_start_from() -> None:
+    """What a checkpoint has may be given as startingOffsets."""
+    text = json.dumps(to_json({TopicQueue("a", 0): 1, TopicQueue("b", 2): 0}))
+    assert parse_offsets(text) == {"a": {0: 1}, "b": {2: 0}}

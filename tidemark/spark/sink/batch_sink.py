@@ -1,0 +1,151 @@
+"""The sink's tasks: rows → wire batches with ids that a replay makes again, each stored once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.producer.producer import Producer
+from tidemark.client.producer.send_table import BATCH_BYTES
+from tidemark.client.producer.table_columns import column_slices
+from tidemark.client.send_result import SendResult
+from tidemark.errors import TopicForbiddenError
+from tidemark.format.elements import decode_elements, encode_elements
+from tidemark.format.pack import I64Array, pack_batches
+from tidemark.spark.sink.sent_before import SentBefore
+from tidemark.spark.sink.sink_options import SinkOptions
+from tidemark.spark.sink.sink_rows import NAMES, by_topic, message_table, require_sink_schema, slices
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class BatchSink(DataSourceArrowWriter):
+    """Of one job: its tasks may be tried again."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        require_sink_schema(schema, options.topic)
+        self._options = options
+        self._run = options.run_id or uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Send all rows; fails as `Producer.send_table` does, and where a replay's rows are others."""
+        return send(iterator, self._options, self._run)
+
+
+def current_task() -> TaskContext:
+    """Whose rows are sent."""
+    task = TaskContext.get()
+    assert task is not None, "runs in a task"
+    return task
+
+
+def send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> WriterCommitMessage:
+    """All rows of a task. run: what its messages' ids begin with, the same for every attempt."""
+    sending = _Sending(options, f"{run}-{current_task().partitionId()}-")
+    try:
+        for table in slices(batches):
+            sending.add(table)
+        sending.finish()
+    finally:
+        sending.close()
+    return WriterCommitMessage()  # there is nothing left to commit
+
+
+class _Sending:
+    """One attempt of one task. prefix: of its messages' ids; the number of the row follows."""
+
+    def __init__(self, options: SinkOptions, prefix: str) -> None:
+        self._options = options
+        self._prefix = prefix
+        self._producer = Producer(list(options.writers), timeout_s=options.timeout, credentials=options.credentials)
+        self._before = SentBefore(options.url, timeout_s=options.timeout, credentials=options.credentials)
+        self._under_way: list[Future[SendResult]] = []
+        self._has_sent = False
+        self._rows = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Send the rows that are not stored yet."""
+        self._take_answers()
+        numbers = pa.array(np.arange(self._rows, self._rows + table.num_rows))
+        self._rows += table.num_rows
+        numbered = table.append_column("row", numbers)
+        for topic, rows in by_topic(numbered, self._options.topic):
+            self._add_topic(topic, rows)
+
+    def _add_topic(self, topic: str, rows: pa.Table) -> None:
+        numbers = rows.column("row").combine_chunks()
+        unique_keys = pc.binary_join_element_wise(self._prefix, numbers.cast(pa.string()), "")
+        messages, several_keys = message_table(rows, unique_keys)
+        queues = self._producer.queues(topic)
+        if not queues:
+            raise TopicForbiddenError("the topic has no queue that takes messages", topic=topic)
+        for first_row, columns in column_slices(messages, NAMES):
+            chunks = pack_batches(
+                columns,
+                queues=len(queues),
+                max_count=self._options.batch_size,
+                max_bytes=BATCH_BYTES,
+                first_row=first_row,
+                several_keys=several_keys,
+            )
+            for queue, chunk, packed in chunks:
+                self._send_missing(topic, queues[queue], messages, first_row + chunk, packed)
+
+    def _send_missing(self, topic: str, queue: MessageQueue, messages: pa.Table, rows: I64Array, packed: bytes) -> None:
+        """The part of a chunk, *rows* of *messages*, that is not stored; the very first one alone."""
+        bodies, unique_keys = messages.column("body"), messages.column("unique_key")
+
+        def key(number: int) -> str:
+            unique_key: str = unique_keys[int(rows[number])].as_py()
+            return unique_key
+
+        while len(rows) and (stored := self._before.count(topic, key, len(rows), _bytes(bodies[int(rows[0])]))):
+            rows, packed = rows[stored:], _without_first(packed, stored)
+        if not len(rows):
+            return
+        future = self._producer.send_packed_async(topic, packed, queue_id=queue, count=len(rows), request_id=key(0))
+        self._under_way.append(future)
+        if not self._has_sent:
+            future.result()
+            self._has_sent = True
+
+    def _take_answers(self) -> None:
+        """Of what is answered by now; the first failure is raised."""
+        left = []
+        for future in self._under_way:
+            if future.done():
+                future.result()
+            else:
+                left.append(future)
+        self._under_way = left
+
+    def finish(self) -> None:
+        """Wait for all answers."""
+        for future in self._under_way:
+            future.result()
+
+    def close(self) -> None:
+        """End the connections."""
+        self._producer.close()
+        self._before.close()
+
+
+def _without_first(packed: bytes, count: int) -> bytes:
+    """A wire batch without its first *count* messages."""
+    return encode_elements(itertools.islice(decode_elements(packed), count, None))
+
+
+def _bytes(value: pa.Scalar) -> bytes:
+    body = value.as_py()
+    return body.encode() if isinstance(body, str) else bytes(body)

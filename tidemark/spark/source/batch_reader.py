@@ -1,0 +1,76 @@
+"""BatchReader: all that a batch query reads, cut into ranges; filters of the query leave ranges out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from tidemark.spark.source.keyed_ranges import with_places
+from tidemark.spark.source.log import open_log
+from tidemark.spark.source.pruning import Wanted
+from tidemark.spark.source.read_task import read_ranges
+from tidemark.spark.source.resolve import Resolver
+from tidemark.spark.source.source_options import SourceOptions
+from tidemark.spark.source.tasks import Task, in_tasks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+
+class BatchReader(DataSourceReader):
+    """Planned on the driver; `read` runs in a task."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options.require_batch()
+        self._schema = schema
+        self._wanted = Wanted(tags=options.tags)
+
+    @property
+    def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:  # noqa: N802
+        """Takes filters where it is told to, and leaves all of them to Spark, too.
+
+        Spark 4.3 keeps one plan for all queries of a DataFrame, that of the last filters: only who asks for it gets it.
+        Spark refuses a reader whose class has this method unless filter push-down is switched on, which it is not by
+        default; it looks at `__func__`.
+        """
+        return _Pushing(self._narrow)
+
+    def _narrow(self, filters: list[Filter]) -> list[Filter]:
+        if self._options.push_filters:
+            self._wanted = self._wanted.and_filters(filters)
+        return filters
+
+    def partitions(self) -> list[InputPartition]:
+        """Tasks and their ranges; of none Spark makes an empty partition.
+
+        Of messages with a key those ranges in which the key index knows some, and their places.
+        """
+        log = open_log(self._options)
+        try:
+            slack_ms = int(self._options.clock_slack * 1000)
+            whole = Resolver(log, self._options).batch()
+            kept = [part for one in whole if (part := self._wanted.of_range(one, log, slack_ms=slack_ms)) is not None]
+            key, most = self._options.key, self._options.key_lookup_limit
+            if key is not None and most:
+                kept = with_places(kept, log, key, most=most)
+        finally:
+            log.close()
+        return cast(list[InputPartition], in_tasks(kept, self._options))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Batches of the messages of a Task; fails as `read_ranges` does."""
+        if isinstance(partition, Task):
+            yield from read_ranges(partition.ranges, self._options, self._schema, self._wanted.tags)
+
+
+class _Pushing:
+    def __init__(self, narrow: Callable[[list[Filter]], list[Filter]]) -> None:
+        self._narrow = narrow
+        self.__func__ = getattr(DataSourceReader, "pushFilters", None)  # since 4.1
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        return self._narrow(filters)

@@ -1,0 +1,42 @@
+"""Ranges → the places in them where messages carry a key, as far as the key index tells them."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tidemark.client.received_message import TopicQueue
+from tidemark.spark.source.log import Log
+from tidemark.spark.source.ranges import QueueRange
+
+
+def with_places(ranges: Iterable[QueueRange], log: Log, key: str, *, most: int) -> list[QueueRange]:
+    """*ranges* with the places of messages that may carry *key*, without those that have none.
+
+    most  of a topic with more of them, or where the index does not tell, ranges are left as they are
+    """
+    known: dict[str, Mapping[TopicQueue, list[int]] | None] = {}
+    narrowed = []
+    for one in ranges:
+        if one.topic not in known:
+            known[one.topic] = _by_queue(log, one.topic, key, most)
+        places = known[one.topic]
+        narrowed.append(one if places is None else _at_places(one, places.get(one.queue, [])))
+    return [one for one in narrowed if one.places is None or one.places]
+
+
+def _by_queue(log: Log, topic: str, key: str, most: int) -> Mapping[TopicQueue, list[int]] | None:
+    """Queue offsets, ascending, each once."""
+    found = log.places_of_key(topic, key, most)
+    if found is None:
+        return None
+    offsets: dict[TopicQueue, list[int]] = {}
+    for queue_id, queue_offset in sorted(set(found)):
+        offsets.setdefault(TopicQueue(topic, queue_id), []).append(queue_offset)
+    return offsets
+
+
+def _at_places(whole: QueueRange, places: list[int]) -> QueueRange:
+    within = places[bisect.bisect_left(places, whole.start) : bisect.bisect_left(places, whole.end)]
+    return replace(whole, places=tuple(within))

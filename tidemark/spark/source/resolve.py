@@ -1,0 +1,164 @@
+"""Options → the queues that are read, and the offsets where reading begins and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from tidemark.client.received_message import TopicQueue
+from tidemark.errors import ArgumentIllegalError, QueueIllegalError, StoreError, TopicNotFoundError
+from tidemark.spark.option_values import EARLIEST, LATEST, ByQueue, End
+from tidemark.spark.source.log import Bounds, Log, gone, short
+from tidemark.spark.source.ranges import QueueRange
+from tidemark.spark.source.source_options import SourceOptions
+
+_log = logging.getLogger(__name__)
+
+
+class Resolver:
+    """Of one log and its *options*."""
+
+    def __init__(self, log: Log, options: SourceOptions) -> None:
+        self._log = log
+        self._options = options
+
+    def queues(self) -> list[TopicQueue]:
+        """Those of subscribe, subscribePattern or assign, as they are now; sorted.
+
+        raises TopicNotFoundError for a topic that is named and does not exist
+        """
+        return self._queues(self._log.queue_ids)
+
+    def _queues(self, queue_ids: Callable[[str], list[int]]) -> list[TopicQueue]:
+        if self._options.assign is not None:
+            return sorted(TopicQueue(topic, queue) for topic, ids in self._options.assign.items() for queue in set(ids))
+        topics: Iterable[str] = self._options.topics
+        if self._options.subscribe_pattern is not None:
+            topics = filter(self._options.subscribe_pattern.fullmatch, self._log.topics())
+        return [TopicQueue(topic, queue) for topic in topics for queue in queue_ids(topic)]
+
+    def bounds(self, queues: Iterable[TopicQueue]) -> dict[TopicQueue, Bounds]:
+        """What may be read of each now."""
+        return {queue: self._log.bounds(queue) for queue in queues}
+
+    def bounds_of_existing(self) -> dict[TopicQueue, Bounds]:
+        """Return the bounds of every queue that exists now.
+
+        A topic that a stream named may have been deleted since the stream began, also while this looks.
+
+        Raises:
+            TopicNotFoundError, QueueIllegalError: a named topic or queue is gone, and failOnDataLoss is true.
+        """
+        found = {}
+        for queue in self._queues(self._existing_ids):
+            with self._unless_gone():
+                found[queue] = self._log.bounds(queue)
+        return found
+
+    def _existing_ids(self, topic: str) -> list[int]:
+        with self._unless_gone():
+            return self._log.queue_ids(topic)
+        return []
+
+    @contextlib.contextmanager
+    def _unless_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except (TopicNotFoundError, QueueIllegalError):
+            if self._options.fail_on_data_loss:
+                raise
+
+    def starts(self, bounds: Mapping[TopicQueue, Bounds], default: End) -> dict[TopicQueue, int]:
+        """Where reading begins.
+
+        raises OffsetTooSmallError, OffsetOutOfRangeError for an offset that is not there, with failOnDataLoss
+        """
+        options = self._options
+        if options.starting_timestamp is not None:
+            at = options.starting_timestamp
+            return {queue: self._at(queue, at, one, "startingTimestamp") for queue, one in bounds.items()}
+        if options.starting_offsets_by_timestamp is not None:
+            times = _of_all(bounds, options.starting_offsets_by_timestamp, "startingOffsetsByTimestamp")
+            return {
+                queue: self._at(queue, times[queue], one, "startingOffsetsByTimestamp") for queue, one in bounds.items()
+            }
+        return self._at_named(bounds, options.starting_offsets or default, "startingOffsets")
+
+    def ends(self, bounds: Mapping[TopicQueue, Bounds]) -> dict[TopicQueue, int]:
+        """Where a batch ends; fails as `starts` does."""
+        options = self._options
+        if options.ending_timestamp is not None:
+            return {queue: self._before(queue, options.ending_timestamp, one) for queue, one in bounds.items()}
+        if options.ending_offsets_by_timestamp is not None:
+            times = _of_all(bounds, options.ending_offsets_by_timestamp, "endingOffsetsByTimestamp")
+            return {queue: self._before(queue, times[queue], one) for queue, one in bounds.items()}
+        return self._at_named(bounds, options.ending_offsets or End.LATEST, "endingOffsets")
+
+    def batch(self) -> list[QueueRange]:
+        """All that a batch reads."""
+        queues = self.queues()
+        if self._options.asks_for_offsets:
+            self._log.settle()
+        bounds = self.bounds(queues)
+        starts, ends = self.starts(bounds, End.EARLIEST), self.ends(bounds)
+        return [QueueRange(*queue, starts[queue], max(starts[queue], ends[queue])) for queue in queues]
+
+    def _at(self, queue: TopicQueue, timestamp_ms: int, bounds: Bounds, option: str) -> int:
+        found = self._log.offset_at(queue, timestamp_ms)
+        if found is None and self._options.starting_offsets_by_timestamp_strategy == "error":
+            raise ArgumentIllegalError(
+                f"option {option}: queue {queue.queue_id} of {queue.topic} has no message stored at {timestamp_ms} "
+                "or later; startingOffsetsByTimestampStrategy=latest reads what comes",
+                argument=option,
+            )
+        return bounds.max_offset if found is None else found
+
+    def _before(self, queue: TopicQueue, timestamp_ms: int, bounds: Bounds) -> int:
+        found = self._log.offset_at(queue, timestamp_ms)
+        return bounds.max_offset if found is None else min(found, bounds.max_offset)
+
+    def _at_named(
+        self, bounds: Mapping[TopicQueue, Bounds], named: End | ByQueue, option: str
+    ) -> dict[TopicQueue, int]:
+        if named is End.EARLIEST:
+            return {queue: one.min_offset for queue, one in bounds.items()}
+        if named is End.LATEST:
+            return {queue: one.max_offset for queue, one in bounds.items()}
+        assert not isinstance(named, End)
+        offsets = _of_all(bounds, named, option)
+        return {queue: self._at_offset(queue, offset, bounds[queue]) for queue, offset in offsets.items()}
+
+    def _at_offset(self, queue: TopicQueue, offset: int, bounds: Bounds) -> int:
+        if offset == EARLIEST:
+            return bounds.min_offset
+        return bounds.max_offset if offset == LATEST else self.within(queue, offset, bounds)
+
+    def within(self, queue: TopicQueue, offset: int, bounds: Bounds) -> int:
+        """*offset*, where it is in the queue; with failOnDataLoss an error where it is not, else the nearest one."""
+        if offset < bounds.min_offset:
+            self.lost(gone(queue, offset, bounds.min_offset))
+            return bounds.min_offset
+        if offset > bounds.max_offset:
+            self.lost(short(queue, offset, bounds.max_offset))
+            return bounds.max_offset
+        return offset
+
+    def lost(self, error: StoreError) -> None:
+        """Raise *error*, or tell of it, as failOnDataLoss says."""
+        if self._options.fail_on_data_loss:
+            raise error
+        _log.warning("%s; going on, for failOnDataLoss is false", error.message)
+
+
+def _of_all(bounds: Mapping[TopicQueue, Bounds], given: ByQueue, option: str) -> dict[TopicQueue, int]:
+    """By queue; ArgumentIllegalError unless exactly the queues that are read are given, as Kafka's source wants it."""
+    values = {
+        TopicQueue(topic, queue_id): value for topic, queues in given.items() for queue_id, value in queues.items()
+    }
+    missing, unknown = bounds.keys() - values.keys(), values.keys() - bounds.keys()
+    if missing or unknown:
+        topic, queue_id = min(missing or unknown)
+        what = "is not given" if missing else "is not among those that are read"
+        raise ArgumentIllegalError(f"option {option}: queue {queue_id} of {topic} {what}", argument=option)
+    return values
