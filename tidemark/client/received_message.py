@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tidemark.client.errors.rest_problems import Json
-
 JSON = "application/json"
+Json = dict[str, Any]
 
 
 class TopicQueue(NamedTuple):

@@ -7,32 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tidemark.errors import (
-    ArgumentIllegalError,
-    BatchDelayError,
     BatchEmptyError,
-    BatchRetryTopicError,
     InnerBatchIllegalError,
     MessageSizeExceededError,
     PropertiesIllegalError,
 )
 from tidemark.format import topic_name
 from tidemark.format.properties import (
-    DELAY,
     INNER_MULTI_DISPATCH,
     INNER_NUM,
     PROPERTY_CRC,
-    WAIT,
     require_writable,
-    timer_name,
 )
-from tidemark.format.topic_name import RETRY_PREFIX
 
 if TYPE_CHECKING:
-    from tidemark.client.message import Message
     from tidemark.format.elements import Element
-
-_WAITS = "true"  # the peer's default of WAIT
-
 
 require_sendable_topic = functools.lru_cache(maxsize=1024)(topic_name.require_sendable_topic)  # what raises is not kept
 
@@ -68,31 +57,6 @@ def require_sendable_properties(properties: Mapping[str, str]) -> None:
         raise InnerBatchIllegalError("a message says that it is a batch", name=INNER_NUM)
     if "/" in properties.get(INNER_MULTI_DISPATCH, ""):
         raise PropertiesIllegalError("a queue's name holds a slash", name=INNER_MULTI_DISPATCH)
-
-
-def is_delayed(message: Message) -> bool:
-    """Whether it asks for a later delivery."""
-    properties = message.properties
-    return bool(message.delay_level or (properties and (properties.get(DELAY, "0") != "0" or timer_name(properties))))
-
-
-def require_batch(messages: Sequence[Message]) -> None:
-    """What the messages of one batch have in common: a topic, WAIT; none is delayed or for a retry topic.
-
-    raises BatchEmptyError, BatchDelayError, BatchRetryTopicError, ArgumentIllegalError
-    """
-    if not messages:
-        raise BatchEmptyError("a batch needs messages")
-    first = messages[0]
-    for at, message in enumerate(messages):
-        if is_delayed(message):
-            raise BatchDelayError("a message of the batch asks for a delayed delivery", at=at)
-        if message.topic.startswith(RETRY_PREFIX):
-            raise BatchRetryTopicError("a batch to a retry topic", topic=message.topic)
-        if message.topic != first.topic:
-            raise ArgumentIllegalError("the messages of a batch have one topic", argument="topic", at=at)
-        if message.properties.get(WAIT, _WAITS) != first.properties.get(WAIT, _WAITS):
-            raise ArgumentIllegalError("the messages of a batch have one WAIT", argument=WAIT, at=at)
 
 
 def require_batch_size(elements: Sequence[Element], size: int, max_size: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, CheckResult, find_next_record
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, Outcome, RequestArray, U8Array
-from tidemark.index.part_keys import PartKeys
+from tidemark.index.part_keys import PartKeys, hash_rows
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 DEFAULT_CHUNK_SIZE_BYTES = 4 << 20  # two tasks that read and look again stay within a processor's cache
@@ -39,6 +39,10 @@ class LogPart(NamedTuple):
     damages: list[Damage]
     end_offset: int  # exclusive: everything below it is in this part or in an earlier one
     keys: PartKeys | None = None  # hashed already (`tidemark.index.scan`): the buffer does not hold their text
+
+    def hashed_keys(self) -> PartKeys:
+        """Return the keys of this part: as a scan has hashed them, or hashed now."""
+        return hash_rows(self.buffer, self.requests) if self.keys is None else self.keys
 
 
 class LogWalk:

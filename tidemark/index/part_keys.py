@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format import index_file
 from tidemark.format.dispatch_request import RequestArray, U8Array
-
-if TYPE_CHECKING:
-    from tidemark.index.log_walk import LogPart
 
 
 class PartKeys(NamedTuple):
@@ -31,13 +28,6 @@ class PartKeys(NamedTuple):
 def joined(keys: Sequence[PartKeys]) -> PartKeys:
     """Those of parts that follow each other, at least one."""
     return keys[0] if len(keys) == 1 else PartKeys(*map(np.concatenate, zip(*keys, strict=True)))
-
-
-def keys_of(part: LogPart) -> PartKeys:
-    """The keys of *part*: as a scan has hashed them, or hashed now."""
-    if part.keys is not None:
-        return part.keys
-    return hash_rows(part.buffer, part.requests)
 
 
 def hash_rows(buffer: U8Array, requests: RequestArray) -> PartKeys:

@@ -15,7 +15,6 @@ from tidemark.format.index_file import HEADER_SIZE, Header, decode_header
 from tidemark.index.dispatch import queue_records
 from tidemark.index.key_index import KeyIndex, index_files
 from tidemark.index.log_walk import LogPart, LogWalk
-from tidemark.index.part_keys import keys_of
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 from tidemark.store.marks import Marks
 from tidemark.store.originals.terms import TermsFile
@@ -138,7 +137,7 @@ class KeyFollower:
         part = self._next_part(watermark) if self._position < watermark else None
         if part is not None:
             self._marks.intend(0, part.end_offset)
-            self._index.append(keys_of(part))
+            self._index.append(part.hashed_keys())
             self._marks.publish(0, part.end_offset)
             self._position = part.end_offset
         if now > self._sync_at:

@@ -12,7 +12,7 @@ from tests.query_server import serve_query_over_tls
 from tidemark.client import Credentials
 from tidemark.errors import TlsFailedError
 from tidemark.spark.sink.sink_options import SinkOptions
-from tidemark.spark.source.log import open_log
+from tidemark.spark.source.open_log import open_log
 from tidemark.spark.source.source_options import SourceOptions, read_options
 
 pytestmark = pytest.mark.integration

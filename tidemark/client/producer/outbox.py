@@ -10,13 +10,13 @@ from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.producer.accumulator import Accumulator
 from tidemark.client.producer.batch_keys import KeyedBatch, pack_batch
+from tidemark.client.producer.batch_rules import is_delayed
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.queue_choice import QueueChoice
 from tidemark.client.producer.send_options import PlaceOptions, SendOptions, request_id_of
 from tidemark.client.producer.sender import Outgoing, Sender
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
-from tidemark.client.validation import is_delayed
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TRACEPARENT, TRACESTATE, UNIQ_KEY

@@ -12,6 +12,7 @@ from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.own_process import OwnProcess
 from tidemark.client.producer.accumulator import Accumulation, Accumulator
+from tidemark.client.producer.batch_rules import require_batch
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.delivery import Delivery
 from tidemark.client.producer.outbox import Outbox
@@ -30,11 +31,7 @@ from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
 from tidemark.client.tracing.spans import begin_send
 from tidemark.client.unknown_keywords import suggests_keywords
-from tidemark.client.validation import (
-    require_batch,
-    require_body,
-    require_sendable_topic,
-)
+from tidemark.client.validation import require_body, require_sendable_topic
 from tidemark.client.wire.channel import default_address
 from tidemark.client.wire.pending_batches import Limits
 from tidemark.client.wire.topic_admin import Topics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,18 @@ from tidemark.format.message_id import UniqueKeys
 from tidemark.format.pack import I64Array, pack_batches
 from tidemark.format.primitives import MAX_INNER_BATCH_COUNT
 
-if TYPE_CHECKING:
-    from tidemark.client.producer.producer import Producer
-
 BATCH_BYTES = 1 << 20
 _Sent = tuple[I64Array, Future[SendResult]]  # rows of one batch and its answer
+
+
+class BatchSender(Protocol):
+    """The part of a `Producer` that a table needs."""
+
+    def queues(self, topic: str) -> tuple[MessageQueue, ...]: ...
+
+    def send_packed_async(
+        self, topic: str, packed: bytes, *, count: int, queue_id: MessageQueue
+    ) -> Future[SendResult]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ class TableSend:
     """One `Producer.send_table`. Rows of one queue keep their order; each batch is all or nothing, the table is not."""
 
     def __init__(
-        self, producer: Producer, topic: str, *, batch_size: int, on_acknowledged: Callable[[int], None] | None
+        self, producer: BatchSender, topic: str, *, batch_size: int, on_acknowledged: Callable[[int], None] | None
     ) -> None:
         if not 1 <= batch_size <= MAX_INNER_BATCH_COUNT:
             raise ValueError(f"batch_size is 1 to {MAX_INNER_BATCH_COUNT}, not {batch_size}")

@@ -14,7 +14,6 @@ from tidemark.index.check.findings import Note, Reason, Report, Scope, relative
 from tidemark.index.check.index_entries import Entries, EntryRow, SeenIndexFile
 from tidemark.index.key_index import index_files
 from tidemark.index.log_walk import LogPart
-from tidemark.index.part_keys import keys_of
 from tidemark.store.paths import StorePaths
 
 _LARGEST_DIFFERENCE = (1 << 31) - 1
@@ -76,7 +75,7 @@ class KeyChecks:
 
     def take(self, part: LogPart) -> None:
         """A part of the log."""
-        found = keys_of(part)
+        found = part.hashed_keys()
         hashes = found.hashes
         if len(hashes) == 0:
             return

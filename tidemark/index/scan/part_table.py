@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, RequestArray, U8Array
 from tidemark.format.queue_groups import number_queues
 from tidemark.index.log_walk import Damage, LogPart
-from tidemark.index.part_keys import PartKeys, keys_of
+from tidemark.index.part_keys import PartKeys
 
 _FIELDS = (
     "physical_offset",
@@ -69,7 +69,7 @@ def rows_to_batch(part: LogPart, schema: pa.Schema) -> tuple[pa.RecordBatch, Met
 
 def keys_to_batch(part: LogPart) -> pa.RecordBatch:
     """The keys of *part*, hashed."""
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in keys_of(part)], schema=KEY_SCHEMA)
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in part.hashed_keys()], schema=KEY_SCHEMA)
 
 
 def batch_to_part(batch: pa.RecordBatch, metadata: Metadata, *, start: int) -> LogPart:

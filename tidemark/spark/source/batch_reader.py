@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tidemark.spark.source.keyed_ranges import with_places
-from tidemark.spark.source.log import open_log
+from tidemark.spark.source.open_log import open_log
 from tidemark.spark.source.pruning import Wanted
 from tidemark.spark.source.read_task import read_ranges
 from tidemark.spark.source.resolve import Resolver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -10,8 +10,6 @@ import pyarrow as pa
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
 from tidemark.read.lookup.key_places import QueuePlace
-from tidemark.read.messages.message_columns import SCHEMA
-from tidemark.spark.source.source_options import SourceOptions
 
 BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
 
@@ -89,17 +87,3 @@ def short(queue: TopicQueue, offset: int, max_offset: int) -> OffsetOutOfRangeEr
     """What is raised where messages above the queue's maximum are wanted."""
     place = f"queue {queue.queue_id} of {queue.topic}"
     return OffsetOutOfRangeError(f"{place} ends at {max_offset}: there is no offset {offset}", max_offset=max_offset)
-
-
-def open_log(options: SourceOptions, columns: Collection[str] = SCHEMA.names) -> Log:
-    """Of the store that *options* name; CorruptStoreError or TopicNotFoundError tell later what is not there.
-
-    columns  that pages must have; files give no others
-    """
-    if options.path is not None:
-        from tidemark.spark.source.file_log import FileLog
-
-        return FileLog(options.path, state=options.state_path, columns=columns)
-    from tidemark.spark.source.service_log import ServiceLog
-
-    return ServiceLog(options.url, timeout_s=options.timeout, credentials=options.credentials)

@@ -16,7 +16,8 @@ from tidemark.errors import (
     QueueIllegalError,
     TopicNotFoundError,
 )
-from tidemark.spark.source.log import Log, Page, open_log
+from tidemark.spark.source.log import Log, Page
+from tidemark.spark.source.open_log import open_log
 from tidemark.spark.source.rows import Rows, carrying
 from tidemark.spark.source.source_options import SourceOptions
 

@@ -20,7 +20,8 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.spark.option_values import End
 from tidemark.spark.source.group_progress import GroupProgress
-from tidemark.spark.source.log import Bounds, Log, open_log
+from tidemark.spark.source.log import Bounds, Log
+from tidemark.spark.source.open_log import open_log
 from tidemark.spark.source.ranges import QueueRange
 from tidemark.spark.source.read_task import read_ranges
 from tidemark.spark.source.resolve import Resolver

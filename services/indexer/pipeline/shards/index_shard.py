@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.log_walk import LogPart
-from tidemark.index.part_keys import PartKeys, joined, keys_of
+from tidemark.index.part_keys import PartKeys, joined
 from tidemark.index.rebuild_request import RebuildRequest
 from tidemark.store.marks import Marks
 from tidemark.store.storage import Storage
@@ -76,7 +76,7 @@ class IndexShard:
         """As `DurableMarks.Shard`: keys whose slots lie anywhere change most of the table, few of them or many."""
         if self._held_keys >= _ENOUGH_KEYS or len(self._held) >= _MOST_HELD_PARTS:
             return False
-        self._held.append(keys_of(part))
+        self._held.append(part.hashed_keys())
         return True
 
     @property
@@ -86,7 +86,7 @@ class IndexShard:
     def apply(self, part: LogPart) -> int:
         """Index every key of *part*, and those held back; returns how many keys."""
         held, self._held = self._held, []
-        return self._index.append(joined([*held, keys_of(part)]))
+        return self._index.append(joined([*held, part.hashed_keys()]))
 
     @property
     def newest_file(self) -> int:

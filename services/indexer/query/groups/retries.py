@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -26,23 +26,13 @@ from tidemark.read.pull import PulledPart, PullRequest, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
 
 from ..schema.request_bodies import RetriedMessage, RetryBody
-from ..state.writer_client import WriterForward
+from ..state.writer_client import Original, WriterForward
 from ..web.problems import of_store_error
 
 _ID_HINT = (
     "message_id is an offset message id: 32 or 56 hex digits, and -N after them for message N of an inner batch; "
     "name a message with another id by topic, queue_id and queue_offset"
 )
-
-
-class Original(NamedTuple):
-    """A stored message that is sent back. inner_index: within its inner batch; None for a record of its own."""
-
-    topic: str
-    queue_id: int
-    queue_offset: int
-    physical_offset: int
-    inner_index: int | None
 
 
 Found = Original | StoreError

@@ -16,7 +16,8 @@ from tidemark.read.watermark import Watermark
 
 from ..state.service_state import Facade, steady
 from .pull_response import PullBody
-from .queue_pull import Limits, Now, Pulled, QueuePull
+from .pulled import Limits, Pulled
+from .queue_pull import Now, QueuePull
 
 Make = Callable[[QueuePull, Pulled], PullBody]
 Refuse = Callable[[QueuePull, StoreError], PullBody]

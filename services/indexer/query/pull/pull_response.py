@@ -18,7 +18,7 @@ from tidemark.read.records import Skipped
 
 from ..state.service_state import Facade
 from ..web.chunked_response import Pieces, PiecesResponse
-from .queue_pull import Pulled
+from .pulled import Pulled
 
 
 class BodyFormat(enum.Enum):

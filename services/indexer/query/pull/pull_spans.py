@@ -14,7 +14,7 @@ from tidemark.tracing import attributes
 from tidemark.tracing.propagation import context_of
 from tidemark.tracing.traced_records import traced_records
 
-from .queue_pull import Pulled
+from .pulled import Pulled
 
 A = TypeVar("A")
 

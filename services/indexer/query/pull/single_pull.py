@@ -13,7 +13,8 @@ from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.watermark import Watermark
 
 from ..state.service_state import Facade, steady
-from .queue_pull import Now, Pulled, QueuePull
+from .pulled import Pulled
+from .queue_pull import Now, QueuePull
 
 A = TypeVar("A")
 _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from tidemark.read.lookup.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
 
 from ..pull.pull_response import BodyFormat, PullAnswerer, accepted_format, json_response
-from ..pull.queue_pull import Limits, Pulled, QueuePull
+from ..pull.pulled import Limits, Pulled
+from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller
 from ..schema.query_arguments import (
     PullArguments,

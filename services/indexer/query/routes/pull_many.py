@@ -14,7 +14,8 @@ from tidemark.errors import ArgumentIllegalError, StoreError
 from ..pull.multi_pull import ManyQueues
 from ..pull.multi_pull_response import refused_part, response_of
 from ..pull.pull_response import BodyFormat, PullAnswerer, PullBody, accepted_format
-from ..pull.queue_pull import Limits, Pulled, QueuePull
+from ..pull.pulled import Limits, Pulled
+from ..pull.queue_pull import QueuePull
 from ..schema.request_bodies import PullQueuesBody
 from ..schema.responses import ProblemAnswer, PullsAnswer
 from ..state.service_state import facade_of

@@ -8,13 +8,13 @@ import time
 from collections import Counter as Tally
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tidemark.access.guard import Guard
 from tidemark.access.metrics import AccessState
 from tidemark.index.ledger import read_ledger
 from tidemark.metrics.families import make_registry, number, numbers
@@ -22,17 +22,32 @@ from tidemark.metrics.table import BY_NAME
 from tidemark.metrics.tls_state import TlsState
 from tidemark.metrics.topic_counts import TopicCounts
 from tidemark.read.lookup.offset_by_time import store_time
+from tidemark.read.store_reader import StoreReader
+from tidemark.tls.reloading import Reloading
 
+from ..groups.consumer_offsets import ConsumerOffsets
 from ..groups.group_lag import GroupLag
-
-if TYPE_CHECKING:
-    from .service_state import Facade
+from ..groups.member_table import Leases
+from .watermark_watcher import WatermarkWatcher
 
 
 class Metrics:
-    """Counts of what was answered, and gauges that are read when they are asked for."""
+    """Counts of what was answered, and gauges that are read when they are asked for.
 
-    def __init__(self, facade: Facade) -> None:
+    max_topics  most topics that have series of their own
+    """
+
+    def __init__(
+        self,
+        *,
+        store: StoreReader,
+        watcher: WatermarkWatcher,
+        offsets: ConsumerOffsets,
+        leases: Leases,
+        guard: Guard,
+        tls: Reloading | None,
+        max_topics: int,
+    ) -> None:
         self.registry = make_registry()
         self.requests = _counter("tidemark_query_requests_total", self.registry)
         self.bytes = _counter("tidemark_query_body_bytes_total", self.registry)
@@ -41,16 +56,16 @@ class Metrics:
         self.seconds = Histogram(row.name, row.text, row.labels, buckets=row.bounds, registry=self.registry)
         self.answers = functools.cache(self._answers)  # of a route and a status: `labels` takes as long as counting
         self.given = TopicCounts(
-            limit=facade.settings.metrics_max_topics,
+            limit=max_topics,
             messages="rocketmq_messages_out_total",
             size="rocketmq_throughput_out_total",
         )
         self.registry.register(_Given(self.given))
-        self.registry.register(_Position(facade))
-        self.registry.register(_Groups(facade))
-        self.registry.register(AccessState(facade.guard))
-        if facade.tls is not None:
-            self.registry.register(TlsState(facade.tls))
+        self.registry.register(_Position(store, watcher, offsets))
+        self.registry.register(_Groups(leases, GroupLag(store, offsets, limit=max_topics)))
+        self.registry.register(AccessState(guard))
+        if tls is not None:
+            self.registry.register(TlsState(tls))
 
     def _answers(self, path: str, status: int) -> tuple[Counter, Histogram]:
         return self.requests.labels(path, str(status)), self.seconds.labels(path)
@@ -78,12 +93,14 @@ class _Given(Collector):
 class _Position(Collector):
     """How far the store is, and what is wrong with it."""
 
-    def __init__(self, facade: Facade) -> None:
-        self._facade = facade
-        self._damages = _Damages(facade.store.paths.indexer)
+    def __init__(self, store: StoreReader, watcher: WatermarkWatcher, offsets: ConsumerOffsets) -> None:
+        self._store = store
+        self._watcher = watcher
+        self._offsets = offsets
+        self._damages = _Damages(store.paths.indexer)
 
     def collect(self) -> Iterator[Metric]:
-        store, now = self._facade.store, time.time()
+        store, now = self._store, time.time()
         watermark = store.watermark()
         marks = store.watermarks.marks
         published = max(0.0, now - watermark.published_ms / 1000) if watermark.published_ms else 0.0
@@ -99,8 +116,8 @@ class _Position(Collector):
             "rocketmq_storage_message_reserve_time", max(0, round(now * 1000) - first_ms) if first_ms > 0 else 0
         )
         yield self._damages.family()
-        yield number("tidemark_query_waiting_requests", self._facade.watcher.waiting)
-        yield number("tidemark_query_owns_consumer_offsets", self._facade.offsets.is_owner)
+        yield number("tidemark_query_waiting_requests", self._watcher.waiting)
+        yield number("tidemark_query_owns_consumer_offsets", self._offsets.is_owner)
 
 
 class _Damages:
@@ -124,9 +141,9 @@ class _Damages:
 class _Groups(Collector):
     """Members of groups, as many as `query_max_groups` lets there be, and their lag."""
 
-    def __init__(self, facade: Facade) -> None:
-        self._leases = facade.groups.leases
-        self._lag = GroupLag(facade.store, facade.offsets, limit=facade.settings.metrics_max_topics)
+    def __init__(self, leases: Leases, lag: GroupLag) -> None:
+        self._leases = leases
+        self._lag = lag
 
     def collect(self) -> Iterator[Metric]:
         states = self._leases.states().items()

@@ -100,7 +100,15 @@ class Facade:
             max_waiting_per_client=settings.query_max_waiting_per_client,
         )
         self.answers = UntakenAnswers(settings.query_max_untaken_bytes)
-        self.metrics = Metrics(self)
+        self.metrics = Metrics(
+            store=self.store,
+            watcher=self.watcher,
+            offsets=self.offsets,
+            leases=self._leases,
+            guard=self.guard,
+            tls=tls,
+            max_topics=settings.metrics_max_topics,
+        )
         self._readers = ThreadPoolExecutor(settings.query_read_threads, "read")
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.client.tracing.spans import current_carrier
 from tidemark.errors import TlsFailedError, WriterUnreachableError
@@ -18,10 +18,18 @@ from ..schema.request_bodies import AppendBody, RetryBody, TopicBody
 if TYPE_CHECKING:
     import grpc.aio
 
-    from ..groups.retries import Original
-
 _PUT_OK = 1
 _RECEIVE_LIMIT_BYTES = 64 << 20
+
+
+class Original(NamedTuple):
+    """A stored message that is sent back. inner_index: within its inner batch; None for a record of its own."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    inner_index: int | None
 
 
 class WriterForward:

@@ -15,7 +15,6 @@ from tests.builders import Placed, properties, write_log
 from tidemark.format.check import Checker, Crc
 from tidemark.index.dispatch import runs_by_queue
 from tidemark.index.log_walk import LogPart, LogWalk
-from tidemark.index.part_keys import keys_of
 from tidemark.index.scan.log_range import LogRange, ScannedRanges, ranges_of
 from tidemark.index.scan.range_files import RangeFiles, read_progress
 from tidemark.index.scan.scan_range import scan_range
@@ -104,7 +103,7 @@ def seen(log: Log, walk: LogWalk | ScannedLog) -> Seen:
                 (run.topic, run.queue_id, *(int(row[name]) for name in COMPARED), *texts(part, row))
                 for row in run.requests
             ]
-        keys += zip(*(column.tolist() for column in keys_of(part)), strict=True)
+        keys += zip(*(column.tolist() for column in part.hashed_keys()), strict=True)
         damages += part.damages
         assert walk.position == part.end_offset
     return sorted(rows, key=lambda row: row[2]), keys, damages, walk.position
