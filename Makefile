@@ -56,8 +56,8 @@ wheel: $(SYNCED)  ## what is published, in dist/
 format: $(SYNCED)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-lint: $(SYNCED)  ## ruff, formatting, import contracts
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+lint: $(SYNCED)  ## ruff, formatting, import contracts and circles
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/python -m scripts.import_cycles
 
 types: $(SYNCED)  ## mypy, strict
 	$(BIN)/mypy $(CODE)

@@ -20,7 +20,7 @@ from tidemark.tls.server_files import ClientAuth
 from tidemark.tls.settings import TlsSettings
 from tidemark.tracing.settings import TraceSettings
 
-from .retention.retention_policy import RetentionPolicy
+from .retention_policy import RetentionPolicy
 
 DEFAULT_SEGMENT_SIZE_BYTES = 1 << 30
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - recognised here, not bound

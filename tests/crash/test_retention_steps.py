@@ -12,9 +12,9 @@ from services.writer.batch.batch import QueueKey
 from services.writer.config import WriterSettings
 from services.writer.log.open_store import open_store, release_store
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
-from services.writer.retention.retention_policy import DiskUse, RetentionPolicy
 from services.writer.retention.retention_thread import Retention, disk_use
 from services.writer.retention.trusted_clock import AgeClock
+from services.writer.retention_policy import DiskUse, RetentionPolicy
 from tests.builders import wire_batch
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tests.marked import mark_durable

@@ -27,10 +27,9 @@ from .routes import pull_many as routes_many_queues
 from .routes import retry as routes_retry
 from .routes import status as routes_status
 from .routes import topics as routes_topics
-from .schema import openapi
 from .state.metrics import MetricsMiddleware
 from .state.service_state import Facade
-from .web import problems
+from .web import openapi, problems
 from .web.request_id_middleware import RequestIdMiddleware
 
 if TYPE_CHECKING:
@@ -100,6 +99,7 @@ def create_app(
         title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan, telemetry=_NO_TELEMETRY
     )
     app.state.facade = facade
+    app.state.pull_spans = None  # where there are no traces
     # Not `include_router`, which looks for a path in every router one level deeper; and before FastAPI's own pages.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
     if settings.console:
@@ -118,4 +118,4 @@ def _add_spans(app: FastAPI, facade: Facade, tracer: Tracer) -> None:
     from .web.request_span_middleware import RequestSpanMiddleware
 
     app.add_middleware(RequestSpanMiddleware, tracer=tracer)
-    facade.pull_spans = PullSpans(tracer, limit=facade.settings.trace_max_messages)
+    app.state.pull_spans = PullSpans(tracer, limit=facade.settings.trace_max_messages)

@@ -25,7 +25,7 @@ from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 
 from ..log.queue_offsets import load_snapshot
-from .retention_policy import DiskUse, LogFile, RetentionPolicy, files_to_delete
+from ..retention_policy import DiskUse, LogFile, RetentionPolicy, files_to_delete
 from .segment_ages import FileAges
 from .trusted_clock import AgeClock
 

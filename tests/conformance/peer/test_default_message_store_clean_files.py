@@ -14,9 +14,9 @@ import pytest
 
 from services.writer.log.disk_guard import DiskGuard
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
-from services.writer.retention.retention_policy import DiskUse, RetentionPolicy
 from services.writer.retention.retention_thread import Retention
 from services.writer.retention.trusted_clock import AgeClock
+from services.writer.retention_policy import DiskUse, RetentionPolicy
 from tests.builders import properties, write_log
 from tests.conformance.peer.message_store import MessageStore
 from tests.pipeline_runs import build, plan_of

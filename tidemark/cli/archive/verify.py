@@ -37,7 +37,7 @@ def verify(
     something is wrong.
     """
     from tidemark.archive.verify import verify_archive
-    from tidemark.cli.store.progress import byte_progress
+    from tidemark.cli.terminal.progress import byte_progress
 
     settings = parse_conf(conf)
     quiet = output is Output.JSON or not sys.stderr.isatty()

@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from tidemark.cli.reading.group_offsets import offsets_of
 from tidemark.cli.terminal.service_addresses import topic_path
-from tidemark.cli.verbs.group import offsets_of
 from tidemark.client import Consumer, Message, Producer, Query, ReceivedMessage
 from tidemark.client.consumer.group_member import commit_as_administrator
 from tidemark.client.consumer.retry_properties import OF_THE_WAY

@@ -29,7 +29,7 @@ def backup(
     When it fails, the backup before it is as it was.
     """
     from tidemark.backup.take import take_backup
-    from tidemark.cli.store.progress import byte_progress
+    from tidemark.cli.terminal.progress import byte_progress
     from tidemark.store.paths import StorePaths
     from tidemark.store.storage import DiskStorage
 

@@ -54,8 +54,8 @@ def check(
     With --master, Spark's tasks read the log and verify its CRCs, and what they saw is compared here.
     Exit status 1 when something is wrong.
     """
-    from tidemark.cli.store.progress import byte_progress
     from tidemark.cli.store.scan_on_spark import scan_on_spark
+    from tidemark.cli.terminal.progress import byte_progress
     from tidemark.index.check.scope import whole_store
     from tidemark.index.check.store import check_store
     from tidemark.store.originals.format_file import require_known_format

@@ -73,7 +73,7 @@ def rebuild(
 
 def build_once(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, Any] | None:
     """Run the pipeline once, as it is run by hand; what it tells of itself, None when it did not come through."""
-    from tidemark.cli.store.progress import byte_progress
+    from tidemark.cli.terminal.progress import byte_progress
     from tidemark.local.child_service import Service
     from tidemark.settings.registry import service_module
 

@@ -26,7 +26,7 @@ def restore(
     ids go on working. A restore that was stopped leaves a directory that nobody opens: empty it and begin again.
     """
     from tidemark.backup.restore import restore_backup
-    from tidemark.cli.store.progress import byte_progress
+    from tidemark.cli.terminal.progress import byte_progress
     from tidemark.store.paths import StorePaths
     from tidemark.store.storage import DiskStorage
 

@@ -27,7 +27,7 @@ def verify_backup(
     Exit status 1 when something is wrong.
     """
     from tidemark.backup.verify import verify_backup as verify
-    from tidemark.cli.store.progress import byte_progress
+    from tidemark.cli.terminal.progress import byte_progress
 
     as_json |= output is Output.JSON
     with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:

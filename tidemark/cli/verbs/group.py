@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-from urllib.parse import quote
 
 import typer
 
+from tidemark.cli.reading.group_offsets import group_path, offsets_of
 from tidemark.cli.reading.queue_places import HELP, METAVAR, Place, existing_offset_of, queues_of, require_one_queue
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import ExitStatus, say
@@ -50,7 +50,7 @@ def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> 
 def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
     """Show a group's members and what each holds; its offset in each queue, and the queue's bounds."""
     with open_query(query) as service:
-        answer = service.get(_path(group))
+        answer = service.get(group_path(group))
     if output is Output.JSON:
         print_json(answer)
         return
@@ -72,7 +72,7 @@ def lag(
 ) -> None:
     """Show how many visible messages a group has not had, by topic and in all."""
     with open_query(query) as service:
-        answer = service.get(_path(group))
+        answer = service.get(group_path(group))
     topics: dict[str, int] = {}
     for queue in answer["queues"]:
         topics[queue["topic"]] = topics.get(queue["topic"], 0) + (queue["lag"] or 0)
@@ -125,24 +125,9 @@ def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: P
     return moves
 
 
-def offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
-    """By queue id; none of a group that has no offset anywhere."""
-    from tidemark.errors import MessageNotFoundError
-
-    try:
-        queues = service.get(_path(group))["queues"]
-    except MessageNotFoundError:
-        return {}
-    return {queue["queue_id"]: queue["offset"] for queue in queues if queue["topic"] == topic}
-
-
 def _held(queues: list[dict[str, Any]]) -> str:
     """Queue ids by topic: `orders 0 1 2, returns 0`."""
     by_topic: dict[str, list[int]] = {}
     for queue in queues:
         by_topic.setdefault(queue["topic"], []).append(queue["queue_id"])
     return ", ".join(f"{topic} {' '.join(map(str, sorted(ids)))}" for topic, ids in sorted(by_topic.items()))
-
-
-def _path(group: str) -> str:
-    return f"/v1/groups/{quote(group, safe='')}"

@@ -15,8 +15,8 @@ import orjson
 import pyarrow as pa
 
 from tidemark.client.consumer.wakeup import Bell
-from tidemark.client.errors.rest_problems import Json
 from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
+from tidemark.client.rest.problems import Json
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, UnavailableError
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_columns import SCHEMA, message_batch

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
-from tidemark.client.errors.rest_problems import Json
 from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.problems import Json
 from tidemark.client.rest.query import Query
 from tidemark.errors import GenerationStaleError, MemberFencedError, StoreError, UnavailableError
 from tidemark.format.topic_name import retry_topics

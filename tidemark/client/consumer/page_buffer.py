@@ -15,8 +15,8 @@ from tidemark.client.consumer.page_source import Fetched, Pulls
 from tidemark.client.consumer.queue_assignment import Assigned
 from tidemark.client.consumer.queue_cursor import Cursor, Cursors
 from tidemark.client.consumer.start_offsets import Starts
-from tidemark.client.errors.rest_problems import Json
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.client.rest.problems import Json
 from tidemark.errors import OffsetError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
 
 P = TypeVar("P", bound="Page")

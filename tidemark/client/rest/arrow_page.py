@@ -8,10 +8,10 @@ from typing import NamedTuple
 import orjson
 import pyarrow as pa
 
-from tidemark.client.errors.rest_problems import Json, require_success
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.page import ARROW, table_of
+from tidemark.client.rest.problems import Json, require_success
 
 __all__ = ["ARROW", "TablePage", "join_pages", "table_page"]
 

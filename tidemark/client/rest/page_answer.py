@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from tidemark.client.errors.rest_problems import Json, error_of, require_success
 from tidemark.client.received_message import JSON, PulledPage, TopicQueue, pulled_page
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.multipart_answer import parts_of
+from tidemark.client.rest.problems import Json, error_of, require_success
 
 if TYPE_CHECKING:
     from tidemark.client.rest.arrow_page import TablePage

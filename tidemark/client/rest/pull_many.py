@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import orjson
 
-from tidemark.client.errors.rest_problems import Json, require_success
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.connections import Asked, Connections
 from tidemark.client.rest.multipart_answer import Part, parts_of
 from tidemark.client.rest.page import following_offset
+from tidemark.client.rest.problems import Json, require_success
 
 PULL_PATH = "/v1/pull"
 _QUEUES_A_PULL = 256

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import orjson
 
-from tidemark.client.errors.rest_problems import Json, require_success
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.connections import Answer, Asked, Connections
 from tidemark.client.rest.page import (
@@ -21,6 +20,7 @@ from tidemark.client.rest.page import (
     records_page,
     table_of,
 )
+from tidemark.client.rest.problems import Json, require_success
 from tidemark.client.rest.pull_many import many_pages
 from tidemark.tls.credentials import Credentials
 

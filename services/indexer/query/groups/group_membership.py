@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tidemark.errors import GenerationStaleError, MemberFencedError
 
-from .queue_allocation import Queue, Strategy, allocate
+from ..queue_allocation import Queue, Strategy, allocate
 
 QueueIds = Mapping[str, tuple[int, ...] | None]
 """topic → its queues; None: there is no such topic."""

@@ -21,8 +21,8 @@ from tidemark.errors import (
     GroupStrategyConflictError,
 )
 
+from ..queue_allocation import Queue, Strategy
 from .group_membership import GroupState, Lease, Member, Membership, QueueIds, fenced
-from .queue_allocation import Queue, Strategy
 
 _log = structlog.get_logger()
 

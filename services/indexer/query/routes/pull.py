@@ -69,7 +69,7 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     def answer(pulled: Pulled) -> Response:
         return answerer.response(pulled, body_format, arguments.body_encoding)
 
-    spans = facade.pull_spans
+    spans = request.app.state.pull_spans
     telling = answer if spans is None else spans.around(answer, topic, queue_id)
     limits = Limits.of(
         arguments,

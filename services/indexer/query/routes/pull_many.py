@@ -70,7 +70,7 @@ async def pull_queues(request: Request) -> Response:
             answerer = PullAnswerer(facade, pull.topic, pull.queue_id)
             return answerer.body(pulled, body_format, body.body_encoding)
 
-        spans = facade.pull_spans
+        spans = request.app.state.pull_spans
         return (answer if spans is None else spans.around(answer, pull.topic, pull.queue_id))(pulled)
 
     def refuse(pull: QueuePull, error: StoreError) -> PullBody:

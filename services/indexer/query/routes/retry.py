@@ -11,7 +11,6 @@ from starlette.responses import Response
 from tidemark.access.right import Action, on_topic
 from tidemark.errors import ArgumentIllegalError
 
-from ..groups.retries import find_originals, send_back
 from ..pull.pull_response import json_response
 from ..schema.query_arguments import GroupName
 from ..schema.request_bodies import RetryBody
@@ -21,6 +20,7 @@ from ..state.service_state import facade_of
 from ..state.writer_client import Original
 from ..web.route_access import GuardedRoute, caller_of
 from .append import described_body, no_arguments, read_json
+from .retries import find_originals, send_back
 
 router = APIRouter(tags=["groups"], route_class=GuardedRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 from tidemark.format.json_text import JsonWalk, is_too_deep, too_deep
 from tidemark.format.tags import MAX_DELAY_LEVEL
 
-from ..groups.queue_allocation import Queue, Strategy
+from ..queue_allocation import Queue, Strategy
 from .query_arguments import MAX_I4, MAX_I8, MemberId, PullLimits, PullOffset, TopicName
 
 _QueueId = Annotated[int, Field(ge=0, le=MAX_I4, strict=True)]

@@ -9,7 +9,7 @@ import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from starlette.requests import Request
@@ -31,14 +31,11 @@ from ..groups.consumer_groups import ConsumerGroups
 from ..groups.consumer_offsets import ConsumerOffsets
 from ..groups.member_table import Leases
 from ..groups.saved_members import leave_members, take_members
-from ..pull.lost_units import LostUnits
+from .lost_units import LostUnits
 from .metrics import Metrics
 from .unsent_bytes_limit import UntakenAnswers
 from .watermark_watcher import WatermarkWatcher
 from .writer_client import WriterForward
-
-if TYPE_CHECKING:
-    from ..pull.pull_spans import PullSpans
 
 T = TypeVar("T")
 _log = structlog.get_logger()
@@ -56,7 +53,6 @@ class Facade:
         self.guard = guard or Guard(None, RateLimits(), None)
         self.is_draining = False  # a signal came: whoever asks whether we are ready is told to go elsewhere
         self.tls = tls
-        self.pull_spans: PullSpans | None = None  # where traces are on
         self.store = StoreReader(
             settings.store_root,
             state=settings.state_root,

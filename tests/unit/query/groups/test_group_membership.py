@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from services.indexer.query.groups.group_membership import Lease, Member, Membership
-from services.indexer.query.groups.queue_allocation import Queue, Strategy
+from services.indexer.query.queue_allocation import Queue, Strategy
 from tidemark.errors import GenerationStaleError, MemberFencedError
 
 FOUR = {"orders": (0, 1, 2, 3)}

@@ -7,7 +7,7 @@ import pytest
 
 from services.indexer.query.groups.group_membership import Lease
 from services.indexer.query.groups.member_table import Leases
-from services.indexer.query.groups.queue_allocation import Queue, Strategy
+from services.indexer.query.queue_allocation import Queue, Strategy
 from tidemark.errors import (
     GenerationStaleError,
     GroupActiveError,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.writer.retention.retention_policy import MOST_FILES, DiskUse, LogFile, RetentionPolicy, files_to_delete
+from services.writer.retention_policy import MOST_FILES, DiskUse, LogFile, RetentionPolicy, files_to_delete
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_000 * HOUR_MS

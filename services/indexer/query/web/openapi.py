@@ -9,8 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
-from ..web.problems import MEDIA_TYPE
-from .query_arguments import (
+from ..schema.query_arguments import (
     SCHEMA_REFERENCE,
     LogArguments,
     LogBytesArguments,
@@ -20,7 +19,7 @@ from .query_arguments import (
     SearchArguments,
     TimeArguments,
 )
-from .request_bodies import (
+from ..schema.request_bodies import (
     AppendBody,
     HeartbeatBody,
     JoinBody,
@@ -30,7 +29,8 @@ from .request_bodies import (
     RetryBody,
     TopicBody,
 )
-from .responses import ProblemAnswer
+from ..schema.responses import ProblemAnswer
+from .problems import MEDIA_TYPE
 
 _BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody, PullQueuesBody, RetryBody)
 _ARGUMENTS = (

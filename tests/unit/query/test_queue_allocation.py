@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.indexer.query.groups.queue_allocation import (
+from services.indexer.query.queue_allocation import (
     Queue,
     Strategy,
     allocate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.indexer.query.pull.lost_units import LostUnits
+from services.indexer.query.state.lost_units import LostUnits
 from tidemark.read.records import QUEUE_GAP, REMOVED, Skipped
 
 
