@@ -50,9 +50,9 @@ def record_bytes(
     magic: int = MAGIC_V1,
     property_crc: bool = False,
 ) -> bytes:
-    """One record (spec 2.1); the host bits of sys_flag follow the hosts, body_crc None is computed.
+    """One record (docs/format.md §2); the host bits of sys_flag follow the hosts, body_crc None is computed.
 
-    property_crc: the properties end with the whole record's CRC (spec 2.7)
+    property_crc: the properties end with the whole record's CRC (docs/format.md §2)
     """
     sys_flag |= (0x10 if len(born_host) == 20 else 0) | (0x20 if len(store_host) == 20 else 0)
     crc = zlib.crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
@@ -77,13 +77,13 @@ def record_bytes(
 
 
 def property_crc_bytes(data: bytes) -> bytes:
-    """The 20 bytes that end the properties of a record which so far has these bytes (spec 2.7)."""
+    """The 20 bytes that end the properties of a record which so far has these bytes (docs/format.md §2)."""
     digits = f"{zlib.crc32(data) & 0x7FFFFFFF:010d}"
     return b"__CRC32#\x01" + digits[::-1].encode() + b"\x02"
 
 
 def blank_bytes(bytes_left: int) -> bytes:
-    """The 8 bytes that end a file with *bytes_left* bytes left in it (spec 2.6)."""
+    """The 8 bytes that end a file with *bytes_left* bytes left in it (docs/format.md §2)."""
     return struct.pack(">ii", bytes_left, MAGIC_BLANK)
 
 
@@ -115,7 +115,7 @@ class Placed(NamedTuple):
 def write_log(
     folder: Path, file_size: int, fields: Iterable[Mapping[str, Any]], *, first_offset: int = 0
 ) -> list[Placed]:
-    """Files of a CommitLog with these records, rolled with blank records by the rule of spec 2.6."""
+    """Files of a CommitLog with these records, rolled with blank records by the rule of docs/format.md §2."""
     folder.mkdir(parents=True, exist_ok=True)
     placed: list[Placed] = []
     start, content = first_offset, b""
@@ -137,7 +137,7 @@ def write_log(
 
 
 def wire_element(body: bytes, properties: bytes = b"", flag: int = 0) -> bytes:
-    """One element of a wire batch (spec 3.1)."""
+    """One element of a wire batch (docs/format.md §3)."""
     size = 22 + len(body) + len(properties)
     head = struct.pack(">iiiii", size, 0, 0, flag, len(body))
     return head + body + struct.pack(">h", len(properties)) + properties

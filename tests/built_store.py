@@ -1,4 +1,4 @@
-"""A store that a test writes record by record, from struct alone: the log, queue units and index entries (spec 2-6).
+"""A store that a test writes record by record with struct alone: log, queue units, index entries (format.md §2, §6).
 
 Only marks and terms, which are Tidemark's own, are written by Tidemark's code.
 """
@@ -210,7 +210,7 @@ class BuiltStore:
     # -- the key index --------------------------------------------------------------------------------------------
 
     def index(self, topic: str, key: str, written: Written) -> None:
-        """One entry (spec 6.2)."""
+        """One entry (docs/format.md §6)."""
         path = self.root / "index" / str(self.index_name)
         if self.index_count >= self.entries:
             self.index_name += 1

@@ -1,4 +1,4 @@
-"""The walk over records once more, in plain Python, straight from spec 8.1: the twin of `tidemark.format.kernels.walk`.
+"""The walk over records in plain Python (docs/format.md §13): the twin of `tidemark.format.kernels.walk`.
 
 Beside the spec's steps: a record's PHYSICALOFFSET is its position, a record or blank record stays within its file, and
 a walk may keep to the queues of one shard.
@@ -68,7 +68,7 @@ def i8(data: bytes, at: int) -> int:
 
 
 def java_hash(text: str) -> int:
-    """The reference of spec 0."""
+    """The reference of docs/format.md §1."""
     h = 0
     b = text.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(b), 2):
@@ -102,7 +102,7 @@ def queue_hash(topic: bytes, queue_id: int) -> int:
 
 
 def find_properties(data: bytes, at: int, length: int) -> dict[bytes, tuple[int, int]]:
-    """Name → (place, length) of its value, by the parser of spec 2.4."""
+    """Name → (place, length) of its value, by the parser of docs/format.md §2."""
     found: dict[bytes, tuple[int, int]] = {}
     position, stop = at, at + length
     while position < stop:
@@ -223,7 +223,7 @@ def _row(data: bytes, at: int, parts: Parts, base_offset: int) -> Row:
 
 
 def _numbers(data: bytes, row: Row, found: dict[bytes, tuple[int, int]]) -> Row:
-    """tags_code, base_offset and batch_size (spec 2.9, 5.1)."""
+    """tags_code, base_offset and batch_size (docs/format.md §2, §5)."""
 
     def number(name: bytes, greatest: int) -> int:
         at, length = found[name]

@@ -20,7 +20,7 @@ class Status(NamedTuple):
     reason: str
     grpc_code: str
     http_status: int
-    put_status: str  # RocketMQ's PutMessageStatus word for it, spec 3.5; "" where it has none
+    put_status: str  # RocketMQ's PutMessageStatus word for it, docs/format.md §15; "" where it has none
 
 
 STATUS: dict[type[StoreError], Status] = {

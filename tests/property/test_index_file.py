@@ -1,4 +1,4 @@
-"""The key index: compiled entries and lookups equal a plain put and walk by spec 6.2 and 6.4."""
+"""The key index: compiled entries and lookups equal a plain put and walk by docs/format.md §6, §14."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def append(
 def test_entries_in_any_portions_equal_puts_one_by_one(
     puts: list[Put], slots: int, cuts: set[int], rolled: bool
 ) -> None:
-    """Entries, slots and header do not depend on how a run of keys is cut, and are those of spec 6.2."""
+    """Entries, slots and header do not depend on how a run of keys is cut, and are those of docs/format.md §6."""
     start = {"begin_timestamp": 1_000_000, "begin_physical_offset": 77} if rolled else {}
     plain = PlainIndex(slots, **start)
     header, table, entries = plain.header(), np.zeros(4 * slots, np.uint8), b""
@@ -211,7 +211,7 @@ def test_find_entries_ends_on_any_bytes(
 
 @given(data=logs())
 def test_hash_keys_are_those_of_the_spec(data: bytes) -> None:
-    """UNIQ_KEY first, then each piece of KEYS; nothing of rolled-back records (spec 6.3)."""
+    """UNIQ_KEY first, then each piece of KEYS; nothing of rolled-back records (docs/format.md §6)."""
     buffer = np.frombuffer(data, np.uint8)
     requests = Checker().check(buffer, base_offset=0).requests
     expected: list[tuple[int, int]] = []

@@ -43,7 +43,7 @@ def is_delayed(properties: dict[str, str]) -> bool:
 
 @given(elements=wire_batches())
 def test_encoded_elements_are_the_bytes_of_the_layout(elements: Elements) -> None:
-    """encode_elements writes what struct writes from spec 3.1, and decode_elements reads it back."""
+    """encode_elements writes what struct writes from docs/format.md §3, and decode_elements reads it back."""
     wire = encode_elements(Element(*element) for element in elements)
     assert wire == builders.wire_batch(*elements)
     assert list(decode_elements(wire)) == [Element(*element) for element in elements]

@@ -13,7 +13,7 @@ from tidemark import errors, status
 from tidemark.errors import StoreError
 from tidemark.status import BY_REASON, STATUS, UNKNOWN, error_of, status_of
 
-PUT_STATUSES = [  # spec 3.5
+PUT_STATUSES = [  # docs/format.md §15
     "PUT_OK",
     "FLUSH_DISK_TIMEOUT",
     "FLUSH_SLAVE_TIMEOUT",

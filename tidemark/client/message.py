@@ -1,4 +1,4 @@
-"""Message: what a program sends, and its form in a wire batch (spec 3.1)."""
+"""Message: what a program sends, and its form in a wire batch (docs/format.md §3)."""
 
 from __future__ import annotations
 

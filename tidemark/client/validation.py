@@ -1,4 +1,4 @@
-"""What a producer refuses before anything is sent (spec 10.1, 10.5), with the reasons that the writer would answer."""
+"""What a producer refuses before anything is sent (format.md §15), with the reasons that the writer would answer."""
 
 from __future__ import annotations
 

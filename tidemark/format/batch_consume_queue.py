@@ -1,4 +1,4 @@
-"""The 46-byte unit of a BatchConsumeQueue (spec 5.1; docs/format.md §5): one unit a record, which holds many messages.
+"""The 46-byte unit of a BatchConsumeQueue (docs/format.md §5): one unit a record, which holds many messages.
 
 A unit's place says nothing about its queue offset: `base_offset` does.
 """
@@ -49,7 +49,7 @@ def decode_units(data: bytes | memoryview) -> UnitArray:
 
 
 def is_live(units: UnitArray) -> NDArray[np.bool_]:
-    """Which units are valid: the four-part test of spec 5.1."""
+    """Which units are valid: the four-part test of docs/format.md §5."""
     live: NDArray[np.bool_] = (
         (units["physical_offset"] >= 0)
         & (units["message_size"] > 0)

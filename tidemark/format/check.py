@@ -1,6 +1,6 @@
 """Walk a buffer record by record: DispatchRequest rows, and why and where it stopped.
 
-spec 8.1, with body CRC verification, plus one rule of ours: a record's PHYSICALOFFSET equals its position (stale bytes
+format.md §13, with body CRC verification, and one more rule: a record's PHYSICALOFFSET equals its position (stale bytes
 of an older generation pass every other test).
 """
 
@@ -21,7 +21,7 @@ _MAX_BUFFER_SIZE = (1 << 31) - 1  # places in rows are i4
 
 
 class Crc(enum.IntEnum):
-    """What a walk does about CRCs: the body's, and the whole record's where it carries one (spec 2.7)."""
+    """What a walk does about CRCs: the body's, and the whole record's where it carries one (docs/format.md §2)."""
 
     OFF = kernel.CRC_OFF
     STOPS = kernel.CRC_STOPS  # a wrong one ends the walk: recovery
@@ -42,7 +42,7 @@ class Checker:
     """Walks buffers; keeps its row buffer between walks, so the rows of a result are valid until the next walk.
 
     shard, shards  rows only for the queues of this shard, and only these are verified
-    light          rows also for all other records that name light queues (spec 3.7)
+    light          rows also for all other records that name light queues (docs/format.md §2)
     """
 
     def __init__(

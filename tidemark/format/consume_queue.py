@@ -1,4 +1,4 @@
-"""The 20-byte unit of a ConsumeQueue (spec 4.1; docs/format.md §4). Unit n of a queue lies at byte 20 n."""
+"""The 20-byte unit of a ConsumeQueue (docs/format.md §4). Unit n of a queue lies at byte 20 n."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ UNIT_SIZE = UNIT.itemsize
 assert UNIT_SIZE == 20 and UNIT.fields is not None and UNIT.fields["tags_code"][1] == 12
 
 PRE_BLANK_SIZE = 0x7FFFFFFF
-PRE_BLANK_UNIT = bytes(8) + PRE_BLANK_SIZE.to_bytes(4, "big") + bytes(8)  # fills a queue's head or a hole (spec 1.4)
+PRE_BLANK_UNIT = (
+    bytes(8) + PRE_BLANK_SIZE.to_bytes(4, "big") + bytes(8)
+)  # fills a queue's head or a hole (docs/format.md §4)
 
 UnitArray = NDArray[np.void]
 

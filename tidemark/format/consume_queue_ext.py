@@ -1,4 +1,4 @@
-"""The unit of a consume queue extension (spec 4.8; docs/format.md §4): what a queue unit has no room for.
+"""The unit of a consume queue extension (docs/format.md §4): what a queue unit has no room for.
 
 A queue unit whose tags code is at or below EXT_ADDRESS_LIMIT holds the address of such a unit: its offset in the
 extension's files minus 2^63. A file's last unit may be followed by END_MARK: go on with the next file.

@@ -1,4 +1,4 @@
-"""DispatchRequest: what one checked record tells the queue builders and the readers (spec 8.1), as a row of integers.
+"""DispatchRequest: the facts of one checked record for queue builders and readers (docs/format.md §13), as integers.
 
 Places (`*_at`) count from byte 0 of the buffer that was walked. Native integers: compiled loops fill these rows.
 """

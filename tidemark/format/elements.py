@@ -1,4 +1,4 @@
-"""Elements of the batch body producers send (spec 3.1), one by one: back to back, no count, no padding.
+"""Elements of the batch body producers send (docs/format.md §3), one by one: back to back, no count, no padding.
 
 i32 size · i32 0 · i32 0 · i32 flag · i32 body length · body · i16 properties length · properties
 

@@ -1,4 +1,4 @@
-"""Hosts as records carry them: ip (4 or 16 bytes) and port (4 bytes, big-endian), spec 0."""
+"""Hosts as records carry them: ip (4 or 16 bytes) and port (4 bytes, big-endian), docs/format.md §1."""
 
 from __future__ import annotations
 

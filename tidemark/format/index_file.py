@@ -1,4 +1,4 @@
-"""The key index file (spec 6): a header, a table of slots, a table of entries chained by slot.
+"""The key index file (docs/format.md §6): a header, a table of slots, a table of entries chained by slot.
 
 40 bytes header · 4 bytes a slot · 20 bytes an entry. Entry 0 is never used.
 """
@@ -98,7 +98,7 @@ def key_hash(topic: str, key: str) -> int:
 
 
 def hash_keys(buffer: U8Array, requests: RequestArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(hash, row number) of every key that the walked *requests* put into the index, in order (spec 6.3).
+    """(hash, row number) of every key that the walked *requests* put into the index, in order (docs/format.md §6).
 
     UNIQ_KEY first, then each piece of KEYS; records rolled back have none.
     """
@@ -185,7 +185,7 @@ def slot_stretches(slots: U8Array, numbers: NDArray[np.int32], values: NDArray[n
 def find_entries(
     slots: U8Array, entries: U8Array, header: Header, *, key_hash: int, begin_ms: int, end_ms: int, limit: int
 ) -> list[int]:
-    """Physical offsets of at most *limit* entries of *key_hash* with begin_ms ≤ time ≤ end_ms, newest first (spec 6.4).
+    """Return physical offsets of *key_hash*, newest first, at most *limit*; begin_ms ≤ time ≤ end_ms (format.md §14).
 
     slots, entries: uint8, the two tables; a chain that leads out of the entries ends there. Hash matches only: whoever
     shows the records compares topic and key.
@@ -198,7 +198,7 @@ def find_entries(
 
 
 def find_broken_chain(slots: U8Array, entries: U8Array, header: Header) -> tuple[int | None, int | None]:
-    """(number of the first entry, number of the first slot) that does not stand in its chain as spec 6.2 makes it.
+    """(number of the first entry, number of the first slot) that does not stand in its chain as format.md §6 makes it.
 
     slots, entries: uint8, the two tables; None where all do. Of a header that counts more entries than there are, those
     that there are.

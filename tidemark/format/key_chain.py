@@ -1,4 +1,4 @@
-"""Reading the key index in the order of the log, page by page: chains lead the other way (spec 6)."""
+"""Reading the key index in the order of the log, page by page: chains lead the other way (docs/format.md §6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as readers see them: one a record, or one an element of an inner batch (spec 9.8, 9.9).
+"""Messages as readers see them: one a record, or one an element of an inner batch (docs/format.md §14).
 
 A MESSAGE is a row of places and numbers; places (`*_at`) count from byte 0 of the buffer that holds the records.
 `unwrap_record` is the plain twin of the compiled loops.
@@ -215,7 +215,7 @@ class PropertyPlaces(NamedTuple):
 
 
 def find_properties(buffer: U8Array, messages: MessageArray) -> PropertyPlaces:
-    """Places of all properties but TAGS, KEYS and UNIQ_KEY, with the leniency of spec 2.4."""
+    """Places of all properties but TAGS, KEYS and UNIQ_KEY, with the leniency of docs/format.md §2."""
     row_ends = np.empty(len(messages) + 1, np.int32)
     room = int((messages["properties_length"].astype(np.int64) // 4 + 1).sum())
     columns = [np.empty(room, np.int32) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Message ids: the offset message id (spec 2.5) names a place; UNIQ_KEY (spec 2.12) is what a client makes."""
+"""Message ids: the offset message id (format.md §2) names a place; UNIQ_KEY (format.md §2) is what a client makes."""
 
 from __future__ import annotations
 

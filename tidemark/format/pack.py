@@ -1,4 +1,4 @@
-"""Columns of messages → wire batches (spec 3.1), each of one queue, without Python per message.
+"""Columns of messages → wire batches (docs/format.md §3), each of one queue, without Python per message.
 
 The loops are `kernels.pack`; what they write equals `elements.encode_elements` of the same rows.
 """

@@ -1,4 +1,4 @@
-"""The hash and the checksum that every layout builds on (spec 0), and the limits of the format (spec 2.8)."""
+"""The hash and the checksum of every layout (docs/format.md §1), and the limits of the format (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def java_hash(text: str) -> int:
 
 
 def queue_of_key(key: str, queues: int) -> int:
-    """Which of *queues* the messages of *key* go to: |hashCode| mod queues (spec 10.2)."""
+    """Which of *queues* the messages of *key* go to: |hashCode| mod queues (docs/format.md §15)."""
     return abs(java_hash(key)) % queues
 
 

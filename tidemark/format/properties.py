@@ -1,4 +1,4 @@
-"""Properties string ⇄ dict (spec 2.4): ``name U+0001 value U+0002`` for each entry.
+"""Properties string ⇄ dict (docs/format.md §2): ``name U+0001 value U+0002`` for each entry.
 
 The parser is as lenient as RocketMQ's, to the letter: real stores hold what it accepts.
 """
@@ -78,5 +78,5 @@ def is_java_true(text: str) -> bool:
 
 
 def split_keys(value: str) -> list[str]:
-    """The index keys of a KEYS value: pieces between single spaces, empty ones dropped (spec 2.10)."""
+    """The index keys of a KEYS value: pieces between single spaces, empty ones dropped (docs/format.md §2)."""
     return [piece for piece in value.split(KEY_SEPARATOR) if piece]

@@ -1,4 +1,4 @@
-"""The CommitLog record and the blank record (spec 2; docs/format.md §2).
+"""The CommitLog record and the blank record (docs/format.md §2).
 
 A record is a head of fixed fields, the body, and the tail: topic, properties. Hosts have 8 or 20 bytes, told by two
 bits of sys_flag; the topic's length has one byte (V1) or two (V2). The twins here are plain and exact; the loops that
@@ -105,7 +105,7 @@ class Record(NamedTuple):
 
 
 def magic_of_topic(topic: str) -> Magic:
-    """V2 for topics of more than 127 UTF-16 units, else V1 (spec 2.1)."""
+    """V2 for topics of more than 127 UTF-16 units, else V1 (docs/format.md §2)."""
     return Magic.V2 if utf16_length(topic) > V1_MAX_TOPIC_UNITS else Magic.V1
 
 

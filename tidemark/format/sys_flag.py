@@ -1,4 +1,4 @@
-"""SYSFLAG, the bits that tell how a record is to be read (spec 2.3)."""
+"""SYSFLAG, the bits that tell how a record is to be read (docs/format.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags ⇄ tags code (spec 2.9): the 64-bit number a queue unit carries for filtering."""
+"""Tags ⇄ tags code (docs/format.md §2): the 64-bit number a queue unit carries for filtering."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ DELAY_LEVELS_MS = tuple(
 MAX_DELAY_LEVEL = len(DELAY_LEVELS_MS)
 ALL_TAGS = "*"
 TAG_SEPARATOR = "||"
-EXT_ADDRESS_LIMIT = -2147483649  # a tags code at or below it is an address in a consume queue extension (spec 4.8)
+EXT_ADDRESS_LIMIT = (
+    -2147483649
+)  # a tags code at or below it is an address in a consume queue extension (docs/format.md §4)
 
 
 def tags_code(tags: str | None) -> int:

@@ -1,4 +1,4 @@
-"""Names of topics: which may be, and which mean something by themselves (spec 10.1, 2.11)."""
+"""Names of topics: which may be, and which mean something by themselves (docs/format.md §15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The batch body producers send (spec 3.1), in compiled loops: checked whole, and written as records.
+"""The batch body producers send (docs/format.md §3), in compiled loops: checked whole, and written as records.
 
 Its layout, and the plain twin that goes element by element, is `elements`.
 """
@@ -154,7 +154,7 @@ def encode_records(
     out: U8Array,
     positions: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> int:
-    """Write a checked *wire* batch as records (legacy batch, spec 3.3) into *out*; returns bytes written.
+    """Write a checked *wire* batch as records (legacy batch, docs/format.md §3) into *out*; returns bytes written.
 
     head         a record's head with size, CRC, flag, offsets and body length left open
     topic        topic length (1 byte for V1, 2 for V2) and topic

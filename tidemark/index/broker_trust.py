@@ -1,4 +1,4 @@
-"""What a broker that opens the directory takes for granted: no `abort` file, and the times in `checkpoint` (spec 7).
+"""The files that a starting broker trusts: no `abort` file, and the times in `checkpoint` (docs/format.md §13).
 
 Without `abort` it believes that every queue is complete up to the greatest position over all of them, so a single shard
 that lags would cost it messages. With `abort` it believes queues and index as far as the times say: index files that

@@ -1,4 +1,4 @@
-"""Building queue files from dispatched records (spec 4.3, 5.3), one builder a queue.
+"""Building queue files from dispatched records (docs/format.md §4, §5), one builder a queue.
 
 A builder starts at what its shard's mark says: units of records at or above the mark may be there already, from a life
 that did not come to publish them. They are written again with the same bytes.
@@ -106,7 +106,7 @@ class ConsumeQueueBuilder:
         return [Oddity(*place, "QUEUE_REPEAT", first), *(self._build_run(rest) if len(rest) else [])]
 
     def _begin(self, first: int) -> None:
-        """The queue's very first unit: its head up to *first* is pre-blank within that file (spec 1.4)."""
+        """The queue's very first unit: its head up to *first* is pre-blank within that file (docs/format.md §4)."""
         start = self.files.file_start(first * UNIT_SIZE)
         if self.files.starts and self.files.starts != [start]:
             self._next = self.files.min_offset // UNIT_SIZE

@@ -1,4 +1,4 @@
-"""The extension of one queue for its owner: add units, find where they end, drop them at either end (spec 4.8)."""
+"""The extension of one queue for its owner: add units, find where they end, drop them at either end (format.md §4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dispatch: which records of a walked part go to which queue (spec 8.2; design: a shard owns whole queues)."""
+"""Dispatch: which records of a walked part go to which queue. A shard owns whole queues (docs/format.md §13)."""
 
 from __future__ import annotations
 

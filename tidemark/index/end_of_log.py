@@ -1,4 +1,4 @@
-"""Where a log ends: the scan that recovery and a pipeline without a writer share (spec 7.4, 7.5; design 2.8)."""
+"""Where a log ends: the scan that recovery and a pipeline without a writer share (docs/format.md §13)."""
 
 from __future__ import annotations
 

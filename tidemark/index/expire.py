@@ -1,4 +1,4 @@
-"""Queue files that expire with the log (spec 4.6, 5.5): those whose units all point below its minimum."""
+"""Queue files that expire with the log (docs/format.md §4, §5): those whose units all point below its minimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key index as a run of index files (spec 6): its one writer.
+"""The key index as a run of index files (docs/format.md §6): its one writer.
 
 Bytes go out in an order that a kill at any point leaves repairable: entries, then slots, then the header. Slots are
 read from a mapping of the file itself, so nothing of a file is held in memory.

@@ -1,4 +1,4 @@
-"""Light queues (LMQ): further queues that have a unit of a record, which lies in the log once (spec 3.7).
+"""Light queues (LMQ): further queues that have a unit of a record, which lies in the log once (docs/format.md §2).
 
 A record names them in INNER_MULTI_DISPATCH and says its queue offset in each in INNER_MULTI_QUEUE_OFFSET. Only the
 records that carry the two cost anything here.

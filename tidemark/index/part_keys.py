@@ -13,7 +13,7 @@ from tidemark.format.dispatch_request import RequestArray, U8Array
 
 
 class PartKeys(NamedTuple):
-    """Each key of a part, in the order of the log (spec 6.3)."""
+    """Each key of a part, in the order of the log (docs/format.md §6)."""
 
     hashes: NDArray[np.int32]
     physical_offsets: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Dropping queue units of records that are not in the log any more (spec 4.5, 5.4), and nothing else."""
+"""Dropping queue units of records that are not in the log any more (docs/format.md §4, §5), and nothing else."""
 
 from __future__ import annotations
 

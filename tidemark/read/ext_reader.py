@@ -1,4 +1,4 @@
-"""Tag codes behind addresses in a consume queue extension (spec 4.8), for many units at once."""
+"""Tag codes behind addresses in a consume queue extension (docs/format.md §4), for many units at once."""
 
 from __future__ import annotations
 

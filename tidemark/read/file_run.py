@@ -32,7 +32,7 @@ class Listing(NamedTuple):
 
 
 class FileRun:
-    """The files of one folder, or of several as one address space (spec 1.6), read only. Safe for several threads."""
+    """The files of one or several folders as one address space (format.md §1), read only. Safe for several threads."""
 
     def __init__(self, *folders: Path) -> None:
         self.folders = folders

@@ -1,4 +1,4 @@
-"""Pulling messages of one queue from a queue offset on (spec 9.1).
+"""Pulling messages of one queue from a queue offset on (docs/format.md §14).
 
 By default nothing below the requested offset and nothing beyond max_messages is given, inner batches are unwrapped, and
 tags are matched message by message. `pull_as_broker` gives what a broker's client would see, whole batches and all.
@@ -77,7 +77,7 @@ class PullResult:
 
 
 def refuse(bounds: QueueBounds, offset: int) -> PullResult | None:
-    """The answer when *offset* is outside the queue's bounds; None when there may be messages (spec 9.1)."""
+    """The answer when *offset* is outside the queue's bounds; None when there may be messages (docs/format.md §14)."""
     if bounds.max_offset == 0:
         return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, bounds)
     if offset < bounds.min_offset:

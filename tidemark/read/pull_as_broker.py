@@ -1,4 +1,4 @@
-"""Pulling as a broker answers and its client sees it (spec 9.1-9.3, 9.9): whole inner batches, the broker's limits."""
+"""Pulling as a broker answers and its client sees it (docs/format.md §14): whole inner batches, the broker's limits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Chosen(NamedTuple):
 
 
 def _first_unit(queue: QueueReader, bounds: QueueBounds, offset: int) -> int | None:
-    """The unit from which the broker iterates (spec 4.7, 5.6): of a batch queue the last one with base ≤ offset."""
+    """The unit from which the broker iterates (format.md §14): of a batch queue the last one with base ≤ offset."""
     number = queue.locate(offset, bounds.units)
     if queue.is_batch and number < bounds.units.end:
         base = int(queue.run.unit(number)["base_offset"])

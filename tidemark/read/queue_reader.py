@@ -20,7 +20,7 @@ from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 from tidemark.store.originals.tombstones import Tombstone
 
-_LIGHT_QUEUE = "%LMQ%"  # its units point at records of other topics (spec 3.7)
+_LIGHT_QUEUE = "%LMQ%"  # its units point at records of other topics (docs/format.md §2)
 
 
 class QueueBounds(NamedTuple):

@@ -41,7 +41,7 @@ class Skipped(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Queue offsets that records must say. may_restart: 0 is accepted at any place (spec 4.4, as the peer appends)."""
+    """Expected queue offsets of records. may_restart: 0 is accepted at any place, as of a broker (format.md §4)."""
 
     queue_offsets: IntArray
     may_restart: bool

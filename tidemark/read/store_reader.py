@@ -122,7 +122,7 @@ class StoreReader:
         return any(folder.isdecimal() for folder in _folders(self.paths.consume_queue / name))
 
     def _topic_of_folders(self, name: str) -> TopicConfig:
-        """A topic that topics.json does not know counts as SimpleCQ (spec 1.7)."""
+        """A topic that topics.json does not know counts as SimpleCQ (docs/format.md §9)."""
         return TopicConfig(name, read_queues=0, write_queues=0)
 
     def queue_ids(self, topic: TopicConfig) -> list[int]:

@@ -1,4 +1,4 @@
-"""Which tags a reader wants (spec 9.3): by hash in the queue's unit, then by string in the message."""
+"""Which tags a reader wants (docs/format.md §14): by hash in the queue's unit, then by string in the message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TagFilter:
         return cls(tags) if tags else None
 
     def matches_code(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which units may match. An address in a consume queue extension counts as unknown, and passes (spec 4.8)."""
+        """Return which units may match. An address in an extension (docs/format.md §4) is unknown, and passes."""
         return np.isin(codes.astype(np.int32), self._codes) | (codes <= EXT_ADDRESS_LIMIT)
 
     def matches_text(self, buffer: U8Array, messages: MessageArray) -> NDArray[np.bool_]:

@@ -309,7 +309,7 @@ class UnitRun:
     def first_at_or_above(self, physical_offset: int, low: int, high: int) -> int:
         """Number of the first unit in [low, high) whose record starts at or above *physical_offset*; *high* if none.
 
-        By halving over all files (spec 4.6, 5.5): the units are visible ones, so they ascend.
+        By halving over all files (docs/format.md §4, §5): the units are visible ones, so they ascend.
         """
         end = high
         middle = low  # for the most part it is the first one

@@ -1,4 +1,4 @@
-"""The `checkpoint` file (spec 7.1; docs/format.md §7): five 8-byte fields, big-endian, mapped. One owner each.
+"""The `checkpoint` file (docs/format.md §7): five 8-byte fields, big-endian, mapped. One owner each.
 
 The confirm offset is the one number by which the writer tells everybody how far the log is committed.
 """

@@ -1,4 +1,4 @@
-"""Locks between processes: RocketMQ's `lock` file (spec 1.5) and locks of our own folders.
+"""Locks between processes: RocketMQ's `lock` file (docs/format.md §1) and locks of our own folders.
 
 RocketMQ's is a POSIX record lock on byte 0, which belongs to the process: closing any descriptor of the file in that
 process drops it, so it is opened once: `_held` knows which files this process must not open again. Ours are `flock`s,

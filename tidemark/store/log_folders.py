@@ -1,4 +1,4 @@
-"""Where the CommitLog's files lie: in one folder, or in several as one address space (spec 1.6)."""
+"""Where the CommitLog's files lie: in one folder, or in several as one address space (docs/format.md §1)."""
 
 from __future__ import annotations
 

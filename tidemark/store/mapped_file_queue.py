@@ -1,4 +1,4 @@
-"""A run of equally sized files as one address space of bytes (spec 1.2, 1.3): MappedFileQueue.
+"""A run of equally sized files as one address space of bytes (docs/format.md §1): MappedFileQueue.
 
 File k starts at first + k · file_size and is named by its start offset in 20 digits. Files have their full size from
 birth; where the data ends is not written anywhere in them. Reading is by `pread`, so a file that is cut under a reader

@@ -1,4 +1,4 @@
-"""A CommitLog over several folders: one address space, each file in one of them (spec 1.6)."""
+"""A CommitLog over several folders: one address space, each file in one of them (docs/format.md §1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which file lies where below a store's root (spec 1.1; ours below `tidemark/`, one folder an owner)."""
+"""Which file lies where below a store's root (docs/format.md §1; ours below `tidemark/`, one folder an owner)."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Storage(Protocol):
         """Write all of *data*. DiskFullError when there is no room; what was written until then is undefined."""
 
     def fdatasync(self, descriptor: int) -> None:
-        """Make a file's bytes durable; FlushFailedError when that fails: never try again (spec: the pages are lost)."""
+        """Make a file's bytes durable; FlushFailedError when that fails: never try again, the pages are lost."""
 
     def truncate(self, descriptor: int, size: int) -> None:
         """Set a file's size."""

@@ -1,4 +1,4 @@
-"""One task's epoch: hold its shards, follow the committed offset, and build and publish chunk by chunk (design 4).
+"""One task's epoch: hold its shards, follow the committed offset, and build and publish chunk by chunk.
 
 Every chunk is checked, built and published before the next is read; but the keys of several are put into the index
 together while there is more to build. Message bytes never leave this process; what goes to Spark is a row of progress a

@@ -172,7 +172,7 @@ def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: 
 
 
 def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
-    """Where no writer tells a term: marks, units and keys of records behind the log's end go (spec 7.4)."""
+    """Where no writer tells a term: marks, units and keys of records behind the log's end go (docs/format.md §13)."""
     _set_back_marks_behind(plan, physical_end, storage)
     paths = plan.paths
     for folder, size, batch in (

@@ -1,4 +1,4 @@
-"""Admission: a request is checked whole before anything is written. The order of checks is the spec's (3.2, 2.8, 3.5).
+"""Admission: a request is checked whole before anything is written. The order of checks: docs/format.md §15.
 
 One message for a topic of single messages is what RocketMQ calls a single send: it may be delayed, and go to a retry
 topic. Everything else is a batch. Owns no state but the turns of the round robin; runs on the event loop.
@@ -47,7 +47,7 @@ from ..batch.record_encoder import Encoder, u8
 from ..topics.topic_table import Topic
 from .request_rules import is_retry, transaction_error
 
-_SINGLE_SLACK = 65_536  # a record may be that much larger than the greatest body (spec 2.8)
+_SINGLE_SLACK = 65_536  # a record may be that much larger than the greatest body (docs/format.md §15)
 _MAX_DIGITS = (1 << 63) - 1
 
 

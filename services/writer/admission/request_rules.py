@@ -1,4 +1,4 @@
-"""What of a request is checked before its messages are looked at: queue, retry topics, the wrapper (spec 3.2, 3.5)."""
+"""What of a request is checked before its messages are looked at: queue, retry topics, the wrapper (format.md §15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a message a delayed one: its level, how it is rewritten to wait (spec 2.9, 2.11), and what is delivered.
+"""Delayed messages: their level, their stored form while they wait (docs/format.md §2, §15), and the delivered form.
 
 RocketMQ: HookUtils.transformDelayLevelMessage, ScheduleMessageService.messageTimeUp. Holds no state.
 """

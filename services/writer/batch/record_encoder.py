@@ -1,7 +1,7 @@
 """A batch → record bytes, straight into the appender's buffer: here a message becomes bytes, once.
 
-Legacy batches (spec 3.3) go through the compiled loop, one record a message; a batch for a BatchCQ topic becomes one
-inner-batch record whose body is the wire batch as it came (spec 3.6).
+Legacy batches (format.md §3) go through the compiled loop, one record per message; a batch for a BatchCQ topic is one
+inner-batch record whose body is the wire batch as it came (docs/format.md §3).
 """
 
 from __future__ import annotations

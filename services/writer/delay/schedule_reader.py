@@ -1,6 +1,6 @@
 """DelayQueues: the queues of SCHEDULE_TOPIC_XXXX as readers see them: what is due, and when the next message is.
 
-A unit's tags code is its time (spec 2.9). What is not indexed yet is not there yet: as for any reader.
+A unit's tags code is its time (docs/format.md §2). What is not indexed yet is not there yet: as for any reader.
 """
 
 from __future__ import annotations

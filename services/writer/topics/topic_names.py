@@ -1,4 +1,4 @@
-"""Which names of topics clients may use, and how many queues one gets that says nothing (spec 10.1)."""
+"""Which names of topics clients may use, and how many queues one gets that says nothing (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tidemark.format.topic_name import group_of, require_sendable_topic
 
 BROKERS_TOPICS = frozenset(
     {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
-)  # a broker makes them for itself, spec 1.7
+)  # a broker makes them for itself, docs/format.md §9
 BROKERS_PREFIX = "rmq_sys_"
 
 

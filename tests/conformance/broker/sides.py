@@ -14,7 +14,7 @@ from .history import Queue, Reading
 from .messages import TOPICS
 from .rocket_client import PULL_MOST, Answer, RocketClient
 
-_CLIENT_STATUS = {  # spec 9.2: what a client makes of a broker's answer
+_CLIENT_STATUS = {  # docs/format.md §14: what a client makes of a broker's answer
     "FOUND": "FOUND",
     "NO_MATCHED_MESSAGE": "NO_MATCHED_MSG",
     "MESSAGE_WAS_REMOVING": "NO_MATCHED_MSG",

@@ -21,7 +21,7 @@ from .sides import BrokerSide, Side, read_all
 _SENDS = 200
 _MANY_SENDS = 100_000
 _TIMEOUT_S = 240
-_RECOVERY_REACH_S = 4  # a broker dispatches again from 3 s before its times in `checkpoint` (spec 7.1)
+_RECOVERY_REACH_S = 4  # a broker dispatches again from 3 s before its times in `checkpoint` (docs/format.md §7)
 
 
 def their_leg(this: Round, *, kill: bool) -> None:

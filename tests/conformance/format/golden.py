@@ -1,4 +1,4 @@
-"""Reading the golden stores: their logs record by record, and what the queues must hold by spec 2.9, 5.1 and 8.2.
+"""Reading the golden stores: their logs record by record, and what the queues must hold by docs/format.md §2, §5, §13.
 
 The stores were written by Apache RocketMQ 5.3.3; no code of ours made any of their bytes.
 """

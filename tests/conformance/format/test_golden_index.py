@@ -95,7 +95,7 @@ def test_index_files_equal_the_brokers(golden_store: GoldenStore, name: str) -> 
         end = new.header
         header = Header(
             end.end_timestamp, end.end_timestamp, end.end_physical_offset, end.end_physical_offset, 0, 1
-        )  # spec 6.2: a follow-up file begins with the old one's end
+        )  # docs/format.md §6: a follow-up file begins with the old one's end
     assert position == len(keys)
     assert repeated <= {"mixed/store": 0, "killed/store-recovered": 8}[name]
 

@@ -1,4 +1,4 @@
-"""Every vector of spec 12, both ways where there are two."""
+"""Every vector of RocketMQ 5.3.3 (tests/conformance/format/vectors.py), both ways where there are two."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_record_encodes_to_the_vector(name: str) -> None:
 
 @by_name
 def test_vector_decodes_to_the_record(name: str) -> None:
-    """Every field is the one the spec lists, and the CRC is the body's."""
+    """Every field is the listed one, and the CRC is the body's."""
     data, record = RECORDS[name]
     decoded = decode_record(data + b"behind")
     expected = record._replace(
@@ -147,7 +147,7 @@ def test_dispatch_request_of_inner_batch_has_base_and_size() -> None:
 
 
 def test_crc_property_of_b_is_over_what_stands_before_it() -> None:
-    """Digits of the masked CRC of all but the last 20 bytes, least significant first (spec 2.7)."""
+    """Digits of the masked CRC of all but the last 20 bytes, least significant first (docs/format.md §2)."""
     crc = masked_crc32(vectors.B[:-20])
     assert crc == 1182144372
     assert decode_properties(decode_record(vectors.B).properties)["__CRC32#"] == str(crc)[::-1].ljust(10, "0")
@@ -177,7 +177,7 @@ W_ELEMENTS = [Element(b"m0", b"WAIT\x01true\x02TAGS\x01TagA\x02", 0), Element(b"
 
 
 def test_wire_batch_both_ways() -> None:
-    """W is the two messages the spec names, for encoder, decoder and scan."""
+    """W is the two listed messages, for encoder, decoder and scan."""
     assert elements.encode_elements(W_ELEMENTS) == vectors.W
     assert list(elements.decode_elements(vectors.W)) == W_ELEMENTS
     assert wire_batch.scan(vectors.W).count == 2
@@ -321,7 +321,7 @@ def test_default_sizes() -> None:
     ],
 )
 def test_property_parser_is_as_lenient_as_the_peer(text: str, entries: dict[str, str]) -> None:
-    """The two cases of spec 12."""
+    """The two cases of RocketMQ 5.3.3 (tests/conformance/format/vectors.py)."""
     assert decode_properties(text.encode()) == entries
 
 

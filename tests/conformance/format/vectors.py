@@ -1,6 +1,6 @@
-"""The golden vectors of spec 12.
+"""Golden vectors of RocketMQ 5.3.3.
 
-Their source, as the spec tells: records decoded by the peer's MessageDecoder, W by its encodeMessages, IDX and CKPT by
+Their source: records decoded by the peer's MessageDecoder, W by its encodeMessages, IDX and CKPT by
 its IndexFile and StoreCheckpoint; units and blank records by hand from the layouts.
 """
 
@@ -23,7 +23,7 @@ A6 = bytes.fromhex(  # as A, with IPv6 hosts
     "00000000000000000000000000010000d4310000018bcfe5687b105000000000000000050600300c326b00002a9f00000000"
     "00000000000000000000000548656c6c6f09546f706963546573740012544147530154616741024b455953014b3102"
 )
-B = bytes.fromhex(  # as A, with a CRC over the whole record (spec 2.7)
+B = bytes.fromhex(  # as A, with a CRC over the whole record (docs/format.md §2)
     "0000008fdaa320a777d18982000000010000000000000000000000070000000000000000000000000000018bcfe568007f00"
     "00010000d4310000018bcfe5687bc0a8074100002a9f0000000000000000000000000000000548656c6c6f09546f70696354"
     "6573740026544147530154616741024b455953014b31025f5f435243333223013237333434313238313102"

@@ -1,4 +1,4 @@
-"""ConsumeQueueExtTest, and ConsumeQueueTest with an extension (spec 4.8). Files of 840 bytes, as the peer's."""
+"""ConsumeQueueExtTest, and ConsumeQueueTest with an extension (format.md §4). Files of 840 bytes, as the peer's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ConsumeQueueTest with light queues (spec 3.7): what a record asks for, what it gets, and what is wrong with it."""
+"""ConsumeQueueTest with light queues (docs/format.md §2): the queues that a record names, and errors in its names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MultiPathMappedFileQueueTest: a CommitLog over several folders (spec 1.6), as files and through all services."""
+"""MultiPathMappedFileQueueTest: a CommitLog over several folders (format.md §1), as files and through all services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AppendPropCRCTest: a record that carries its own CRC is checked by it (spec 2.7)."""
+"""AppendPropCRCTest: a record that carries its own CRC is checked by it (docs/format.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker's directory may hold beside log, queues and index: read round, or refused (spec 1.1, 1.2)."""
+"""What a broker's directory may hold beside log, queues and index: read round, or refused (docs/format.md §1)."""
 
 from __future__ import annotations
 

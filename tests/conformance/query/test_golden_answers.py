@@ -2,7 +2,7 @@
 
 The stores are those of the golden archives: with the queue files and index as the broker left them (only the marks,
 which a broker does not know, are written here), attached to, where nothing is written, and without them, rebuilt by our
-pipeline from the log. spec 9.2 translates RocketMQ's words for a client's.
+pipeline from the log. docs/format.md §14 translates RocketMQ's words for a client's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.conformance
 
 STORES = {"mixed": "mixed/store", "killed": "killed/store-recovered", "expired": "expired/store"}
 PULL_BATCH = 32  # what the golden client asked for when it read whole queues
-CLIENT_STATUS = {  # spec 9.2
+CLIENT_STATUS = {  # docs/format.md §14
     "FOUND": "FOUND",
     "NO_MATCHED_MESSAGE": "NO_MATCHED_MSG",
     "MESSAGE_WAS_REMOVING": "NO_MATCHED_MSG",

@@ -43,7 +43,7 @@ def _messages(place: int, record: Record) -> Iterator[Message]:
 
 
 def _bodies(wire: bytes) -> Iterator[bytes]:
-    """Bodies of a wire batch (spec 3.1)."""
+    """Bodies of a wire batch (docs/format.md §3)."""
     at = 0
     while at < len(wire):
         size = int.from_bytes(wire[at : at + 4], "big")

@@ -181,7 +181,7 @@ def test_last_record_of_a_queue_with_a_damaged_body_keeps_its_number(tmp_path: P
 
 
 def test_blank_record_at_the_end_of_the_last_file_is_overwritten(tmp_path: Path) -> None:
-    """Without a next file the log ends at the blank's start (spec 7.4)."""
+    """Without a next file the log ends at the blank's start (docs/format.md §13)."""
     log = make_log(tmp_path, 30)
     (log.paths.commit_log / f"{FILE_SIZE:020d}").unlink()
     in_first = [end for end in log.ends if end < FILE_SIZE]

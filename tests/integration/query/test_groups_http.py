@@ -51,7 +51,7 @@ def test_offsets_outlive_the_process(built: BuiltStore) -> None:
 
 
 def test_a_brokers_file_is_read(built: BuiltStore) -> None:
-    """Unquoted queue ids, and the backup where the file itself is broken (spec 1.7)."""
+    """Unquoted queue ids, and the backup where the file itself is broken (docs/format.md §9)."""
     path = built.root / "config" / "consumerOffset.json"
     path.write_bytes(b'{"offsetTable":{"orders@billing":{0:3,1:5}}')
     path.with_name("consumerOffset.json.bak").write_bytes(b'{"offsetTable":{"orders@billing":{0:2,1:5}}}')

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 QUEUE = "/v1/topics/orders/queues/0/messages"
 BATCHES = "/v1/topics/batches/queues/0/messages"
-ANSWER_NAMES = [  # design: a pull's JSON; wait_ms and skipped beside it
+ANSWER_NAMES = [  # and wait_ms, skipped
     "store", "topic", "queue_id", "status", "requested_offset", "next_offset", "min_offset", "max_offset", "watermark",
     "committed_offset", "lag_bytes", "max_messages", "max_bytes", "wait_ms", "skipped", "messages",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from .harness import RunningWriter, log_bytes, refusal_of, stored_places, stored
 
 pytestmark = pytest.mark.integration
 
-W = bytes.fromhex(  # spec 12: batch wire body of two messages
+W = bytes.fromhex(  # RocketMQ's wire body of a batch of two messages
     "0000002c000000000000000000000000000000026d300014574149540174727565025441475301546167410200000024"
     "000000000000000000000003000000046d736731000a57414954017472756502"
 )
@@ -115,7 +115,7 @@ def test_messages_and_packed_bytes_end_in_the_same_record(writer: RunningWriter)
 
 
 def test_wrapper_properties_are_not_stored_on_a_simple_topic(writer: RunningWriter) -> None:
-    """Records of a legacy batch carry their element's properties only (spec 3.3, HEAD)."""
+    """Records of a legacy batch carry their element's properties only (docs/format.md §3, HEAD)."""
     writer.append("t", wire_batch((b"x", b"", 0)), properties={"UNIQ_KEY": "wrapper", "WAIT": "true"})
     assert stored_records(writer.root)[0].properties == b""
 

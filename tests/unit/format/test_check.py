@@ -117,7 +117,7 @@ def test_wrong_properties_length_is_told(length: int) -> None:
 
 
 def test_topic_of_128_bytes_needs_v2() -> None:
-    """The peer reads V1's length byte as signed, so such a record is unreadable (spec 2.1)."""
+    """The peer reads V1's length byte as signed, so such a record is unreadable (docs/format.md §2)."""
     assert ends(check(record_bytes(topic=b"t" * 128))) == (Outcome.BAD, Fault.LENGTH, 0)
     assert check(record_bytes(topic=b"t" * 128, magic=MAGIC_V2)).records == 1
 
@@ -149,7 +149,7 @@ def test_body_of_crc_0_is_accepted_with_0() -> None:
 
 @pytest.mark.parametrize("crc", [0, 1, -1])
 def test_crc_of_an_empty_body_is_not_looked_at(crc: int) -> None:
-    """As the peer (spec 8.1, step 5)."""
+    """As the peer (docs/format.md §13)."""
     assert check(record_bytes(body=b"", body_crc=crc)).records == 1
 
 
@@ -174,7 +174,7 @@ def test_rows_that_do_not_fit_are_told() -> None:
 
 @pytest.mark.parametrize(("level", "delay_s"), [("1", 1), ("4", 30), ("18", 7200), ("19", 7200), ("2147483647", 7200)])
 def test_tags_code_of_a_delayed_message_is_its_time(level: str, delay_s: int) -> None:
-    """In the schedule topic (spec 2.9); levels above 18 count as 18."""
+    """In the schedule topic (docs/format.md §2); levels above 18 count as 18."""
     named = properties({"DELAY": level, "TAGS": "TagA"})
     assert row_of(topic=b"SCHEDULE_TOPIC_XXXX", properties=named)["tags_code"] == builders.STORE_MS + 1000 * delay_s
     assert row_of(topic=b"SCHEDULE_TOPIC_XXXY", properties=named)["tags_code"] == 2598919
@@ -198,7 +198,7 @@ def test_no_delay_level_leaves_the_tags_code(level: str) -> None:
     ],
 )
 def test_property_that_is_no_number_is_a_fault(topic: bytes, named: dict[str, str]) -> None:
-    """Where the peer's parser would throw (spec 8.1, step 9)."""
+    """Where the peer's parser would throw (docs/format.md §13)."""
     assert ends(check(record_bytes(topic=topic, properties=properties(named)))) == (Outcome.BAD, Fault.NUMBER, 0)
 
 

@@ -31,7 +31,7 @@ def test_unique_key_comes_first_then_each_key() -> None:
 
 @pytest.mark.parametrize(("kind", "count"), [(0x0, 1), (0x4, 1), (0x8, 1), (0xC, 0)])
 def test_rolled_back_records_alone_are_not_indexed(kind: int, count: int) -> None:
-    """Half messages are, under the half topic (spec 6.3)."""
+    """Half messages are, under the half topic (docs/format.md §6)."""
     assert len(keys_of(record_bytes(sys_flag=kind, properties=properties({"KEYS": "a"})))) == count
 
 
@@ -43,7 +43,7 @@ def test_hash_of_a_key_is_never_negative() -> None:
 
 
 def test_count_of_0_reads_as_1() -> None:
-    """A new file is all zero (spec 6.1)."""
+    """A new file is all zero (docs/format.md §6)."""
     assert decode_header(bytes(40)) == Header(index_count=1)
 
 

@@ -28,7 +28,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 
 def test_unique_key_tells_address_pid_time_and_counter(set_clock: SetClock) -> None:
-    """The layout of spec 2.12: ip, pid, tag, milliseconds of the local month, counter."""
+    """The layout of docs/format.md §2: ip, pid, tag, milliseconds of the local month, counter."""
     now_ms = set_clock(MONDAY)
     keys = UniqueKeys("10.1.2.3")
     first, second = keys.make_many(2)

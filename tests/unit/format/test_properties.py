@@ -34,6 +34,6 @@ def test_parser_is_lenient(data: bytes, entries: dict[str, str]) -> None:
 
 
 def test_keys_stand_between_single_spaces() -> None:
-    """Empty pieces are none (spec 2.10)."""
+    """Empty pieces are none (docs/format.md §2)."""
     assert split_keys(" a  b c ") == ["a", "b", "c"]
     assert split_keys("") == split_keys("  ") == []

@@ -20,7 +20,7 @@ from tidemark.format.record import Magic, Record, decode_record, encode_record, 
     ],
 )
 def test_topics_of_more_than_127_utf16_units_are_v2(topic: str, magic: Magic) -> None:
-    """Units, neither bytes nor characters (spec 2.1)."""
+    """Units, neither bytes nor characters (docs/format.md §2)."""
     assert magic_of_topic(topic) is magic
 
 

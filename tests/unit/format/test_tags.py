@@ -42,5 +42,5 @@ def test_level_above_18_counts_as_18() -> None:
     ],
 )
 def test_expression_is_tags_between_double_bars(expression: str | None, tags: set[str] | None) -> None:
-    """Blanks are trimmed; a star or nothing means all (spec 9.3)."""
+    """Blanks are trimmed; a star or nothing means all (docs/format.md §14)."""
     assert parse_tag_expression(expression) == tags

@@ -1,4 +1,4 @@
-"""Building queue files: units at their places, pre-blank heads, holes, repeats, restarts (spec 4.3, 5.3)."""
+"""Building queue files: units at their places, pre-blank heads, holes, repeats, restarts (docs/format.md §4, §5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.storage import DiskStorage
 
-BLANK = bytes.fromhex("00000000000000007fffffff0000000000000000")  # spec 1.4
+BLANK = bytes.fromhex("00000000000000007fffffff0000000000000000")  # docs/format.md §4
 
 
 def requests(*rows: tuple[int, int], size: int = 100) -> RequestArray:
@@ -89,7 +89,7 @@ def test_a_hole_too_wide_for_its_bytes_is_damage_and_builds_nothing(tmp_path: Pa
 
 
 def test_numbering_that_began_anew_is_appended_as_the_peer_does(tmp_path: Path) -> None:
-    """Queue offset 0 has no order check there; what follows it is a repeat and is left out (spec 4.3 QUIRK)."""
+    """Queue offset 0 has no order check there; what follows it is a repeat and is left out (docs/format.md §4)."""
     builder = simple(tmp_path)
     builder.build(requests((0, 0), (100, 1)))
     oddities = builder.build(requests((200, 0), (300, 1), (400, 2), (500, 3)))
@@ -117,7 +117,7 @@ def test_batches_of_any_size_give_the_same_files(tmp_path: Path, split: int) -> 
 
 
 def test_a_batch_queue_appends_units_wherever_their_queue_offsets_are(tmp_path: Path) -> None:
-    """Two units a file; the file's name is a byte position (spec 5.1)."""
+    """Two units a file; the file's name is a byte position (docs/format.md §5)."""
     files = MappedFileQueue(tmp_path, 92, DiskStorage())
     made = requests((0, 1000), (100, 1010), (200, 1020))
     made["batch_size"], made["store_timestamp"] = 10, 77

@@ -52,7 +52,7 @@ def look_up(folder: Path, key: str) -> list[int]:
 
 
 def test_every_key_is_found_over_the_edges_of_files(tmp_path: Path) -> None:
-    """100 records with two keys each, 39 keys a file: entry 0 is never used (spec 6.1)."""
+    """100 records with two keys each, 39 keys a file: entry 0 is never used (docs/format.md §6)."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
     assert index.append(hash_rows(buffer, rows)) == 200
@@ -162,7 +162,7 @@ def test_a_file_cut_off_at_birth_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
-    """Its first entry's time counts from the old file's end (spec 6.2 QUIRK), its header from the entry itself."""
+    """Its first entry's time counts from the old file's end (docs/format.md §6), its header from the entry itself."""
     buffer, rows, _ = walk(25)
     rows["store_timestamp"] = 1_700_000_000_000 + 3000 * np.arange(25)
     open_index(tmp_path).append(hash_rows(buffer, rows))

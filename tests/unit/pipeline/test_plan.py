@@ -19,7 +19,7 @@ def file_of(path: Path, size: int) -> None:
 
 
 def test_a_new_store_gets_rocketmqs_sizes(tmp_path: Path) -> None:
-    """spec 16."""
+    """RocketMQ's defaults (MessageStoreConfig)."""
     plan = make_plan(PipelineSettings(store_root=tmp_path))
     assert (plan.consume_queue_size, plan.batch_consume_queue_size) == (6_000_000, 13_800_000)
     assert (plan.index_slots, plan.index_entries) == (5_000_000, 20_000_000)
@@ -46,7 +46,7 @@ def test_a_size_that_was_set_and_contradicts_the_files_is_refused(tmp_path: Path
 
 
 def test_a_queue_file_holds_whole_units(tmp_path: Path) -> None:
-    """Rounded up to 20 bytes, as the peer does (spec 4.1)."""
+    """Rounded up to 20 bytes, as the peer does (docs/format.md §4)."""
     plan = make_plan(PipelineSettings(store_root=tmp_path, consume_queue_file_size_bytes=4096))
     assert plan.consume_queue_size == 4100
 

@@ -145,7 +145,7 @@ def test_scan_shows_no_record_of_another_topic(filled: BuiltStore) -> None:
 
 
 def test_numbering_that_began_again_is_no_damage(built: BuiltStore) -> None:
-    """The peer appends a record that says 0 where the queue ends (spec 4.4)."""
+    """The peer appends a record that says 0 where the queue ends (docs/format.md §4)."""
     built.append("orders", b"a")
     built.append("orders", b"b", queue_offset=0)
     built.publish()

@@ -47,7 +47,7 @@ def test_files_that_come_into_being_are_noticed(built: BuiltStore) -> None:
 
 
 def test_a_pre_blank_head_is_stepped_over(built: BuiltStore) -> None:
-    """A queue whose first unit ever is number 70: its file begins with 20 pre-blank units (spec 1.4)."""
+    """A queue whose first unit ever is number 70: its file begins with 20 pre-blank units (docs/format.md §4)."""
     built.next["orders", 0] = 70
     built.write_units("orders", 0, 50, PRE_BLANK * 20)
     reader = StoreReader(built.root)
@@ -119,7 +119,7 @@ def test_a_new_term_may_take_units_back(built: BuiltStore) -> None:
 
 
 def test_units_of_deleted_records_are_below_the_minimum(built: BuiltStore) -> None:
-    """After retention took log files, the minimum is the first unit at or above the log's (spec 4.6)."""
+    """After retention took log files, the minimum is the first unit at or above the log's (docs/format.md §4)."""
     body = bytes(3000)
     written = [built.append("orders", body) for _ in range(100)]
     reader = StoreReader(built.root)

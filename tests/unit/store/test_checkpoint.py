@@ -30,7 +30,7 @@ def test_new_checkpoint_is_4096_zero_bytes(path: Path) -> None:
 
 @pytest.mark.parametrize("field", Field)
 def test_each_field_lies_big_endian_at_8_bytes_a_field(path: Path, field: Field) -> None:
-    """Setting one field touches its eight bytes alone (spec 7.1)."""
+    """Setting one field touches its eight bytes alone (docs/format.md §7)."""
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     checkpoint.set(field, OFFSET)
     expected = bytearray(4096)

@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_store_lock_writes_rocketmqs_four_bytes(path: Path) -> None:
-    """The file says `lock` and stays when the lock is let go (spec 1.5)."""
+    """The file says `lock` and stays when the lock is let go (docs/format.md §1)."""
     lock = StoreLock(path)
     assert path.read_bytes() == b"lock"
     lock.release()

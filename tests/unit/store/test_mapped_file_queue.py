@@ -21,7 +21,7 @@ def put(folder: Path, start: int, content: bytes = b"", size: int = SIZE) -> Non
 
 
 def test_name_is_20_digits() -> None:
-    """Zero padded, no grouping (spec 0)."""
+    """Zero padded, no grouping (docs/format.md §1)."""
     assert file_name(1_073_741_824) == "00000000001073741824"
 
 
@@ -117,7 +117,7 @@ def test_zero_length_last_file_counts_as_none(tmp_path: Path, may_write: bool) -
 
 
 def test_zero_length_file_before_the_last_is_refused(tmp_path: Path) -> None:
-    """Only the last file can have been in the making (spec 1.2)."""
+    """Only the last file can have been in the making (docs/format.md §1)."""
     put(tmp_path, 0, size=0)
     put(tmp_path, 64)
     with pytest.raises(StoreContradictionError):

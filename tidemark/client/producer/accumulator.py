@@ -1,4 +1,4 @@
-"""Accumulator: single sends that come close together go as one batch (spec 10.6).
+"""Accumulator: single sends that come close together go as one batch (docs/format.md §15).
 
 A batch costs the writer and the wire what a single message does. So while batches are on their way, messages gather by
 topic, queue and tag; a group goes when the writer has answered everything that was on its way, when it has hold_bytes,

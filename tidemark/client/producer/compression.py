@@ -1,4 +1,4 @@
-"""Bodies are compressed before they are sent, and restored by what reads them (spec 2.3, 10.4)."""
+"""Bodies are compressed before they are sent, and restored by what reads them (docs/format.md §2, §15)."""
 
 from __future__ import annotations
 

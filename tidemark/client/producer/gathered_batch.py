@@ -1,4 +1,4 @@
-"""Group: single messages that go as one batch, each with a result of its own (spec 10.6)."""
+"""Group: single messages that go as one batch, each with a result of its own (docs/format.md §15)."""
 
 from __future__ import annotations
 

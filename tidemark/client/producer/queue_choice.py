@@ -1,4 +1,4 @@
-"""QueueChoice: which queue of a route a message goes to (spec 10.2)."""
+"""QueueChoice: which queue of a route a message goes to (docs/format.md §15)."""
 
 from __future__ import annotations
 

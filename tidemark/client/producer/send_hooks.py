@@ -1,4 +1,4 @@
-"""Hooks: what a program hangs into every send of a producer (spec 10.3)."""
+"""Hooks: what a program hangs into every send of a producer (docs/format.md §15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sender: one batch to one of the writers, and to another one where the first surely does not have it (spec 10.3)."""
+"""Sender: sends one batch to a writer, and to another one if the first cannot have stored it (docs/format.md §15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a writer that answered late is left alone (RocketMQ's latency fault table, 5.1.4 and newer; spec 10.2)."""
+"""How long sends avoid a writer that answered late (RocketMQ 5.1.4's latency fault table; docs/format.md §15)."""
 
 from __future__ import annotations
 

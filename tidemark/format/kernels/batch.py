@@ -1,4 +1,4 @@
-"""Wire batches in compiled loops: check one whole (spec 3.1), and write it as records (spec 3.3, 3.4).
+"""Wire batches in compiled loops: check one whole (docs/format.md §3), and write it as records (docs/format.md §3).
 
 Twins: `tidemark.format.wire_batch`.
 """

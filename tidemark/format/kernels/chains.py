@@ -1,4 +1,4 @@
-"""Whether slots and chains of an index file lead to every one of its entries (spec 6.2, 6.4), in a compiled loop."""
+"""A compiled check that slots and chains of an index file lead to each of its entries (docs/format.md §6, §14)."""
 
 from __future__ import annotations
 

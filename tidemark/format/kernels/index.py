@@ -1,4 +1,4 @@
-"""The key index in compiled loops: hashes of a walk's keys, and the entries of a file (spec 6.2, 6.3).
+"""The key index in compiled loops: hashes of a walk's keys, and the entries of a file (docs/format.md §6).
 
 Twins: `tidemark.format.index_file`.
 """
@@ -108,7 +108,7 @@ def make_entries(  # type: ignore[no-untyped-def]
 def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_ms, end_ms, out):  # type: ignore[no-untyped-def]
     """Physical offsets of entries of *key_hash* within [begin_ms, end_ms], newest first, into *out*; returns how many.
 
-    entries: uint8, the table from entry 0. Stops as spec 6.4 says: enough, a negative difference, the chain's end, or
+    entries: uint8, the table from entry 0. Stops at *limit*, a negative difference, the chain's end, or (format.md §14)
     times below begin_ms. A chain leads to older entries only, as `put` makes it: one that does not would never end.
     """
     n = 0

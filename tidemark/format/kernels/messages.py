@@ -233,7 +233,7 @@ def find_places(buffer, places):  # type: ignore[no-untyped-def]
 
 @compiled
 def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyped-def]
-    """Write offset message ids (spec 2.5) of *messages* as upper-case hex, back to back; ends as in `gather`.
+    """Write offset message ids (docs/format.md §2) of *messages* as upper-case hex, back to back; ends as in `gather`.
 
     with_element  append a hyphen and its number in the batch to the id of each element of an inner batch
     """
@@ -257,7 +257,7 @@ def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyp
 
 @compiled
 def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
-    """Places of properties of *messages*, a later duplicate in place of the earlier one (spec 2.4); returns how many.
+    """Write places of properties of *messages*, of duplicates the last one (docs/format.md §2); return their number.
 
     All but TAGS, KEYS and UNIQ_KEY, whose places MESSAGE has.
 

@@ -1,4 +1,4 @@
-"""Columns → wire batches (spec 3.1) in compiled loops: choose a queue for each row, cut batches, write elements.
+"""Columns → wire batches (format.md §3) in compiled loops: choose a queue for each row, cut batches, write elements.
 
 A column is its bytes and where each row's begin (int64, one more than rows); no offsets at all: the column is absent;
 no bytes in a row: the row has no such value. Twins: `tidemark.format.pack`.

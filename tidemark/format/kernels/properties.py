@@ -1,4 +1,4 @@
-"""Finding the properties that the store itself reads, in compiled loops (spec 2.4).
+"""Finding the properties that the store itself reads, in compiled loops (docs/format.md §2).
 
 Twin: `tidemark.format.properties`.
 """

@@ -15,7 +15,7 @@ _BASE_OFFSET_AT, _COUNT_AT = (batch_consume_queue.UNIT.fields[name][1] for name 
 
 @compiled
 def _is_live(units, at, unit_size):  # type: ignore[no-untyped-def]
-    """Whether the unit at byte *at*, which is no pre-blank one, points at a record (spec 4.1, 5.1)."""
+    """Whether the unit at byte *at*, which is no pre-blank one, points at a record (docs/format.md §4, §5)."""
     if get_i8(units, at) < 0 or get_i4(units, at + 8) <= 0:
         return False
     return unit_size == consume_queue.UNIT_SIZE or (

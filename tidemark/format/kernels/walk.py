@@ -1,6 +1,6 @@
 """The walk over records: check each, fill its DispatchRequest row; and the search for the next record behind damage.
 
-spec 8.1 (CommitLog.checkMessageAndReturnSize), plus: PHYSICALOFFSET equals the position. Twin: tests/plain_check.py.
+format.md §13 (CommitLog.checkMessageAndReturnSize), and PHYSICALOFFSET equals the position. Twin: tests/plain_check.py.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _is_body_right(buffer, at, body_at, body_length):  # type: ignore[no-untyped
 
 @compiled
 def _has_property_crc(buffer, end, properties_length):  # type: ignore[no-untyped-def]
-    """Whether the properties that end at *end* end in a whole record's CRC (spec 2.7)."""
+    """Whether the properties that end at *end* end in a whole record's CRC (docs/format.md §2)."""
     if properties_length < _CRC_SIZE or buffer[end - 1] != 2:
         return False
     for i in range(_CRC_HEAD.size):

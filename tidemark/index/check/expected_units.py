@@ -17,7 +17,7 @@ from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.index.check.seen_files import SeenFiles, common_size
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
-EXTENSION_ADDRESSES_BELOW = -(1 << 31)  # a tags code below it is an address in consumequeue_ext (spec 4.8)
+EXTENSION_ADDRESSES_BELOW = -(1 << 31)  # a tags code below it is an address in consumequeue_ext (docs/format.md §4)
 Differ = Callable[[int, bytes, bytes], None]
 
 

@@ -19,7 +19,7 @@ from tidemark.store.originals.tombstones import load_tombstones
 from tidemark.store.originals.topics import TopicConfig, load_topics
 from tidemark.store.paths import StorePaths
 
-LIGHT_QUEUE_PREFIX = "%LMQ%"  # their units come from other topics' records (spec 4.9)
+LIGHT_QUEUE_PREFIX = "%LMQ%"  # their units come from other topics' records (docs/format.md §14)
 QueueKey = tuple[str, int]
 
 

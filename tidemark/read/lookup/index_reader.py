@@ -1,4 +1,4 @@
-"""The files of the key index for reading, while the pipeline adds to them (spec 6)."""
+"""The files of the key index for reading, while the pipeline adds to them (docs/format.md §6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages by key or unique key (spec 6.4, 9.6): hashes from the index, text from the records.
+"""Messages by key or unique key (docs/format.md §14): hashes from the index, text from the records.
 
 By default there is no time window but the one that is asked for, results stand in the order of the log, and paging is
 stable. The index knows the keys of records: a key of one message inside an inner batch is not found by it, unless the
@@ -176,7 +176,7 @@ def _text(records: Records, at: int, length: int) -> str:
 
 
 def find_by_key_as_broker(store: StoreReader, index: IndexReader, watermark: Watermark, query: KeyQuery) -> KeyAnswer:
-    """What a client of a broker gets: at most 64 hashes, the newest first, and of those the right ones (spec 6.4)."""
+    """Return the answer of a broker: at most 64 hashes, newest first, and the matching messages (format.md §14)."""
     answer = KeyAnswer([], [], None)
     end_ms = query.to_ms
     for _ in range(_BROKER_ROUNDS):

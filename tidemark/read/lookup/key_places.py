@@ -20,7 +20,7 @@ from tidemark.read.lookup.key_lookup import read_sized
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
-_LIGHT_QUEUE = "%LMQ%"  # its messages are indexed under another topic (spec 3.7)
+_LIGHT_QUEUE = "%LMQ%"  # its messages are indexed under another topic (docs/format.md §2)
 _UNREADABLE = "\ufffd"  # stands for bytes that are no UTF-8: the index has hashed something else
 _MOST_LENGTH = 32_767  # of all properties of a message together
 

@@ -1,4 +1,4 @@
-"""Queue offset by store time (spec 4.9, 5.7)."""
+"""Queue offset by store time (docs/format.md §14)."""
 
 from __future__ import annotations
 

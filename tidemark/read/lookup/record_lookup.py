@@ -1,4 +1,4 @@
-"""One record by its place in the log, or by its offset message id (spec 9.5).
+"""One record by its place in the log, or by its offset message id (docs/format.md §14).
 
 A body may hold bytes that look like a record. So a place counts as a record's only when the queue's unit points at it.
 """

@@ -1,4 +1,4 @@
-"""Bodies as users get them: decompressed (spec 2.3), and in an encoding that JSON can hold."""
+"""Bodies as users get them: decompressed (docs/format.md §2), and in an encoding that JSON can hold."""
 
 from __future__ import annotations
 

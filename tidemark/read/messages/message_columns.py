@@ -202,7 +202,7 @@ def _texts(buffer: U8Array, messages: MessageArray, name: str) -> pa.Array:
 
 
 def _key_lists(keys: pa.Array) -> pa.Array:
-    """KEYS values as lists of their pieces (spec 2.10); empty ones where there is none."""
+    """KEYS values as lists of their pieces (docs/format.md §2); empty ones where there is none."""
     present = keys.drop_null()
     texts, counts = present, 1  # for the most part a message has one key
     if _has_spaces(present):

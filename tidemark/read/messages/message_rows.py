@@ -1,4 +1,4 @@
-"""Messages as dicts for JSON: the names of the query service's contract (design: a pull's JSON).
+"""Messages as dicts for JSON, with the names of the REST API.
 
 By default TAGS, KEYS and UNIQ_KEY are fields of their own (tag, keys, message_id) and left out of properties. A message
 without a UNIQ_KEY has its offset message id as message_id, with the number in the batch for one of an inner batch.
@@ -140,7 +140,7 @@ def _add_broker_fields(part: PulledPart, rows: list[Row]) -> None:
 
 
 def _wait_of(records: Records, record: int) -> str:
-    """What a client puts into an element's WAIT: the wrapper's (spec 9.9)."""
+    """What a client puts into an element's WAIT: the wrapper's (docs/format.md §14)."""
     row = records.rows[record]
     at = int(row["properties_at"])
     wrapper = decode_properties(records.buffer.data[at : at + int(row["properties_length"])])

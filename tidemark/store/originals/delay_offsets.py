@@ -1,4 +1,4 @@
-"""`config/delayOffset.json` in RocketMQ's form (spec 1.7): how far delay levels are delivered. The writer owns it."""
+"""`config/delayOffset.json` in RocketMQ's form (docs/format.md §9): the delivered offset of each delay level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`config/topics.json` in RocketMQ's form (spec 1.7): which topics there are, their queues, permissions, attributes."""
+"""`config/topics.json` in RocketMQ's form (docs/format.md §9): topics, their queues, permissions and attributes."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def save_topics(path: Path, topics: Mapping[str, TopicConfig], storage: Storage,
 def attributes_to_create(asked: Mapping[str, str]) -> dict[str, str]:
     """Stored attributes of a create request, whose names may carry a `+`.
 
-    raises TopicAttributeError with the peer's fault texts (spec 1.7)
+    raises TopicAttributeError with the peer's fault texts (docs/format.md §9)
     """
     attributes: dict[str, str] = {}
     for signed, value in asked.items():
@@ -194,7 +194,7 @@ def attributes_to_create(asked: Mapping[str, str]) -> dict[str, str]:
 def attributes_to_alter(current: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
     """Stored attributes after an alter request: its `+name` sets a value, its `-name` takes it away.
 
-    raises TopicAttributeError with the peer's fault texts (spec 1.7), in its order: forms, absent ones, then values
+    raises TopicAttributeError with the peer's fault texts (format.md §9), in its order: forms, absent ones, then values
     """
     changes: dict[str, str | None] = {}
     for signed, value in asked.items():

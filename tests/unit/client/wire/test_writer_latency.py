@@ -1,4 +1,4 @@
-"""The latency fault table of RocketMQ 5.1.4 and newer (spec 10.2)."""
+"""The latency fault table of RocketMQ 5.1.4 and newer (docs/format.md §15)."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_nothing_above_the_watermark_and_nothing_deleted(built: BuiltStore) -> N
 
 
 def test_a_record_that_is_indexed_twice_comes_once(built: BuiltStore) -> None:
-    """A restart may leave that (spec 6.3)."""
+    """A restart may leave that (docs/format.md §6)."""
     record = built.append("orders", b"x", {"KEYS": "k"})
     built.index("orders", "k", record)
     built.publish()
@@ -126,7 +126,7 @@ def test_keys_of_an_inner_batch(built: BuiltStore) -> None:
 
 
 def test_a_broker_gives_up_after_64_hashes(built: BuiltStore, many: dict[str, list[int]]) -> None:
-    """The newest ones, in the order of the log (spec 6.4)."""
+    """The newest ones, in the order of the log (docs/format.md §14)."""
     assert pages(built, KeyQuery("orders", "all", limit=1000), as_broker=True) == [many["all"][-64:]]
 
 

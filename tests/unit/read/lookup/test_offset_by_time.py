@@ -41,7 +41,9 @@ def test_boundaries_in_a_simple_queue(built: BuiltStore, units_a_file: int, time
     queue = reader.queue("orders", 0)
     bounds = reader.bounds(queue, reader.watermark())
     for boundary, answer in ((Boundary.LOWER, lower), (Boundary.UPPER, upper)):
-        assert offset_by_time_as_broker(queue, reader.log, bounds, time_ms, boundary) == answer.offset  # spec 4.9
+        assert (
+            offset_by_time_as_broker(queue, reader.log, bounds, time_ms, boundary) == answer.offset
+        )  # docs/format.md §14
 
 
 @pytest.mark.parametrize("time_ms", range(98, 123))
@@ -83,7 +85,7 @@ def test_an_empty_queue_has_offset_0(built: BuiltStore) -> None:
     [(99, 0), (100, 0), (101, 1), (110, 1), (111, 2), (120, 2), (121, 2)],
 )
 def test_a_batch_queue_as_a_broker_sees_it(built: BuiltStore, time_ms: int, offset: int) -> None:
-    """spec 5.7: at or beyond the last unit's time the last unit's base, although it is not at or after that time."""
+    """At or beyond the last unit's time: its base, although it is not at or after that time (docs/format.md §14)."""
     for time in (100, 110, 120):
         built.append("batches", at_ms=time)
     built.publish()

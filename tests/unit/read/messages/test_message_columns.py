@@ -114,7 +114,7 @@ def test_elements_of_inner_batches(built: BuiltStore) -> None:
 
 @pytest.mark.parametrize("kind", COMPRESSED)
 def test_compressed_bodies_are_decompressed(built: BuiltStore, kind: str) -> None:
-    """And the flag that says so goes; the type's bits stay (spec 9.8)."""
+    """And the flag that says so goes; the type's bits stay (docs/format.md §14)."""
     sys_flag, body = COMPRESSED[kind]
     built.append("orders", body, sys_flag=sys_flag)
     built.append("orders", b"plain")

@@ -83,7 +83,7 @@ def test_integer_keys_may_stand_without_quotes(text: str, value: object) -> None
 
 @pytest.mark.parametrize("broken", [None, "", "  \n", "{", '{"topicConfigTable":{"Other"'])
 def test_bak_stands_in_for_a_missing_empty_or_broken_file(path: Path, broken: str | None) -> None:
-    """As the peer loads (spec 1.7)."""
+    """As the peer loads (docs/format.md §9)."""
     save_topics(path, {"Orders": ORDERS}, DiskStorage(), counter=1)
     path.rename(path.with_name("topics.json.bak"))
     if broken is not None:
@@ -154,7 +154,7 @@ def test_attributes_are_stored_without_sign(asked: dict[str, str], stored: dict[
     ],
 )
 def test_wrong_attributes_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
-    """The fault texts of spec 1.7."""
+    """The fault texts of docs/format.md §9."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_create(asked)
     assert refused.value.message == text
@@ -193,7 +193,7 @@ def test_altered_attributes_are_set_and_taken_away_by_their_sign(asked: dict[str
     ],
 )
 def test_wrong_alterations_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
-    """AttributeUtil.alterCurrentAttributes, spec 1.7."""
+    """AttributeUtil.alterCurrentAttributes, docs/format.md §9."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_alter(STORED, asked)
     assert refused.value.message == text
