@@ -24,7 +24,7 @@ from benchmarks.runner import Run, run_benchmarks
 PROCESSES = {  # what their command lines hold
     "writer": re.compile(r"services\.writer\b"),
     "pipeline": re.compile(r"services\.indexer pipeline\b"),
-    "worker": re.compile(r"pyspark\.daemon|services\.indexer\.pipeline\.daemon"),
+    "worker": re.compile(r"pyspark\.daemon|services\.indexer\.pipeline\.spark\.daemon"),
     "query": re.compile(r"services\.indexer query\b"),
     "rebuild": re.compile(r"tidemark\.cli\.main store rebuild"),
     "client": re.compile(r"multiprocessing\.spawn import spawn_main"),
