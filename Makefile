@@ -56,8 +56,9 @@ wheel: $(SYNCED)  ## what is published, in dist/
 format: $(SYNCED)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-lint: $(SYNCED)  ## ruff, formatting, import contracts and circles
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports && $(BIN)/python -m scripts.import_cycles
+lint: $(SYNCED)  ## ruff, formatting, import contracts and circles, links, plain English
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+	$(BIN)/python -m scripts.import_cycles && $(BIN)/python -m scripts.check_links && $(BIN)/python -m scripts.plain_english
 
 types: $(SYNCED)  ## mypy, strict
 	$(BIN)/mypy $(CODE)
