@@ -1,0 +1,1 @@
+"""The writer: gRPC batch append over the CommitLog that it owns."""

@@ -1,0 +1,1 @@
+"""Rules for an append, checked before anything is written. Opens no file."""

@@ -1,0 +1,1 @@
+"""Delivery of delayed messages when they are due."""

@@ -1,0 +1,1 @@
+"""Deletion of expired segments, in a thread of its own."""

@@ -1,0 +1,1 @@
+"""Topics of the store: their table and the rules for their names."""

@@ -1,0 +1,1 @@
+"""`tidemark archive`: verbs that copy a store to Parquet, and verify the copy."""

@@ -1,0 +1,1 @@
+"""Checks and screens of `tidemark status` and `tidemark doctor`."""

@@ -1,0 +1,1 @@
+"""Messages and positions of queues, as several verbs read and print them."""

@@ -1,0 +1,1 @@
+"""Input of `tidemark produce`: lines, JSON, CSV and Parquet as messages."""

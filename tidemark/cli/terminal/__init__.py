@@ -1,0 +1,1 @@
+"""Terminal output, confirmations, exit statuses and addresses for all verbs. Imports no other package here."""

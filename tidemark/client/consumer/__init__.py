@@ -1,0 +1,1 @@
+"""Consumers: assignment, fetching, positions, commits, handlers, retries."""

@@ -1,0 +1,1 @@
+"""Errors of connections as exceptions of `tidemark.errors` that name address and cause."""

@@ -1,0 +1,1 @@
+"""Producers: checks, queue choice, accumulation, tables. Sends through `wire`, never imports consumers."""

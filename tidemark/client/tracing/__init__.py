@@ -1,0 +1,1 @@
+"""Spans of producers and consumers, in programs that use OpenTelemetry."""

@@ -1,0 +1,1 @@
+"""gRPC connections to writers: channels, the append stream, topic administration."""

@@ -1,0 +1,1 @@
+"""The CommitLog for readers: its files, their contents, their times."""

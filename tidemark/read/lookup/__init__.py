@@ -1,0 +1,1 @@
+"""Lookups: by message id, by key, by store time, and a scan over a topic."""

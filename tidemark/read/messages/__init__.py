@@ -1,0 +1,1 @@
+"""Messages from checked records: bodies, JSON, Arrow columns."""

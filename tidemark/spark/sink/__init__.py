@@ -1,0 +1,1 @@
+"""`format("tidemark")` for writing: options, rows, tasks, replays."""

@@ -1,0 +1,1 @@
+"""`format("tidemark")` for reading: options, ranges, tasks, streams."""

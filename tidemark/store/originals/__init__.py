@@ -1,0 +1,1 @@
+"""Small files that cannot be derived from the log, and their checked copies."""

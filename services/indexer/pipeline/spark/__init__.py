@@ -1,0 +1,1 @@
+"""Spark's part of the pipeline: session, queries, Python workers, checkpoint, watchdog."""

@@ -1,0 +1,1 @@
+"""Consumer groups: members, generations, offsets, lag. Knows no HTTP."""

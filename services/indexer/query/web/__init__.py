@@ -1,0 +1,1 @@
+"""HTTP: connections with limits, middleware, problems (RFC 9457), rights of routes."""
