@@ -1,4 +1,4 @@
-"""`python -m services.indexer pipeline [--once] | scan | query | attach`: imports only the part it starts."""
+"""`python -m services.indexer pipeline [--once] | query | attach`: imports only the part it starts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from tidemark.settings.startup import exit_on_signal
 
-_USAGE = "usage: python -m services.indexer (pipeline [--once] | scan | query | attach) [--setting value …] [--help]"
+_USAGE = "usage: python -m services.indexer (pipeline [--once] | query | attach) [--setting value …] [--help]"
 
 
 def main(arguments: list[str]) -> int:
@@ -18,10 +18,6 @@ def main(arguments: list[str]) -> int:
             from .pipeline.__main__ import main as pipeline
 
             return pipeline(rest)
-        case ["scan", *rest]:
-            from .pipeline.spark.scan_main import main as scan
-
-            return scan(rest)
         case ["query", *rest]:
             from .query.__main__ import main as query
 

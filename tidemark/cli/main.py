@@ -15,7 +15,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined]  # th
 from tidemark.cli.archive.app import app as archive_app
 from tidemark.cli.store.app import app as store_app
 from tidemark.cli.terminal.exit_status import FailuresTold
-from tidemark.cli.verbs import bench, completion, consume, doctor, offset, produce, status, watermark
+from tidemark.cli.verbs import completion, consume, doctor, produce, status
 from tidemark.cli.verbs import serve as serve_verb
 from tidemark.cli.verbs.access import app as access_app
 from tidemark.cli.verbs.config import app as config_app
@@ -62,13 +62,11 @@ def _root(
 
 app.command(epilog=serve_verb.EXAMPLE)(serve_verb.serve)
 app.command(epilog=status.EXAMPLE)(status.status)
-app.command(epilog=watermark.EXAMPLE)(watermark.watermark)
 app.command(epilog=doctor.EXAMPLE)(doctor.doctor)
 app.add_typer(topic_app, name="topic")
 app.command(epilog=produce.EXAMPLE)(produce.produce)
 app.command(epilog=consume.EXAMPLE)(consume.consume)
 app.add_typer(get_app, name="get")
-app.command(epilog=offset.EXAMPLE)(offset.offset)
 app.add_typer(group_app, name="group")
 app.add_typer(dlq_app, name="dlq")
 app.add_typer(store_app, name="store")
@@ -77,7 +75,6 @@ app.add_typer(log_app, name="log")
 app.add_typer(config_app, name="config")
 app.add_typer(access_app, name="access")
 app.command(epilog=completion.EXAMPLE)(completion.completion)
-app.command(epilog=bench.EXAMPLE)(bench.bench)
 
 if __name__ == "__main__":
     app()

@@ -111,17 +111,22 @@ def test_what_is_not_there_is_told(tidemark: Tidemark, arguments: list[str], sta
     assert (done.returncode, done.stdout) == (status, b""), done
 
 
-def test_offset_tells_where_each_queue_was(tidemark: Tidemark) -> None:
-    """A message's own time leads to it; a time behind all to the end."""
+def test_topic_show_at_a_time_has_the_offset_of_each_queue(tidemark: Tidemark) -> None:
+    """A message's own store time leads to its offset; a later time leads to the end."""
     tidemark.json("topic", "create", "timed", "--queues", 1)
     tidemark.produce("timed", given="a\n")
     tidemark.produce("timed", given="b\n")
     second = tidemark.messages("timed")[1]
-    (queue,) = tidemark.json("offset", "timed", "--time", f"{second['store_timestamp_ms']}ms")["queues"]
-    assert queue["offset"] == 1
-    (queue,) = tidemark.json("offset", "timed", "--time", "2999-01-01T00:00:00+02:00")["queues"]
-    assert (queue["offset"], queue["store_timestamp_ms"]) == (2, None)
-    assert tidemark.run("offset", "timed", "--time", "noon").returncode == ExitStatus.USAGE
+    stored_ms = second["store_timestamp_ms"]
+    shown = tidemark.json("topic", "show", "timed", "--at", f"{stored_ms}ms")
+    assert shown["at_time_ms"] == stored_ms
+    assert shown["queues"][0]["at_time"] == {"offset": 1, "store_timestamp_ms": stored_ms}
+    later = "2999-01-01T00:00:00+02:00"
+    (queue,) = tidemark.json("topic", "show", "timed", "--at", later)["queues"]
+    assert queue["at_time"] == {"offset": 2, "store_timestamp_ms": None}
+    table = tidemark.run("topic", "show", "timed", "--at", later).stdout.decode()
+    assert "at the time" in table and "no message yet" in table
+    assert tidemark.run("topic", "show", "timed", "--at", "noon").returncode == ExitStatus.USAGE
 
 
 def test_a_group_is_reset_shown_and_lags(tidemark: Tidemark) -> None:
@@ -196,17 +201,15 @@ def test_status_is_0_while_all_answer(tidemark: Tidemark, nowhere: Tidemark) -> 
     assert (nobody["store"], nobody["pipeline"]["answers"]) == (None, False)
 
 
-def test_the_watermark_is_followed_until_ctrl_c(tidemark: Tidemark) -> None:
-    """A line a look."""
-    assert tidemark.json("watermark")["lag_bytes"] >= 0
-    with tidemark.start("watermark", "--follow", "--interval", "0.05", "--output", "json") as follower:
+def test_status_follows_the_watermark_until_ctrl_c(tidemark: Tidemark) -> None:
+    with tidemark.start("status", "--follow", "--output", "json") as follower:
         assert follower.stdout is not None
         assert follower.stderr is not None
         lines = [json.loads(follower.stdout.readline()) for _ in range(3)]
         follower.send_signal(signal.SIGINT)
         assert follower.wait(30) == ExitStatus.INTERRUPTED
         assert follower.stderr.read() == b"interrupted\n"
-    assert all("committed_offset" in line for line in lines)
+    assert all(line["store"]["lag_bytes"] >= 0 for line in lines)
 
 
 def test_doctor_knows_the_services_of_a_running_stack(tidemark: Tidemark) -> None:

@@ -80,28 +80,6 @@ def test_check_gives_a_verdict_on_each_queue(store: Path) -> None:
     assert f"wrong: {wrong[0]['findings']} findings" in table
 
 
-def test_check_on_spark_says_what_check_says(store: Path, tmp_path: Path) -> None:
-    """Of a damaged log. Tasks scan it, and nothing is left of that; the store is not written to."""
-    first = store / "commitlog" / f"{0:020d}"
-    content = bytearray(first.read_bytes())
-    content[100] ^= 0xFF
-    content[50_000] ^= 0xFF
-    first.write_bytes(content)
-    before = sorted(store.rglob("*"))
-    here = run("check", store, "--queues", "--json")
-    there = run("check", store, "--queues", "--json", "--master", "local[2]", "--work", tmp_path)
-    assert there == here
-    assert here[0] == 1 and len(json.loads(here[1])["findings"]) >= 2
-    assert sorted(store.rglob("*")) == before
-    assert sorted(tmp_path.iterdir()) == [store]
-
-
-def test_a_check_on_a_spark_that_is_not_there_is_told(store: Path) -> None:
-    status, output, errors = run("check", store, "--master", "local[x")
-    assert (status, output) == (ExitStatus.UNAVAILABLE, "")
-    assert "local[x" in errors and "Traceback (most recent call last)" not in errors.splitlines()[0]
-
-
 def test_corruptions_are_the_ledgers(store: Path) -> None:
     """None is 0, some is 1."""
     assert run("corruptions", store)[:2] == (0, "no damage was found\n")

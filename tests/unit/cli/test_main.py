@@ -23,7 +23,7 @@ try:
 finally:
     sys.stderr.write(" ".join(sys.modules))
 """
-_PRINT_NO_DATA = {"serve", "completion", "bench"}
+_PRINT_NO_DATA = {"serve", "completion"}
 
 
 def _verbs(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:

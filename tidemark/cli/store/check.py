@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,25 +35,14 @@ def check(
         int | None, typer.Option(min=1, help="Slots of an index file, where there are not 4 entries to each.")
     ] = None,
     queues: Annotated[bool, typer.Option("--queues", help="Print a verdict on each queue.")] = False,
-    master: Annotated[
-        str, typer.Option(metavar="URL", help="Spark master that scans the log in ranges; the rest is done here.")
-    ] = "",
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="With --master: where scans lie meanwhile; executors must see it.", file_okay=False
-        ),
-    ] = None,
     output: OutputOption = Output.TABLE,
     as_json: JsonFlag = False,
 ) -> None:
     """Check a store: log, queues, key index and small files against each other.
 
     Takes no lock and writes nothing, so it may run beside the services or a broker: then up to what is committed.
-    With --master, Spark's tasks read the log and verify its CRCs, and what they saw is compared here.
     Exit status 1 when something is wrong.
     """
-    from tidemark.cli.store.scan_on_spark import scan_on_spark
     from tidemark.cli.terminal.progress import byte_progress
     from tidemark.index.check.scope import whole_store
     from tidemark.index.check.store import check_store
@@ -67,15 +55,13 @@ def check(
     if not paths.commit_log.is_dir():
         raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
     scope = _within(whole_store(paths), start, end)
-    with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress, ExitStack() as stack:
-        scan = stack.enter_context(scan_on_spark(paths, master, work, progress)) if master else None
+    with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
         task = progress.add_task("checking", total=None)
         report = check_store(
             paths,
             scope,
             with_index=index,
             index_slots=index_slots,
-            scan=scan,
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     if as_json:

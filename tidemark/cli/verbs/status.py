@@ -16,7 +16,7 @@ from tidemark.cli.terminal.service_addresses import DEFAULT_WRITER_ADDRESS, Quer
 if TYPE_CHECKING:
     from tidemark.errors import StoreError
 
-EXAMPLE = "Example: tidemark status --watch"
+EXAMPLE = "Example: tidemark status --follow"
 _WRITER_TIMEOUT_S = _QUERY_TIMEOUT_S = 3.0
 _LONGEST_QUIET_MS = 10_000  # of a pipeline that is there: its tasks tell so every second
 _REFRESH_S = 1.0
@@ -41,7 +41,9 @@ def status(
         float, typer.Option(min=0, help="Unhealthy when the disk is full sooner, as fast as the log has grown lately.")
     ] = 24,
     output: StreamOption = Output.TABLE,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again every second, until Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", "--watch", "-w", help="Look again every second, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Show whether all is well, on one screen.
 
@@ -53,8 +55,8 @@ def status(
     no service answers.
     """
     asked = _Asked(query, writer, Limits(max_behind_s, min_disk_hours))
-    if watch:
-        _watch(asked, output)
+    if follow:
+        _follow(asked, output)
     seen = look(asked)
     if output is Output.JSON:
         print_json(seen)
@@ -129,7 +131,7 @@ def _unanswered(error: StoreError) -> _Status:
     return {"answers": False, "refuses": refuses, "problem": error.message}
 
 
-def _watch(asked: _Asked, output: Output) -> None:
+def _follow(asked: _Asked, output: Output) -> None:
     """Until Ctrl-C."""
     if output is Output.JSON:
         while True:

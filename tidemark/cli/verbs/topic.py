@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidemark.cli.reading.queue_places import offset_at_time, parse_time
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import say
-from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table
+from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table, time_text
 from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query, topic_path
 
 if TYPE_CHECKING:
@@ -77,11 +78,29 @@ def list_topics(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> 
     print_table(("topic", "kind", "read queues", "write queues", "attributes"), rows)
 
 
-@app.command(epilog="Example: tidemark topic show orders")
-def show(name: _Name, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
-    """Show a topic, and from where to where each of its queues may be read."""
+@app.command(epilog="Example: tidemark topic show orders --at 2026-01-31T12:00:00Z")
+def show(
+    name: _Name,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Also show the first message of each queue that was stored at this time or later: RFC 3339 "
+            "(2026-01-31T12:00:00Z), or epoch milliseconds (1795240089391ms).",
+        ),
+    ] = None,
+    query: QueryUrl = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a topic, and the first and the next offset of each of its queues."""
+    moment = None if at is None else parse_time(at, option="--at")
     with open_query(query) as service:
         answer = service.get(topic_path(name))
+        if moment is not None:
+            answer["at_time_ms"] = moment
+            for queue in answer["queues"]:
+                found = offset_at_time(service, name, queue["queue_id"], moment)
+                queue["at_time"] = {key: found[key] for key in ("offset", "store_timestamp_ms")}
     if output is Output.JSON:
         print_json(answer)
         return
@@ -94,8 +113,11 @@ def show(name: _Name, query: QueryUrl = None, output: OutputOption = Output.TABL
             "attributes": _attributes(answer["attributes"]),
         }
     )
-    rows = [(queue["queue_id"], queue["min_offset"], queue["max_offset"], _count(queue)) for queue in answer["queues"]]
-    print_table(("queue", "first offset", "end", "messages"), rows)
+    rows = [
+        (queue["queue_id"], queue["min_offset"], queue["max_offset"], _count(queue), *_at_time(queue))
+        for queue in answer["queues"]
+    ]
+    print_table(("queue", "first offset", "end", "messages", *(() if at is None else ("at the time", "stored"))), rows)
 
 
 @app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=NORMAL")
@@ -194,6 +216,15 @@ def _attribute(text: str) -> tuple[str, str]:
 
 def _attributes(attributes: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(attributes.items()))
+
+
+def _at_time(queue: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the offset at the asked time and the store time of its message; () if no time was asked for."""
+    found = queue.get("at_time")
+    if found is None:
+        return ()
+    stored_ms = found["store_timestamp_ms"]
+    return found["offset"], "no message yet" if stored_ms is None else time_text(stored_ms)
 
 
 def _count(queue: dict[str, Any]) -> int:

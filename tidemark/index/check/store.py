@@ -27,8 +27,6 @@ from tidemark.index.check.small_files import (
 )
 from tidemark.index.check.verdicts import QueueVerdict, count_findings
 from tidemark.index.log_walk import Damage, LogPart, LogWalk
-from tidemark.index.scan.log_range import ScannedRanges
-from tidemark.index.scan.scanned_log import ScannedLog
 from tidemark.store.originals.next_offsets import load_next_offsets
 from tidemark.store.paths import StorePaths
 
@@ -43,7 +41,6 @@ _DAMAGE_TEXTS = {
     "FILE_MISSING": "a file of the log is gone",
 }
 Progress = Callable[[int, int], None]  # (bytes of the log checked, bytes in all)
-Scan = Callable[[int, int], ScannedRanges]  # of a stretch of the log, physical, the end exclusive
 
 
 class CheckReport(NamedTuple):
@@ -74,13 +71,11 @@ def check_store(
     *,
     with_index: bool = True,
     index_slots: int | None = None,
-    scan: Scan | None = None,
     on_progress: Progress = lambda done, total: None,
 ) -> CheckReport:
     """Check the store at *paths*, or the part of it that *scope* says.
 
     with_index   whether the key index is checked too; index_slots: see KeyChecks
-    scan         scans a stretch of the log in ranges, side by side; without one it is walked here, from end to end
     on_progress  called after each part of the log
     raises       OSError when the disk does not read; nothing for what is wrong
     """
@@ -94,7 +89,7 @@ def check_store(
     keys = KeyChecks(paths, scope, report, slots=index_slots) if with_index else None
     limit = log.capacity_end if scope.end is None else scope.end
     records, end = 0, scope.start
-    for part in _walk(log, scope, limit, scan):
+    for part in _walk(log, scope, limit):
         tell_damages(part, report)
         queues.take(part)
         if keys is not None:
@@ -151,12 +146,10 @@ def _first_record(log: SeenFiles, at: int) -> int:
     return file_end if next_record is None else at + next_record
 
 
-def _walk(log: SeenFiles, scope: Scope, limit: int, scan: Scan | None) -> Iterator[LogPart]:
+def _walk(log: SeenFiles, scope: Scope, limit: int) -> Iterator[LogPart]:
     """The log's parts, ending where its records do: above the floor a wrong body is a torn one, too."""
-    source: LogWalk | ScannedLog = (walk := LogWalk(log, scope.start, Checker(crc=Crc.MARKS)))
-    if scan is not None and (found := scan(scope.start, min(scope.floor, limit))).ranges:
-        source = ScannedLog(found, walk)
-    for part in source.parts(limit=limit, floor=scope.floor):
+    walk = LogWalk(log, scope.start, Checker(crc=Crc.MARKS))
+    for part in walk.parts(limit=limit, floor=scope.floor):
         if part.damages and _is_log_over(log, part.damages[-1]):
             place = part.damages[-1].physical_offset
             yield part._replace(damages=part.damages[:-1], end_offset=place)
