@@ -53,7 +53,8 @@ class Topic(NamedTuple):
     field: U8Array
 
 
-def _topic(config: TopicConfig) -> Topic:
+def topic_of(config: TopicConfig) -> Topic:
+    """Return *config* with the bytes of its name."""
     name = config.name.encode()
     return Topic(config, u8((len(name) & 0xFF).to_bytes(1, "big") + name))
 
@@ -76,7 +77,7 @@ class TopicTable:
         self._storage = storage
         self._auto_create = auto_create
         self._default_queues = default_queues
-        self._topics = {name: _topic(config) for name, config in load_topics(paths.topics).items()}
+        self._topics = {name: topic_of(config) for name, config in load_topics(paths.topics).items()}
         version = (load_config(paths.topics) or {}).get("dataVersion") or {}
         self._counter = int(version.get("counter", 0))
         self._dead_ends = {stone.topic: stone.physical_offset for stone in load_tombstones(paths.tombstones)}
@@ -116,7 +117,7 @@ class TopicTable:
             if not (self._auto_create or create):
                 raise TopicNotFoundError(f"there is no topic {name!r}", topic=name)
             count = usual_queues(name, self._default_queues)
-            topic = _topic(TopicConfig(name, count, count))
+            topic = topic_of(TopicConfig(name, count, count))
         elif len(name) > MAX_TOPIC_SIZE_BYTES or name in FORBIDDEN_TOPICS:
             require_topic_name(name)
         return topic
@@ -156,7 +157,7 @@ class TopicTable:
 
     async def _add(self, config: TopicConfig) -> None:
         await self._save({**self._configs(), config.name: config})
-        self._topics[config.name] = _topic(config)
+        self._topics[config.name] = topic_of(config)
         log.info("topic_created", topic=config.name, queues=config.queues, attributes=config.attributes)
 
     async def alter(self, name: str, alteration: Alteration) -> TopicConfig:
@@ -171,7 +172,7 @@ class TopicTable:
             after = _altered(before, alteration)
             if after != before:
                 await self._save({**self._configs(), name: after})
-                self._topics[name] = _topic(after)
+                self._topics[name] = topic_of(after)
                 log.info(
                     "topic_altered",
                     topic=name,
