@@ -12,12 +12,12 @@ from tidemark.settings.registry import SERVICES, settings_class, variable
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operations.md"
 HEADING = "## Settings\n"
-_ABOUT = """From the environment. All but the writer take theirs as options, too (`--help`).
+_ABOUT = """Settings come from the environment; all services but the writer also take them as options (`--help`).
+`tidemark config show` prints every setting with its value and origin: environment, file, command line or default.
+With `--env-file` it reads a file as systemd does.
 
-`tidemark config show` prints every setting with its value and where that is from: environment, file, command line or
-default; `--env-file` reads a file as systemd does. A service does not start (exit status 2) with a variable
-`TIDEMARK_…` that neither a service nor a client reads, and names the nearest one that there is. What Kubernetes sets
-for its Services of the name `tidemark-…` does not count.
+A service refuses to start (exit status 2) if it finds an unknown variable `TIDEMARK_…`, and names the nearest one.
+Variables that Kubernetes sets for Services named `tidemark-…` are ignored.
 """
 
 

@@ -15,7 +15,7 @@ from scripts.lock import ROOT
 PAGE = ROOT / "docs" / "security.md"
 DATA = ROOT / "docs" / "threats.toml"
 HEADING = "## Threats\n"
-_ABOUT = """What may be tried, what stands against it, and the tests that show it. Rows are kept in `docs/threats.toml`.
+_ABOUT = """Each threat with its defence and the tests that show it; the source is `docs/threats.toml`.
 """
 
 
