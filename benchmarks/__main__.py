@@ -79,7 +79,7 @@ def profile(
         ),
     ] = -1,
     keep: Annotated[
-        bool, typer.Option(envvar="KEEP", help="Also write the shares to profiles/, for docs/performance.md.")
+        bool, typer.Option(envvar="KEEP", help="Also write the shares to profiles/, for benchmarks/NOTES.md.")
     ] = False,
 ) -> None:
     """Run one benchmark under py-spy: a flame graph of each process in results/, and where the samples were."""

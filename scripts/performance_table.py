@@ -1,8 +1,8 @@
-"""Writes the tables of docs/performance.md from what was kept of measurements. `make docs`.
+"""Write the tables of docs/performance.md and benchmarks/NOTES.md from stored measurements. `make docs`.
 
-benchmarks/peers/results/*.json  runs of `make bench-peers`, each with its machine, its scale and its pairs
-benchmarks/alone/*.json          of `make bench`, rows that have an aim and no peer
-benchmarks/profiles/*.json       of `make profile ROW=... KEEP=1`
+benchmarks/peers/results/*.json  runs of `make bench-peers`, with machine, scale and pairs: one table on the page
+benchmarks/alone/*.json          runs of `make bench` without a peer: rows with an aim on the page, all in the notes
+benchmarks/profiles/*.json       profiles by `make profile ROW=... KEEP=1`: in the notes
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from benchmarks.table import number_text
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance.md"
+NOTES = ROOT / "benchmarks" / "NOTES.md"
 RESULTS = ROOT / "benchmarks" / "peers" / "results"
 ALONE = ROOT / "benchmarks" / "alone"
 PROFILES = ROOT / "benchmarks" / "profiles"
 _MARKS = "<!-- {name}: make docs -->", "<!-- {name} end -->"
-_PLACES = 8  # of each process
-_SECTIONS = {  # which section of the page says what limits a row, by how the row's key begins
+_PLACES = 8  # rows for each process of a profile
+_SECTIONS = {  # prefix of a row's key → the section of the page that names the limit of the row
     "append_": "appends",
     "send_": "appends",
     "accumulated_": "appends",
@@ -37,21 +38,27 @@ _SECTIONS = {  # which section of the page says what limits a row, by how the ro
 }
 
 
-def table_of(result: dict[str, Any]) -> str:
-    """One run: where it was measured, then a row for each goal."""
+def table_of(results: list[dict[str, Any]]) -> str:
+    """Return one table with a row for each goal of each run, and the machines of the runs below it."""
     lines = [
-        *_machine_lines(result),
-        "| Figure | Unit | Tidemark | RocketMQ | Kafka | Ratio (least to greatest) | Goal | Met |",
-        "|---|---|--:|--:|--:|--:|---|---|",
-        *map(_row, result["rows"]),
+        "| Run | Figure | Unit | Tidemark | RocketMQ | Kafka | Ratio (least to greatest) | Goal | Met |",
+        "|--:|---|---|--:|--:|--:|--:|---|---|",
+        *(
+            f"| {' | '.join([str(run), *cells_of(row), _met(row)])} |"
+            for run, result in enumerate(results, 1)
+            for row in result["rows"]
+        ),
+        "",
+        *(f"{run}. {_machine(result)}" for run, result in enumerate(results, 1)),
     ]
     return "\n".join(lines)
 
 
 def alone_table(result: dict[str, Any]) -> str:
-    """One run of ours: where it was measured, then its rows."""
+    """Return the machine of one run without a peer, then all its rows."""
     lines = [
-        *_machine_lines(result),
+        _machine(result),
+        "",
         "| Figure | Value | Unit | Aim | How |",
         "|---|--:|---|---|---|",
         *(
@@ -62,12 +69,23 @@ def alone_table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _machine_lines(result: dict[str, Any]) -> list[str]:
-    return ["; ".join(f"{name}: {text}" for name, text in result["machine"].items()) + ".", ""]
+def growth_table(results: list[dict[str, Any]]) -> str:
+    """Return one table with the rows of *results* that have an aim."""
+    lines = [
+        "| Figure | Value | Unit | Aim |",
+        "|---|--:|---|---|",
+        *(
+            f"| {row['name']} | {number_text(row['value'])} | {row['unit']} | {row['target']} |"
+            for result in results
+            for row in result["rows"]
+            if row["target"]
+        ),
+    ]
+    return "\n".join(lines)
 
 
-def _row(row: dict[str, Any]) -> str:
-    return f"| {' | '.join([*cells_of(row), _met(row)])} |"
+def _machine(result: dict[str, Any]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in result["machine"].items()) + "."
 
 
 def _met(row: dict[str, Any]) -> str:
@@ -77,7 +95,7 @@ def _met(row: dict[str, Any]) -> str:
 
 
 def section_of(key: str) -> str:
-    """Anchor of the section that says what limits row *key*; KeyError where there is none."""
+    """Return the anchor of the section that names the limit of row *key*; raise KeyError if there is none."""
     for start, anchor in _SECTIONS.items():
         if key.startswith(start):
             return anchor
@@ -85,12 +103,12 @@ def section_of(key: str) -> str:
 
 
 def profile_table(profile: dict[str, Any]) -> str:
-    """One profile: of what, where it was taken, and the places of each process."""
+    """Return one profile: its benchmark, its machine, and the functions of each process by their share of time."""
     machine = profile["machine"]
     lines = [
         f"`{profile['benchmark']}` ({machine['processor']}; scale {machine['scale']}):",
         "",
-        "| Process | Function, without what it calls | Share |",
+        "| Process | Function, without its callees | Share |",
         "|---|---|--:|",
     ]
     for process, shares in profile["processes"].items():
@@ -99,7 +117,7 @@ def profile_table(profile: dict[str, Any]) -> str:
 
 
 def page_with(text: str, name: str, tables: list[str]) -> str:
-    """*text* with *tables* between the two marks of *name*."""
+    """Return *text* with *tables* between the two marks of *name*."""
     begin, end = (mark.format(name=name) for mark in _MARKS)
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     content = "\n\n".join(tables)
@@ -107,9 +125,14 @@ def page_with(text: str, name: str, tables: list[str]) -> str:
 
 
 def current_page() -> str:
-    """As it is to be."""
-    text = page_with(PAGE.read_text(), "figures", [table_of(result) for result in _read(RESULTS)])
-    text = page_with(text, "alone", [alone_table(result) for result in _read(ALONE)])
+    """Return docs/performance.md with tables of the stored results."""
+    text = page_with(PAGE.read_text(), "figures", [table_of(_read(RESULTS))])
+    return page_with(text, "growth", [growth_table(_read(ALONE))])
+
+
+def current_notes() -> str:
+    """Return benchmarks/NOTES.md with tables of the stored results."""
+    text = page_with(NOTES.read_text(), "alone", [alone_table(result) for result in _read(ALONE)])
     return page_with(text, "profiles", [profile_table(profile) for profile in _read(PROFILES)])
 
 
@@ -119,4 +142,5 @@ def _read(folder: Path) -> list[dict[str, Any]]:
 
 if __name__ == "__main__":
     PAGE.write_text(current_page())
+    NOTES.write_text(current_notes())
     sys.exit(0)

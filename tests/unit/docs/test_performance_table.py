@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md are the committed results, figure by figure."""
+"""The tables of docs/performance.md and benchmarks/NOTES.md are the committed results, figure by figure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import orjson
 import pytest
 
 from scripts.performance_table import (
+    NOTES,
     PAGE,
     PROFILES,
     RESULTS,
     alone_table,
+    current_notes,
     current_page,
+    growth_table,
     page_with,
     profile_table,
     section_of,
@@ -32,20 +35,22 @@ ROW = {
 
 
 def test_the_page_is_current() -> None:
-    """`make docs` writes it."""
+    """`make docs` writes it, and the notes."""
     assert PAGE.read_text() == current_page()
+    assert NOTES.read_text() == current_notes()
 
 
 def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
-    """What no system was measured in stays empty."""
+    """A cell stays empty where a system has no figure."""
     page = page_with(
         "before\n<!-- figures: make docs -->old<!-- figures end -->\nafter\n",
         "figures",
-        [table_of({"machine": {"processor": "some"}, "rows": [ROW, {**ROW, "peer_key": "other", "met": False}]})],
+        [table_of([{"machine": {"processor": "some"}, "rows": [ROW, {**ROW, "peer_key": "other", "met": False}]}])],
     )
     assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
     assert "| rebuild | MB/s | 1,500 | 50.25 |  | 30.10 (20.00 to 31.00) × RocketMQ | ≥ 6 × RocketMQ | yes |" in page
-    assert page.splitlines()[-3].endswith("× RocketMQ | ≥ 6 × RocketMQ | [**no**](#rebuild) |")
+    assert page.splitlines()[-5].endswith("× RocketMQ | ≥ 6 × RocketMQ | [**no**](#rebuild) |")
+    assert page.splitlines()[-3] == "1. processor: some."
 
 
 def test_what_has_no_peer_tells_the_aim_and_how_it_was_made() -> None:
@@ -53,6 +58,12 @@ def test_what_has_no_peer_tells_the_aim_and_how_it_was_made() -> None:
     table = alone_table({"machine": {"processor": "some", "scale": "1"}, "rows": [row]})
     assert table.startswith("processor: some; scale: 1.\n\n")
     assert table.endswith("\n| memory, writer | 94.19 | MB | < 250 | after 600 s |")
+
+
+def test_growth_has_the_rows_with_an_aim_only() -> None:
+    row = {"name": "memory, writer", "value": 94.195, "unit": "MB", "target": "< 250", "note": "after 600 s"}
+    table = growth_table([{"machine": {}, "rows": [row, {**row, "name": "memory, worker", "target": ""}]}])
+    assert table.splitlines()[2:] == ["| memory, writer | 94.19 | MB | < 250 |"]
 
 
 def test_a_missed_goal_has_a_section_with_a_profile() -> None:
