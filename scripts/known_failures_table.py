@@ -18,7 +18,7 @@ TESTS = ROOT / "tests" / "crash" / "known_failures"
 HEADING = "## Known failures\n"
 _NAME = re.compile(r"test_kf([0-9]{2})_")
 _THREAD = re.compile(r"\b((?:alibaba/)?rocketmq)#([0-9]+)")
-_INTRODUCTION = "What went wrong in logs that people trusted, and the test that shows that it does not here."
+_INTRODUCTION = "Failures of widely used logs, and the test that shows that each does not occur here."
 
 
 class KnownFailure(NamedTuple):
