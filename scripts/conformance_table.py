@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md: which test shows each behaviour that RocketMQ's own tests assert. `make docs`.
+"""Write docs/conformance.md: which test shows each behaviour that RocketMQ's own tests assert. `make docs`.
 
 The behaviours are tests/conformance/peer/behaviours.toml; a test says by its name which of them it shows.
 """
@@ -19,9 +19,10 @@ PEER = TESTS / "peer"
 BEHAVIOURS = PEER / "behaviours.toml"
 _TOKEN = re.compile(r"([a-z]+)[0-9]+")
 _INTRODUCTION = (
-    "What the tests of Apache RocketMQ assert (apache/rocketmq at 8fc57f14, 5.3.4-SNAPSHOT), identifier by identifier: "
-    "which test of ours\nshows it, or why it does not apply. Tests are named by identifiers: "
-    "`pytest tests/conformance/peer -k bcq9`. Written by `make docs`; a test keeps it true."
+    "This page lists the behaviours that the tests of Apache RocketMQ assert (apache/rocketmq at 8fc57f14, "
+    "5.3.4-SNAPSHOT).\nFor each it names the test that shows it here, or the reason why it does not apply.\n"
+    "Tests have the identifiers in their names: `pytest tests/conformance/peer -k bcq9`.\n"
+    "`make docs` writes the page from `tests/conformance/peer/behaviours.toml`, and a test compares them."
 )
 _VERSIONS = (
     "## The real broker\n"
@@ -36,8 +37,8 @@ _VERSIONS = (
     "keep them in RocksDB are off by default: `indexRocksDBEnable`, `transRocksDBEnable`, `timerRocksDBEnable`, "
     "`storeType=defaultRocksDB` and the combined ConsumeQueue store. Tidemark reads and writes the files alone, "
     "so these settings must stay off on a shared directory.\n"
-    "- 5.5.1 can switch its index files off, too (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): "
-    "they must stay on.\n"
+    "- 5.5.1 can also disable its index files (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): "
+    "they must stay enabled.\n"
     "- After a kill 5.5.1 dispatches at most `commitLogRecoverMaxNum` (10) files of the log again, and 5.3.3 the whole "
     "log. The tests set it to 1,000,000, so that a broker that takes over from a killed Tidemark dispatches all of it. "
     "After `tidemark store hand-back` nothing is dispatched again.\n"
