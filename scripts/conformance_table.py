@@ -1,6 +1,6 @@
-"""Write docs/conformance.md: which test shows each behaviour that RocketMQ's own tests assert. `make docs`.
+"""Writes docs/conformance.md: for each behaviour that RocketMQ's own tests assert, the test that shows it. `make docs`.
 
-The behaviours are tests/conformance/peer/behaviours.toml; a test says by its name which of them it shows.
+tests/conformance/peer/behaviours.toml lists the behaviours; the name of a test contains their identifiers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ BEHAVIOURS = PEER / "behaviours.toml"
 _TOKEN = re.compile(r"([a-z]+)[0-9]+")
 _INTRODUCTION = (
     "This page lists the behaviours that the tests of Apache RocketMQ assert (apache/rocketmq at 8fc57f14, "
-    "5.3.4-SNAPSHOT).\nFor each it names the test that shows it here, or the reason why it does not apply.\n"
-    "Tests have the identifiers in their names: `pytest tests/conformance/peer -k bcq9`.\n"
-    "`make docs` writes the page from `tests/conformance/peer/behaviours.toml`, and a test compares them."
+    "5.3.4-SNAPSHOT).\nEach one has the test of Tidemark that shows it, or the reason why it does not apply.\n"
+    "The names of tests contain the identifiers: `pytest tests/conformance/peer -k bcq9`.\n"
+    "`make docs` writes this page; a test checks it."
 )
 _VERSIONS = (
     "## The real broker\n"
@@ -37,8 +37,8 @@ _VERSIONS = (
     "keep them in RocksDB are off by default: `indexRocksDBEnable`, `transRocksDBEnable`, `timerRocksDBEnable`, "
     "`storeType=defaultRocksDB` and the combined ConsumeQueue store. Tidemark reads and writes the files alone, "
     "so these settings must stay off on a shared directory.\n"
-    "- 5.5.1 can also disable its index files (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): "
-    "they must stay enabled.\n"
+    "- 5.5.1 can switch its index files off, too (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): "
+    "they must stay on.\n"
     "- After a kill 5.5.1 dispatches at most `commitLogRecoverMaxNum` (10) files of the log again, and 5.3.3 the whole "
     "log. The tests set it to 1,000,000, so that a broker that takes over from a killed Tidemark dispatches all of it. "
     "After `tidemark store hand-back` nothing is dispatched again.\n"
@@ -48,10 +48,10 @@ _FIELDS = {"behaviour", "not_applicable", "note", "missing"}
 
 
 class Behaviour(NamedTuple):
-    """One identifier. A test, or one of not_applicable and missing, must be there."""
+    """One behaviour. It must have a test, or one of not_applicable and missing."""
 
     identifier: str
-    section: str  # the peer's test class
+    section: str  # RocketMQ's test class
     behaviour: str
     not_applicable: str = ""
     note: str = ""
@@ -59,26 +59,26 @@ class Behaviour(NamedTuple):
 
 
 class NamedTest(NamedTuple):
-    """A test, ``path::name`` below the repository, and the identifiers in its name, in capitals."""
+    """A test as ``path::name`` in the repository, and the identifiers in its name, in capitals."""
 
     place: str
     identifiers: list[str]
 
 
 def load_behaviours(text: str) -> list[Behaviour]:
-    """All of them, in the file's order; ValueError for a field that is none."""
+    """Return all behaviours in the file's order. Raises ValueError for an unknown field."""
     found = []
     for section, entries in tomllib.loads(text).items():
         for identifier, entry in entries.items():
             fields = {"behaviour": entry} if isinstance(entry, str) else entry
             if fields.keys() - _FIELDS:
-                raise ValueError(f"{identifier} has fields that are none: {sorted(fields.keys() - _FIELDS)}")
+                raise ValueError(f"{identifier} has unknown fields: {sorted(fields.keys() - _FIELDS)}")
             found.append(Behaviour(identifier, section, **fields))
     return found
 
 
 def identifiers_in(name: str, prefixes: set[str]) -> list[str]:
-    """Identifiers right behind ``test_``: ``test_bpm1_bpm3_found`` → BPM1, BPM3. *prefixes*: bpm, ac, ..."""
+    """Return the identifiers after ``test_``: ``test_bpm1_bpm3_found`` → BPM1, BPM3. *prefixes*: bpm, ac, ..."""
     found = []
     for token in name.removeprefix("test_").split("_"):
         match = _TOKEN.fullmatch(token)
@@ -89,7 +89,7 @@ def identifiers_in(name: str, prefixes: set[str]) -> list[str]:
 
 
 def find_tests(prefixes: set[str]) -> list[NamedTest]:
-    """Every test of tests/conformance/peer, and those of its neighbours that carry identifiers."""
+    """Return every test in tests/conformance/peer, and the tests in other folders of conformance with identifiers."""
     found = []
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.parse(path.read_text()).body:
@@ -101,7 +101,7 @@ def find_tests(prefixes: set[str]) -> list[NamedTest]:
 
 
 def faults_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> list[str]:
-    """What does not fit together, a line each; none is how it should be."""
+    """Return the contradictions between behaviours and tests, one line each; [] if there are none."""
     known = {one.identifier for one in behaviours}
     shown = {identifier for test in tests for identifier in test.identifiers}
     faults = [f"{test.place} carries no identifier" for test in tests if not test.identifiers]
@@ -120,7 +120,7 @@ def faults_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> list[str]:
 
 
 def page_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> str:
-    """The whole page, Markdown."""
+    """Return the whole page as Markdown."""
     shown = sum(not (one.not_applicable or one.missing) for one in behaviours)
     absent = sum(bool(one.not_applicable) for one in behaviours)
     named = sum(bool(test.identifiers) for test in tests)
@@ -150,7 +150,7 @@ def _shown_by(one: Behaviour, tests: list[NamedTest]) -> str:
 
 
 def current_page() -> tuple[str, list[str], list[Behaviour]]:
-    """The page as it should be, what does not fit together, and what is missing."""
+    """Return the page, the contradictions, and the behaviours that lack a test."""
     behaviours = load_behaviours(BEHAVIOURS.read_text())
     prefixes = {re.sub(r"[0-9]+$", "", one.identifier).lower() for one in behaviours}
     tests = find_tests(prefixes)
@@ -158,7 +158,7 @@ def current_page() -> tuple[str, list[str], list[Behaviour]]:
 
 
 def main() -> int:
-    """Write the page; tell what is missing and what does not fit. Exit status 1 when something does not fit."""
+    """Write the page and print missing tests and contradictions. Return 1 if there are contradictions, otherwise 0."""
     page, faults, missing = current_page()
     PAGE.write_text(page)
     for one in missing:

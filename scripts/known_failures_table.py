@@ -1,7 +1,7 @@
 """Writes the table of known failures into docs/guarantees.md: `make docs`; a test compares them.
 
-Each test_kf<number>_… of tests/crash/known_failures says in its docstring what went wrong elsewhere and, behind
-"; here", what holds.
+The docstring of each test_kf<number>_… in tests/crash/known_failures describes a failure elsewhere, and after "; here"
+Tidemark's behaviour.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ TESTS = ROOT / "tests" / "crash" / "known_failures"
 HEADING = "## Known failures\n"
 _NAME = re.compile(r"test_kf([0-9]{2})_")
 _THREAD = re.compile(r"\b((?:alibaba/)?rocketmq)#([0-9]+)")
-_INTRODUCTION = "Failures of widely used logs, and the test that shows that each does not occur here."
+_INTRODUCTION = (
+    "These are failures of other trusted logs, each with the test that shows that Tidemark does not have it."
+)
 
 
 class KnownFailure(NamedTuple):
-    """One test. number: of the failure; several tests may share one, the first tells it."""
+    """One test. number: of the failure; several tests may share it, and the first one describes the failure."""
 
     number: int
     elsewhere: str
@@ -31,7 +33,7 @@ class KnownFailure(NamedTuple):
 
 
 def known_failures() -> list[KnownFailure]:
-    """All of them, by number; ValueError for a docstring that does not say both."""
+    """Return all known failures, sorted by number. Raises ValueError for a docstring without "; here "."""
     found = []
     for path in sorted(TESTS.glob("test_*.py")):
         for node in ast.parse(path.read_text()).body:
@@ -41,14 +43,16 @@ def known_failures() -> list[KnownFailure]:
             text = " ".join((ast.get_docstring(node) or "").split()).removesuffix(".")
             elsewhere, separator, here = text.partition("; here ")
             if not separator:
-                raise ValueError(f"{node.name} does not say what holds here")
+                raise ValueError(
+                    f'{node.name}: the docstring lacks "; here " and a description of Tidemark\'s behaviour'
+                )
             place = f"{path.relative_to(ROOT).as_posix()}::{node.name}"
             found.append(KnownFailure(int(match[1]), elsewhere, here, place))
     return sorted(found, key=lambda failure: failure.number)
 
 
 def table() -> str:
-    """A row a failure. Markdown."""
+    """Return the table as Markdown, one row per failure."""
     lines = ["| | elsewhere | here | test |", "|---|---|---|---|"]
     failures = known_failures()
     for number in sorted({failure.number for failure in failures}):
@@ -67,7 +71,7 @@ def _linked(text: str) -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with what stands between this heading and the next replaced."""
+    """Return *page* with a new table between this heading and the next."""
     head, heading, rest = page.partition(HEADING)
     _, following, tail = rest.partition("\n## ")
     return f"{head}{heading}\n{_INTRODUCTION}\n\n{table()}{following}{tail}"

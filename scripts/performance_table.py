@@ -24,8 +24,8 @@ RESULTS = ROOT / "benchmarks" / "peers" / "results"
 ALONE = ROOT / "benchmarks" / "alone"
 PROFILES = ROOT / "benchmarks" / "profiles"
 _MARKS = "<!-- {name}: make docs -->", "<!-- {name} end -->"
-_PLACES = 8  # rows for each process of a profile
-_SECTIONS = {  # prefix of a row's key → the section of the page that names the limit of the row
+_PLACES = 8  # rows per process
+_SECTIONS = {  # prefix of a row's key → section of the page that explains the limit of the row
     "append_": "appends",
     "send_": "appends",
     "accumulated_": "appends",
@@ -95,7 +95,7 @@ def _met(row: dict[str, Any]) -> str:
 
 
 def section_of(key: str) -> str:
-    """Return the anchor of the section that names the limit of row *key*; raise KeyError if there is none."""
+    """Return the anchor of the section that explains the limit of row *key*. Raises KeyError if there is none."""
     for start, anchor in _SECTIONS.items():
         if key.startswith(start):
             return anchor
@@ -103,7 +103,7 @@ def section_of(key: str) -> str:
 
 
 def profile_table(profile: dict[str, Any]) -> str:
-    """Return one profile: its benchmark, its machine, and the functions of each process by their share of time."""
+    """Return the table of one profile: benchmark, machine, and the most expensive functions of each process."""
     machine = profile["machine"]
     lines = [
         f"`{profile['benchmark']}` ({machine['processor']}; scale {machine['scale']}):",
