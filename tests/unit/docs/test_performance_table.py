@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md and benchmarks/NOTES.md are the committed results, figure by figure."""
+"""The tables of docs/performance.md show the committed results, figure by figure."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ ROW = {
 
 
 def test_the_page_is_current() -> None:
-    """`make docs` writes it, and the notes."""
+    """`make docs` writes the page."""
     assert PAGE.read_text() == current_page()
     assert NOTES.read_text() == current_notes()
 
 
 def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
-    """A cell stays empty where a system has no figure."""
+    """A cell without a measurement is empty."""
     page = page_with(
         "before\n<!-- figures: make docs -->old<!-- figures end -->\nafter\n",
         "figures",
