@@ -68,7 +68,7 @@ def _limits(constants: Constants) -> str:
             one, several = (f"{si(rate)}/s" if math.isfinite(rate) else "never" for rate in rates)
             cells.append(one if one == several else f"{one} → {several}")
         rows.append([resource, *cells, need.moves])
-    return _table(("resource", *shapes, "what moves it"), rows)
+    return _table(("resource", *shapes, "remedy"), rows)
 
 
 def _plans(constants: Constants, *, batch_queues: bool) -> str:
@@ -79,9 +79,9 @@ def _plans(constants: Constants, *, batch_queues: bool) -> str:
     ]
     lines: list[tuple[str, Callable[[Plan], str]]] = [
         ("**pairs**", lambda one: f"**{one.pairs:,}**"),
-        ("what decides", lambda one: one.needs[0].resource),
-        ("then", lambda one: f"{one.needs[1].resource} ({one.needs[1].share:.0%})"),
-        ("pairs, were the disk endless", lambda one: _without_disk(one, constants)),
+        ("limiting resource", lambda one: one.needs[0].resource),
+        ("next resource", lambda one: f"{one.needs[1].resource} ({one.needs[1].share:.0%})"),
+        ("pairs with an endless disk", lambda one: _without_disk(one, constants)),
         ("shards, query processes of a pair", lambda one: f"{one.shards}, {one.queries}"),
         (
             "busiest minute, of a pair",
