@@ -1,7 +1,7 @@
-"""What a user's program imports: Producer, Consumer, their results, topics, a small Query. Errors: `tidemark.errors`.
+"""The client for user programs: Producer, Consumer, their results, Topics, and Query. Errors: `tidemark.errors`.
 
-Sending and reading message by message need gRPC and orjson alone; tables need numpy and pyarrow, which are imported
-when they are first used.
+Sending and reading single messages needs only gRPC and orjson. Tables need numpy and pyarrow, which are imported at
+their first use.
 """
 
 from tidemark.client.consumer.async_consumer import AsyncConsumer

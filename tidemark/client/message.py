@@ -1,4 +1,4 @@
-"""Message: what a program sends, and its form in a wire batch (docs/format.md §3)."""
+"""Message: a message to send, and its form in a wire batch (docs/format.md §3)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. body: bytes, or text to be sent as UTF-8.
+    """One message to send. body: bytes, or text that is sent as UTF-8.
 
-    tag          what pulls filter by
-    keys         found again by lookup; the first one chooses the queue. A text is one key
-    properties   further names and values, neither empty nor with U+0001 or U+0002
-    delay_level  1 to 18: delivered after 1 s, 5 s, 10 s, ... 2 h (RocketMQ's levels); greater ones count as 18
-    flag         a number of the sender's, carried and not interpreted: 32 bits, signed
+    tag          the tag that pulls can filter by
+    keys         keys for lookup; the first one chooses the queue. A str is one key
+    properties   further names and values; neither may be empty or contain U+0001 or U+0002
+    delay_level  1 to 18: deliver after 1 s, 5 s, 10 s, ... 2 h (RocketMQ's levels); a greater level counts as 18
+    flag         signed 32-bit number for the application; it is stored and not interpreted
     """
 
     topic: str
@@ -38,31 +38,31 @@ class Message:
 
     @property
     def first_key(self) -> str | None:
-        """The key that chooses the queue."""
+        """Return the key that chooses the queue; None if there is no key."""
         keys = self.keys
         return (keys if isinstance(keys, str) else keys[0]) if keys else None
 
     def to_element(self) -> Element:
-        """Its element of a wire batch.
+        """Return the element of a wire batch for this message.
 
         raises PropertiesIllegalError, PropertiesSizeExceededError, InnerBatchIllegalError, ArgumentIllegalError;
-        TypeError for a body that is neither bytes nor text
+        TypeError for a body that is neither bytes nor str
         """
         if type(self.flag) is not int and (isinstance(self.flag, bool) or not isinstance(self.flag, int)):
-            raise TypeError(f"flag is an int, not {self.flag!r} of type {type(self.flag).__name__}")
+            raise TypeError(f"flag must be an int, not {self.flag!r} of type {type(self.flag).__name__}")
         if not -(1 << 31) <= self.flag < 1 << 31:
-            raise ArgumentIllegalError(f"flag is {self.flag}, and has 32 bits: -2^31 to 2^31 - 1", argument="flag")
+            raise ArgumentIllegalError(f"flag is {self.flag}; it must be from -2^31 to 2^31 - 1", argument="flag")
         return Element(_bytes_of(self.body), self._encoded_properties(), self.flag)
 
     def _encoded_properties(self) -> bytes:
-        if type(self.properties) is not dict and not isinstance(self.properties, Mapping):  # the second is slow
+        if type(self.properties) is not dict and not isinstance(self.properties, Mapping):  # isinstance alone is slow
             kind = type(self.properties).__name__
-            raise TypeError(f"properties are a mapping of texts (str) to texts, not {self.properties!r} of type {kind}")
+            raise TypeError(f"properties must be a mapping of str to str, not {self.properties!r} of type {kind}")
         own = self._own_properties()
         if not own and not self.properties:
             return b""
         if twice := own.keys() & self.properties.keys():
-            raise PropertiesIllegalError("a property is given twice", name=min(twice))
+            raise PropertiesIllegalError("a property is given twice: as a field and in properties", name=min(twice))
         properties = {**own, **self.properties}
         require_property_types(properties)
         require_sendable_properties(properties)
@@ -71,10 +71,10 @@ class Message:
         try:
             encoded = encode_properties(properties)
         except UnicodeEncodeError as error:
-            raise PropertiesIllegalError("a property holds half of a surrogate pair") from error
+            raise PropertiesIllegalError("a property contains an unpaired surrogate") from error
         if len(encoded) > MAX_PROPERTIES_SIZE_BYTES:
             raise PropertiesSizeExceededError(
-                f"a message's properties are {len(encoded):,} bytes, and at most {MAX_PROPERTIES_SIZE_BYTES:,} fit",
+                f"the message's properties are {len(encoded):,} bytes; the limit is {MAX_PROPERTIES_SIZE_BYTES:,}",
                 size=len(encoded),
                 limit=MAX_PROPERTIES_SIZE_BYTES,
             )
@@ -82,7 +82,10 @@ class Message:
 
     @property
     def _comes_back(self) -> bool:
-        """A message that failed keeps its tag and keys, whatever an earlier version or another client made of them."""
+        """Return True for a message of a retry or dead-letter topic.
+
+        Such a message keeps its tag and keys, even if an earlier version or another client wrote them.
+        """
         return self.topic.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX))
 
     def _findable(self, require: Callable[[str], str], text: str) -> str:
@@ -102,16 +105,16 @@ class Message:
             own |= {KEYS: joined} if (joined := self._joined_keys()) else {}
         if type(self.delay_level) is not int:
             raise TypeError(
-                f"delay_level is an int, not {self.delay_level!r} of type {type(self.delay_level).__name__}"
+                f"delay_level must be an int, not {self.delay_level!r} of type {type(self.delay_level).__name__}"
             )
         if self.delay_level < 0:
-            raise ArgumentIllegalError("delay_level is negative", argument="delay_level")
+            raise ArgumentIllegalError("delay_level is negative; it must be 0 to 18", argument="delay_level")
         if self.delay_level:
             own[DELAY] = str(min(self.delay_level, MAX_DELAY_LEVEL))
         return own
 
 
-Message.__init__ = suggests_keywords(Message.__init__)  # type: ignore[method-assign]  # the one that dataclass made
+Message.__init__ = suggests_keywords(Message.__init__)  # type: ignore[method-assign]  # generated by dataclass
 
 
 def _bytes_of(body: object) -> bytes:
@@ -121,9 +124,9 @@ def _bytes_of(body: object) -> bytes:
         return body.encode()
     if isinstance(body, bytearray | memoryview):
         return bytes(body)
-    raise TypeError(f"a body is bytes or text, not {type(body).__name__}")
+    raise TypeError(f"body must be bytes or str, not {type(body).__name__}")
 
 
 def _require_keys(keys: Sequence[str]) -> None:
     if not isinstance(keys, Sequence) or isinstance(keys, bytes | bytearray | memoryview):
-        raise TypeError(f"keys are texts (str) in a list or tuple, not {keys!r} of type {type(keys).__name__}")
+        raise TypeError(f"keys must be a str, or a list or tuple of str, not {keys!r} of type {type(keys).__name__}")

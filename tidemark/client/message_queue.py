@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class MessageQueue(NamedTuple):
-    """A queue that takes messages. writer: the address its writer is dialled at."""
+    """A queue that accepts messages. writer: address of its writer."""
 
     topic: str
     writer: str

@@ -1,4 +1,4 @@
-"""ReceivedMessage: what a consumer gets, with its place; and the page of them that one pull answers."""
+"""ReceivedMessage: a consumed message with its position; PulledPage: the messages that one pull returned."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class TopicQueue(NamedTuple):
 
 
 class ReceivedMessage(NamedTuple):
-    """One message, decompressed and out of its inner batch.
+    """One message, decompressed and extracted from its inner batch.
 
-    message_id     its UNIQ_KEY, else its offset message id, with -N after it for message N of an inner batch
-    offset_msg_id  of its record: all messages of an inner batch share it
-    properties     without TAGS, KEYS and UNIQ_KEY, which are tag, keys and message_id
+    message_id     its UNIQ_KEY; without one, its offset message id, followed by -N for message N of an inner batch
+    offset_msg_id  offset message id of its record; all messages of an inner batch share it
+    properties     without TAGS, KEYS and UNIQ_KEY, which are in tag, keys and message_id
     *_ms           epoch milliseconds
     """
 
@@ -48,20 +48,20 @@ class ReceivedMessage(NamedTuple):
 
     @property
     def queue(self) -> TopicQueue:
-        """Where it lies."""
+        """Return the queue that the message was read from."""
         return TopicQueue(self.topic, self.queue_id)
 
     def text(self) -> str:
-        """The body as text; UnicodeDecodeError where it is none."""
+        """Return the body as text; raise UnicodeDecodeError if it is not UTF-8."""
         return self.body.decode()
 
     def json(self) -> Any:
-        """The body's JSON value; ValueError where it is none."""
+        """Return the body's JSON value; raise ValueError if it is not JSON."""
         return orjson.loads(self.body)
 
     @classmethod
     def of(cls, queue: TopicQueue, message: Json) -> ReceivedMessage:
-        """A message of a JSON answer whose bodies are base64."""
+        """Return the ReceivedMessage for *message* of a JSON answer with base64 bodies."""
         return cls(
             *queue,
             message["queue_offset"],
@@ -83,7 +83,7 @@ class ReceivedMessage(NamedTuple):
 
 
 class PulledPage(NamedTuple):
-    """What one pull came to. skipped: records that failed their check; the first twenty."""
+    """The result of one pull. skipped: the first twenty records that failed their check."""
 
     queue: TopicQueue
     status: str
@@ -96,7 +96,7 @@ class PulledPage(NamedTuple):
 
 
 def pulled_page(queue: TopicQueue, page: Json) -> PulledPage:
-    """The page that a JSON answer holds."""
+    """Return the PulledPage for the JSON answer *page*."""
     return PulledPage(
         queue,
         page["status"],

@@ -1,4 +1,4 @@
-"""SendResult: where a batch lies, as the writer acknowledged it."""
+"""SendResult: the stored position of a batch, as the writer acknowledged it."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from tidemark.v1 import commit_log_pb2
 
 
 class SendStatus(enum.Enum):
-    """RocketMQ's PutMessageStatus, as far as it is an answer and not an error."""
+    """The values of RocketMQ's PutMessageStatus that are answers and not errors."""
 
     PUT_OK = commit_log_pb2.PUT_STATUS_PUT_OK
     FLUSH_DISK_TIMEOUT = commit_log_pb2.PUT_STATUS_FLUSH_DISK_TIMEOUT
-    """Stored, but the flush is not confirmed yet: a power cut may still take it. Send it again with the same request id
-    to be told once it is."""
+    """Stored, but the flush is not confirmed yet, so a power failure may lose the batch. Send it again with the same
+    request id to get PUT_OK once it is flushed."""
 
 
-_RAW = ("store_host", "raw_physical_offsets", "message_ids")  # too long to look at
+_RAW = ("store_host", "raw_physical_offsets", "message_ids")  # too long for repr
 
 
 class SendResult(NamedTuple):
     """One acknowledged batch; a single message is a batch of one.
 
-    writer               address of the writer that has it
-    queue_offset         of the first message; the others follow densely
-    physical_offset      byte position of the first record; end_physical_offset: behind the last, exclusive
-    store_host           address and port that offset message ids tell, as bytes
-    raw_physical_offsets of each record, 8 bytes big-endian
-    request_id           what makes a repeat harmless; the first message's UNIQ_KEY unless it brought its own
-    duplicate            an earlier send of the same batch had been stored; these are its offsets
+    writer               address of the writer that stored it
+    queue_offset         queue offset of the first message; the others follow without gaps
+    physical_offset      byte position of the first record
+    end_physical_offset  byte position after the last record (exclusive)
+    store_host           address and port in offset message ids, as bytes
+    raw_physical_offsets physical offset of each record, 8 bytes big-endian
+    request_id           id that makes a repeat harmless; the first message's UNIQ_KEY unless the send gave one
+    duplicate            True if an earlier send had already stored the batch; the offsets are those of that send
     term                 the writer's term
-    deliver_timestamp_ms of a delayed message, when it comes to its topic: until then it lies at these offsets of
-                         SCHEDULE_TOPIC_XXXX; 0: it is there already
-    message_ids          the UNIQ_KEY of each message, which consumers see as its `message_id`. Empty for the packed
+    deliver_timestamp_ms for a delayed message, the time of its delivery to its topic: until then, the offsets are
+                         those in SCHEDULE_TOPIC_XXXX; 0 for a message that is already in its topic
+    message_ids          the UNIQ_KEY of each message, which consumers see as its `message_id`; empty for the packed
                          batches of `send_packed_async` and `send_table`
     """
 
     topic: str
     queue_id: int
     queue_offset: int
-    count: int  # type: ignore[assignment]  # not tuple's method: fields are read by name
+    count: int  # type: ignore[assignment]  # replaces tuple.count: fields are read by name
     physical_offset: int
     end_physical_offset: int
     store_timestamp_ms: int
@@ -64,17 +65,17 @@ class SendResult(NamedTuple):
 
     @property
     def queue(self) -> MessageQueue:
-        """The queue it lies in."""
+        """Return the queue that stores the batch."""
         return MessageQueue(self.topic, self.writer, self.queue_id)
 
     @property
     def physical_offsets(self) -> list[int]:
-        """Of each record, in order. On a BatchCQ topic a batch is one record."""
+        """Return the physical offset of each record, in order. On a BatchCQ topic a batch is one record."""
         return list(struct.unpack(f">{len(self.raw_physical_offsets) // 8}q", self.raw_physical_offsets))
 
     @property
     def offset_message_ids(self) -> list[str]:
-        """The id of each record: 32 hex digits (56 for an IPv6 store)."""
+        """Return the offset message id of each record: 32 hex digits (56 for an IPv6 store)."""
         return [encode_offset_message_id(self.store_host, at) for at in self.physical_offsets]
 
     @classmethod
@@ -86,7 +87,7 @@ class SendResult(NamedTuple):
         writer: str,
         message_ids: Sequence[str] = (),
     ) -> SendResult:
-        """The writer's answer to *request*, typed."""
+        """Return the SendResult for the writer's *response* to *request*."""
         return cls(
             topic=request.topic,
             queue_id=response.queue_id,

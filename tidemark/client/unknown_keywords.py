@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_SYNONYMS = {  # of other clients, where the spelling is too far from ours
+_SYNONYMS = {  # keywords of other clients whose spelling is too different for get_close_matches
     "headers": "properties",
     "header": "properties",
     "attributes": "properties",

@@ -1,4 +1,4 @@
-"""What a producer refuses before anything is sent (format.md §15), with the reasons that the writer would answer."""
+"""Checks that a producer makes before it sends (docs/format.md §15); the reasons are those that the writer answers."""
 
 from __future__ import annotations
 
@@ -23,49 +23,51 @@ from tidemark.format.properties import (
 if TYPE_CHECKING:
     from tidemark.format.elements import Element
 
-require_sendable_topic = functools.lru_cache(maxsize=1024)(topic_name.require_sendable_topic)  # what raises is not kept
+require_sendable_topic = functools.lru_cache(maxsize=1024)(topic_name.require_sendable_topic)  # exceptions not cached
 
 
 def require_body(body: bytes, max_size: int) -> None:
-    """BatchEmptyError or MessageSizeExceededError for a body without bytes, or with more than *max_size*."""
+    """Raise BatchEmptyError for an empty *body*, MessageSizeExceededError for more than *max_size* bytes."""
     if not body:
-        raise BatchEmptyError("a message without a body")
+        raise BatchEmptyError("a message without a body cannot be stored: its body needs at least 1 byte")
     if len(body) > max_size:
         raise MessageSizeExceededError(
-            f"a body is {len(body):,} bytes, and at most {max_size:,} fit", size=len(body), limit=max_size
+            f"the body is {len(body):,} bytes; the limit is {max_size:,}", size=len(body), limit=max_size
         )
 
 
 def require_property_types(properties: Mapping[str, str]) -> None:
-    """TypeError for a name or value that is no text."""
+    """Raise TypeError for a name or value that is not a str."""
     for name, value in properties.items():
         if not isinstance(name, str):
-            raise TypeError(f"a property's name is a text (str), not {name!r} of type {type(name).__name__}")
+            raise TypeError(f"a property's name must be a str, not {name!r} of type {type(name).__name__}")
         if not isinstance(value, str):
             raise TypeError(
-                f"the value of property {name!r} is a text (str), not {value!r} of type {type(value).__name__}: "
-                "write str(...) for a number, .decode() for bytes, and leave a None out"
+                f"the value of property {name!r} must be a str, not {value!r} of type {type(value).__name__}: "
+                "use str(...) for a number, .decode() for bytes, and omit the property for None"
             )
 
 
 def require_sendable_properties(properties: Mapping[str, str]) -> None:
-    """PropertiesIllegalError, InnerBatchIllegalError: for what a properties string cannot carry, or a store writes."""
+    """Raise PropertiesIllegalError or InnerBatchIllegalError for properties that cannot be encoded or are reserved."""
     require_writable(properties)
-    if PROPERTY_CRC in properties:  # where it is wrong, the record would count as damaged
-        raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", name=PROPERTY_CRC)
+    if PROPERTY_CRC in properties:  # a wrong value would mark the record as damaged
+        raise PropertiesIllegalError(f"{PROPERTY_CRC} is reserved for the store: omit it", name=PROPERTY_CRC)
     if INNER_NUM in properties:
-        raise InnerBatchIllegalError("a message says that it is a batch", name=INNER_NUM)
+        raise InnerBatchIllegalError(f"{INNER_NUM} marks a batch; a message cannot have it", name=INNER_NUM)
     if "/" in properties.get(INNER_MULTI_DISPATCH, ""):
-        raise PropertiesIllegalError("a queue's name holds a slash", name=INNER_MULTI_DISPATCH)
+        raise PropertiesIllegalError(
+            f"{INNER_MULTI_DISPATCH} has a queue name with a slash; queue names have none", name=INNER_MULTI_DISPATCH
+        )
 
 
 def require_batch_size(elements: Sequence[Element], size: int, max_size: int) -> None:
-    """As `require_body`, of each message of a batch, and of its *size* as a whole."""
+    """Apply `require_body` to each of *elements*, and compare the batch's *size* with *max_size*."""
     for element in elements:
         require_body(element.body, max_size)
     if size > max_size:
         raise MessageSizeExceededError(
-            f"the batch is {size:,} bytes with 22 for each message, and at most {max_size:,} fit: send it in parts",
+            f"the batch is {size:,} bytes, including 22 for each message; the limit is {max_size:,}: split it",
             size=size,
             limit=max_size,
         )

@@ -1,4 +1,4 @@
-"""AsyncProducer: the same, to await."""
+"""AsyncProducer: a Producer for asyncio."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class AsyncProducer:
-    """A Producer for asyncio. Sends that would wait for room or for a route do so in a thread, not on the loop."""
+    """A Producer for asyncio. Sends that would wait for room or for a route wait in a thread, not on the event loop."""
 
     def __init__(self, writers: str | Sequence[str] | None = None, **options: Unpack[ProducerOptions]) -> None:
         self.producer = Producer(writers, **options)
@@ -30,14 +30,14 @@ class AsyncProducer:
     async def send(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> SendResult:
-        """Send one message; returns when it is acknowledged. See `Producer.send`."""
+        """Send one message and return once it is acknowledged. See `Producer.send`."""
         where = _topic_and_size(message, body)
         return await self._answer(*where, lambda: self.producer.send_async(message, body, **options))
 
     async def send_oneway(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> None:
-        """Send one message; returns when it is on its way. See `Producer.send_oneway`."""
+        """Send one message and return once it is in flight. See `Producer.send_oneway`."""
         where = _topic_and_size(message, body)
         await self._call(*where, lambda: self.producer.send_oneway(message, body, **options))
 
@@ -61,7 +61,7 @@ class AsyncProducer:
         batch_size: int = 1000,
         on_acknowledged: Callable[[int], None] | None = None,
     ) -> TableResult:
-        """Send every row of a table; a thread packs it. See `Producer.send_table`."""
+        """Send every row of a table; a thread encodes it. See `Producer.send_table`."""
         return await asyncio.to_thread(
             self.producer.send_table,
             table,
@@ -86,7 +86,7 @@ class AsyncProducer:
         return await asyncio.to_thread(self.producer.flush, timeout_s)
 
     async def close(self) -> bool:
-        """Wait for answers and end the connections. See `Producer.close`."""
+        """Wait for answers and close the connections. See `Producer.close`."""
         return await asyncio.to_thread(self.producer.close)
 
     async def __aenter__(self) -> AsyncProducer:

@@ -1,4 +1,4 @@
-"""Producer: sends messages, batches and tables to one writer or several."""
+"""Producer: sends messages, batches and tables to one or more writers."""
 
 from __future__ import annotations
 
@@ -49,32 +49,34 @@ MAX_IN_FLIGHT_MESSAGES = 1 << 15
 
 
 class Producer:
-    """Sends to each of its writers over one stream. Safe for several threads; `close` it, or use it in a `with`.
+    """Sends to each of its writers over one stream. Thread-safe. Call `close`, or use it in a `with` statement.
 
-    writers                 host:port or tls://host:port; several as a sequence, or with commas between. Default: those
-                            of route_file, else TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
-    route_file              instead: a TOML or JSON file with a line ``name = "host:port"`` a writer, read again when it
-                            changes
-    credentials             whom to trust, and what to show: see `Credentials`. Default: as the environment says
-    timeout_s               for each send, over all its attempts
-    retries                 to how many further queues a send goes that a writer surely has not stored
-    max_in_flight_bytes     to one writer; beyond it sends wait for answers. The same:
-    max_in_flight_messages  32,768, the greatest batch and one more: small messages cost memory by their number, about
-                            1 KiB each, and bytes alone would let 100,000 of them wait. A packed batch counts as one
-    max_message_size_bytes  of a body, and of a batch; the writer has a limit of its own
-    accumulate              whether single sends share batches while others are on their way; or its bounds
-    compress                whether bodies of single sends are compressed; or which, and how. Off by default: it costs
-                            more than it saves where bytes are cheap, and who reads records as stored gets them so
-    avoid_slow_writers      whether a writer that answers late is left alone for a while where others are not late
-    hooks                   called around each send of messages; `send_packed_async` and `send_table` have none
-    trace                   whether sends of a program that traces with OpenTelemetry are spans, and messages carry
-                            their `traceparent` as a property; no matter where it does not trace. docs/tracing.md
+    writers                 host:port or tls://host:port; several as a sequence, or separated by commas. Default:
+                            those of route_file, then TIDEMARK_WRITER_ADDRESS, then 127.0.0.1:8081
+    route_file              alternative to writers: a TOML or JSON file with one line ``name = "host:port"`` per
+                            writer; the producer reads it again when it changes
+    credentials             trusted CA, client certificate and token: see `Credentials`. Default: from the environment
+    timeout_s               limit for each send, over all its attempts
+    retries                 number of further queues to try for a batch that a writer has certainly not stored
+    max_in_flight_bytes     limit of unanswered bytes per writer; further sends wait for answers
+    max_in_flight_messages  limit of unanswered messages per writer. The default, 32,768, fits the largest batch and
+                            one more message. Small messages cost about 1 KiB of memory each, and a limit in bytes
+                            alone would let 100,000 of them wait. A packed batch counts as one
+    max_message_size_bytes  limit for a body, and for a batch; the writer has its own limit
+    accumulate              True, or an `Accumulation` with bounds: combine single sends into batches while others are
+                            unanswered
+    compress                True, or a `Compression`: compress the bodies of single sends. Off by default: it costs
+                            more than it saves where bandwidth is cheap, and raw readers receive compressed bodies
+    avoid_slow_writers      avoid a writer that answers late for a while, if others answer in time
+    hooks                   functions to call around each send of messages, except `send_packed_async` and `send_table`
+    trace                   create a span for each send, and give messages its `traceparent` as a property; no effect
+                            unless the program uses OpenTelemetry. See docs/tracing.md
 
-    Every send carries a request id, so that a repeat after an unknown outcome (a broken connection, a writer that was
-    killed) is stored once: it is repeated only on this writer and on the queue chosen before. Only what a writer surely
-    has not stored goes to another one, and not when its queue was chosen by a key, by a selector or by name. Order in a
-    queue is the order of sends, unless the writer pushes a batch back (RESOURCE_EXHAUSTED) while later ones pass: who
-    needs strict order even then waits for each result.
+    Every send has a request id, so a repeat after an unknown outcome (a broken connection, a killed writer) is stored
+    once: the producer repeats it only on the same writer and queue. It moves a batch to another writer only if the
+    first one has certainly not stored it, and never if a key, a selector or a queue id chose the queue. Messages are
+    stored in the order of sends, unless the writer rejects a batch temporarily (RESOURCE_EXHAUSTED) and later ones
+    overtake it. A program that needs strict order even then must wait for each result.
 
     Futures are completed in the producer's own threads: a callback must not wait for another send.
     """
@@ -94,11 +96,11 @@ class Producer:
         accumulate: bool | Accumulation = False,
         compress: bool | Compression = False,
         avoid_slow_writers: bool = False,
-        hooks: Hooks = Hooks(),  # noqa: B008 - frozen
+        hooks: Hooks = Hooks(),  # noqa: B008 - Hooks is frozen
         trace: bool = True,
     ) -> None:
         if writers is not None and route_file is not None:
-            raise ValueError("either writers or route_file")
+            raise ValueError("writers and route_file are both given: give one of them")
         listed = RouteFile(Path(route_file)) if route_file is not None else FixedList(writers or default_address())
         limits = Limits(max_in_flight_bytes, max_in_flight_messages)
         self._writers = Writers(
@@ -126,11 +128,11 @@ class Producer:
     def send(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> SendResult:
-        """Send one message and wait until it is acknowledged. Raises a StoreError: the writer's reason, typed.
+        """Send one message and wait until it is acknowledged. Raises the StoreError for the writer's reason.
 
-        message  a Message; or a topic, and its body beside it: send("orders", b"...", key="k1", tag="A")
-        options  key, keys, tag, properties, delay_level, flag, where no Message is given (see `Message`);
-                 queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
+        message  a Message, or a topic followed by a body: send("orders", b"...", key="k1", tag="A")
+        options  without a Message: key, keys, tag, properties, delay_level, flag (see `Message`);
+                 always: queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
         require_send_options(options, call="send")
         return self._result(self.send_async(message, body, **options), 1)
@@ -138,14 +140,17 @@ class Producer:
     def send_async(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> Future[SendResult]:
-        """As `send`, without waiting for the answer. It does wait for room in flight, and for a topic's first route."""
+        """Send one message and return a future of its result.
+
+        It may still wait for room in flight, and for the topic's first route.
+        """
         require_send_options(options, call="send_async")
         return self._send(message_of(message, body, options), options)
 
     def send_oneway(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> None:
-        """As `send_async`, for who does not want the answer: never repeated, and no error once it is on its way."""
+        """Send one message without an answer: it is never repeated, and errors after the call are not reported."""
         require_send_options(options, call="send_oneway")
         self._send(message_of(message, body, options), options, once=True)
 
@@ -156,7 +161,7 @@ class Producer:
         return self._result(self.send_batch_async(batch, **options), len(batch))
 
     def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
-        """As `send_batch`, without waiting for the answer."""
+        """Send a batch as `send_batch` does, and return a future of its result."""
         require_place_options(options, call="send_batch_async")
         self._process.require()
         batch = list(messages)
@@ -177,9 +182,9 @@ class Producer:
     def send_packed_async(
         self, topic: str, packed: bytes, *, count: int = 1, **options: Unpack[PlaceOptions]
     ) -> Future[SendResult]:
-        """Send a wire batch (RocketMQ's, docs/format.md) as it is: the fastest path, for who has such bytes.
+        """Send a wire batch (RocketMQ's, docs/format.md) unchanged: the fastest path for already encoded messages.
 
-        count  messages in it, as its span tells
+        count  number of messages in the batch, for its span
         """
         require_place_options(options, call="send_packed_async")
         self._process.require()
@@ -203,11 +208,11 @@ class Producer:
     ) -> TableResult:
         """Send every row as a message and wait until all are acknowledged. See `tidemark.client.producer.send_table`.
 
-        table                       of pyarrow, pandas, polars, or whatever has Arrow's C stream interface
-        key, tag, body, unique_key  names of columns; a null, or an empty text, is no key or tag. Without `body` the row
-                                    as a JSON object
-        batch_size                  rows in a batch, at most 32,767
-        on_acknowledged             called with the number of rows newly acknowledged, in the producer's own thread
+        table                       a table of pyarrow, pandas or polars, or any object with Arrow's C stream interface
+        key, tag, body, unique_key  names of columns; a null or empty value means no key or tag. Without `body`, the
+                                    body is the row as a JSON object
+        batch_size                  rows per batch, at most 32,767
+        on_acknowledged             called with the number of newly acknowledged rows, in the producer's own thread
         """
         from tidemark.client.producer.send_table import TableSend
 
@@ -216,7 +221,7 @@ class Producer:
         )
 
     def _result(self, future: Future[SendResult], messages: int) -> SendResult:
-        """Return the result of *future*; the caller sees its failure, so `flush` does not report it."""
+        """Return the result of *future*. `flush` does not report its failure, because the caller sees it."""
         try:
             return future.result()
         except StoreError:
@@ -243,7 +248,7 @@ class Producer:
     # ── queues and limits ───────────────────────────────────────────────────────────────────────────────────────────
 
     def queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Queues of *topic* that take messages, over all writers; asks them now and then."""
+        """Return the queues of *topic* that accept messages, on all writers; refreshes the route from time to time."""
         self._process.require()
         self._writers.look()
         return self._writers.routes.route(topic).queues
@@ -260,17 +265,17 @@ class Producer:
 
     @property
     def address(self) -> str:
-        """host:port of the first writer."""
+        """Return host:port of the first writer."""
         return self._writers.links()[0].address
 
     @property
     def topics(self) -> Topics:
-        """Topic administration of the first writer; of another one: `Topics(address)`."""
+        """Return the topic administration of the first writer; for another writer use `Topics(address)`."""
         self._process.require()
         return self._writers.links()[0].topics
 
     def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
-        """Bounds, limits and identity of the first writer's log, now."""
+        """Return the current bounds, limits and identity of the first writer's log."""
         self._process.require()
         return self._writers.links()[0].log_info()
 
@@ -279,16 +284,16 @@ class Producer:
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything sent so far is acknowledged or has failed, for at most *timeout_s* (None: no limit).
 
-        Return True if it came so far in time, and no asynchronous or one-way send failed since the last `flush`. A
-        failure that `send` or `send_batch` raised does not count.
+        Return True if everything was answered in time and no asynchronous or one-way send failed since the last
+        `flush`. A failure that `send` or `send_batch` raised does not count.
         """
         self._process.require()
         return self._delivery.flush(timeout_s)
 
     def close(self) -> bool:
-        """Wait for answers for at most the producer's timeout, and end the connections; the rest fails.
+        """Wait for answers for at most the producer's timeout, and close the connections. Unanswered sends fail.
 
-        Log the number of messages given up. Return True if no send failed since the last `flush`. A program that ends
+        Log the number of lost messages. Return True if no send failed since the last `flush`. A program that ends
         without `close` does the same, unless a signal or `os._exit` ends it.
         """
         return self._delivery.close() if self._process.is_this_one else True

@@ -1,4 +1,4 @@
-"""What a producer can be told, for `Producer` and `AsyncProducer`."""
+"""ProducerOptions: the keyword arguments of `Producer` and `AsyncProducer`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.tls.credentials import Credentials
 
 
 class ProducerOptions(TypedDict, total=False):
-    """Keywords of `Producer`, which tells their meaning and defaults."""
+    """Keywords of `Producer`, which documents their meaning and defaults."""
 
     route_file: str | PathLike[str] | None
     credentials: Credentials | None

@@ -1,4 +1,4 @@
-"""What may be given to a send beside topic and body, spelled once for all ways of sending."""
+"""Options of a send other than topic and body, defined once for all ways of sending."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tidemark.errors import PropertiesIllegalError
 from tidemark.format.properties import require_writable
 from tidemark.format.text_rules import require_key
 
-MAX_REQUEST_ID_LENGTH = 255  # as the writer's
+MAX_REQUEST_ID_LENGTH = 255  # the writer's limit
 
 Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
 
 class MessageParts(TypedDict, total=False):
-    """Parts of a `Message`, where none is given. key: one key, before `keys`."""
+    """Fields of a `Message` for a send without one. key: one key, which comes before those in `keys`."""
 
     key: str | None
     keys: Sequence[str]
@@ -29,15 +29,15 @@ class MessageParts(TypedDict, total=False):
 
 
 class PlaceOptions(TypedDict, total=False):
-    """Where to store it, and under which condition.
+    """Queue, condition and identity of a send.
 
-    queue_id              a queue, or its number where one writer has the topic; absent: by the hash of the first key,
-                          else round robin
-    selector              called with the topic's queues and the (first) message; returns one of them
-    expected_next_offset  store only if the queue's next offset is this one; needs queue_id
-    request_id            absent: made here. The same id and content again is stored once. The messages of a batch get
-                          it as UNIQ_KEY: ``request_id``, ``request_id#1``, and so on
-    reconsume_times       how often it was handled in vain before; carried
+    queue_id              a queue, or its number if only one writer has the topic; default: by the hash of the first
+                          key, or round robin without a key
+    selector              function of the topic's queues and the (first) message that returns one of the queues
+    expected_next_offset  store only if this is the queue's next offset; needs queue_id
+    request_id            default: generated. A repeat with the same id and content is stored once. The messages of a
+                          batch get it as UNIQ_KEY: ``request_id``, ``request_id#1``, and so on
+    reconsume_times       number of failed deliveries before this send; stored with the message
     """
 
     queue_id: int | MessageQueue | None
@@ -48,7 +48,7 @@ class PlaceOptions(TypedDict, total=False):
 
 
 class SendOptions(MessageParts, PlaceOptions, total=False):
-    """Everything that a send of one message takes."""
+    """All options for a send of one message."""
 
 
 _PARTS = tuple(MessageParts.__annotations__)
@@ -69,17 +69,17 @@ def require_place_options(options: PlaceOptions, *, call: str) -> None:
 
 
 def request_id_of(options: PlaceOptions | SendOptions) -> str | None:
-    """Return the request id that *options* give; None for none. Raises TypeError, PropertiesIllegalError."""
+    """Return the request id in *options*; None without one. Raises TypeError, PropertiesIllegalError."""
     request_id = options.get("request_id")
     if request_id is None or request_id == "":
         return None
     if not isinstance(request_id, str):
-        raise TypeError(f"request_id is a text (str), not {request_id!r} of type {type(request_id).__name__}")
+        raise TypeError(f"request_id must be a str, not {request_id!r} of type {type(request_id).__name__}")
     require_writable({"request_id": request_id})
     if len(request_id) > MAX_REQUEST_ID_LENGTH or (not request_id.isascii() and _has_surrogate(request_id)):
         raise PropertiesIllegalError(
-            f"request_id has {len(request_id)} characters; it is text of at most {MAX_REQUEST_ID_LENGTH}, without half "
-            "of a surrogate pair",
+            f"request_id has {len(request_id)} characters; it must have at most {MAX_REQUEST_ID_LENGTH}, and no "
+            "unpaired surrogate",
             name="request_id",
             limit=MAX_REQUEST_ID_LENGTH,
         )
@@ -91,13 +91,13 @@ def _has_surrogate(text: str) -> bool:
 
 
 def message_of(message: Message | str, body: bytes | str | None, options: SendOptions) -> Message:
-    """The Message that is given, or the one of topic, body and options."""
+    """Return *message* if it is a Message; otherwise build one from topic, body and options."""
     if isinstance(message, Message):
         if body is not None or any(options.get(name) for name in _PARTS):
-            raise ValueError("a Message brings its own body, keys, tag, properties, delay_level and flag")
+            raise ValueError("a Message brings its own body, keys, tag, properties, delay_level and flag: omit these")
         return message
     if body is None:
-        raise ValueError("send takes a Message, or a topic and a body")
+        raise ValueError("a send needs a Message, or a topic and a body; the body is missing")
     if not options:
         return Message(message, body)
     keys, key = options.get("keys", ()), options.get("key")

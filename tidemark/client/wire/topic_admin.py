@@ -1,4 +1,4 @@
-"""Topics of one writer: create, alter, describe, list, delete, and what an append would find."""
+"""Topics: create, alter, describe, list and delete topics of one writer, and get their routes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCH_QUEUE = {"queue.type": "BatchCQ"}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic. attributes: stored names, such as queue.type = BatchCQ."""
+    """One topic. attributes: by their stored names, such as queue.type = BatchCQ."""
 
     name: str
     read_queues: int
@@ -32,18 +32,18 @@ class Topic:
 
     @classmethod
     def of(cls, topic: topics_pb2.Topic) -> Topic:
-        """The writer's answer, typed."""
+        """Return the Topic for the writer's answer."""
         return cls(
             topic.name, topic.read_queue_count, topic.write_queue_count, topic.permission, dict(topic.attributes)
         )
 
 
 class Topics:
-    """Topic administration. Every method raises a StoreError: the writer's reason, or WriterUnreachableError.
+    """Topic administration. Every method raises the StoreError of the writer's reason, or WriterUnreachableError.
 
-    address      host:port, or tls://host:port; default TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081
-    credentials  see `Credentials`; default, as the environment says
-    channel      to *address*, where there is one already
+    address      host:port or tls://host:port; default: TIDEMARK_WRITER_ADDRESS, then 127.0.0.1:8081
+    credentials  see `Credentials`; default: from the environment
+    channel      an existing channel to *address*
     """
 
     @suggests_keywords
@@ -64,7 +64,7 @@ class Topics:
 
     @suggests_keywords
     def create(self, name: str, *, queues: int = 0, attributes: Mapping[str, str] | None = None) -> Topic:
-        """Create a topic, or get the one of this shape that exists. queues: 0 for the writer's default."""
+        """Create a topic, or return the existing one of the same shape. queues: 0 for the writer's default."""
         request = topics_pb2.CreateTopicRequest(name=name, queue_count=queues, attributes=attributes or {})
         return Topic.of(self._call(self._stub.CreateTopic, request).topic)
 
@@ -78,11 +78,11 @@ class Topics:
         permission: int | None = None,
         attributes: Mapping[str, str] | None = None,
     ) -> Topic:
-        """Change a topic; what is not given stays. Durable when it returns the topic as it is now.
+        """Change a topic and return its new state, which is durable; arguments that are not given change nothing.
 
-        read_queues, write_queues  1 to 1024; messages of queues beyond read_queues stay, and are not read
+        read_queues, write_queues  1 to 1024; messages in queues beyond read_queues stay stored, but are not read
         permission                 bits: 4 read, 2 write, 1 inherit
-        attributes                 {"+message.type": "NORMAL"} sets, {"-message.type": ""} takes away
+        attributes                 {"+message.type": "NORMAL"} sets, {"-message.type": ""} removes an attribute
         """
         request = topics_pb2.AlterTopicRequest(
             name=name,
@@ -94,20 +94,20 @@ class Topics:
         return Topic.of(self._call(self._stub.AlterTopic, request).topic)
 
     def describe(self, name: str) -> tuple[Topic, dict[int, int]]:
-        """The topic, and by queue id the queue offset of the next append."""
+        """Return the topic, and a mapping from queue id to the queue offset of the next append."""
         answer = self._call(self._stub.DescribeTopic, topics_pb2.DescribeTopicRequest(name=name))
         return Topic.of(answer.topic), {queue.queue_id: queue.next_queue_offset for queue in answer.queues}
 
     def list_all(self) -> list[Topic]:
-        """All topics."""
+        """Return all topics."""
         return [Topic.of(topic) for topic in self._call(self._stub.ListTopics, topics_pb2.ListTopicsRequest()).topics]
 
     def delete(self, name: str) -> None:
-        """Delete a topic; its queue numbers are never used again."""
+        """Delete a topic; queue offsets of its name are never used again."""
         self._call(self._stub.DeleteTopic, topics_pb2.DeleteTopicRequest(name=name))
 
     def route(self, name: str) -> Topic:
-        """The topic as an append would find or create it."""
+        """Return the topic that an append would find or create."""
         return Topic.of(self._call(self._stub.GetRoute, topics_pb2.GetRouteRequest(name=name)).topic)
 
     def _call(self, method: Callable[..., _Response], request: _Request) -> _Response:
@@ -115,7 +115,7 @@ class Topics:
         return answer
 
     def close(self) -> None:
-        """Close the connection, if it is this object's own."""
+        """Close the connection, unless the caller gave the channel."""
         if self._is_own_channel:
             self._channel.close()
 
