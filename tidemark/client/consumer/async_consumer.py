@@ -1,4 +1,4 @@
-"""AsyncConsumer: a Consumer to await."""
+"""AsyncConsumer: a Consumer for asyncio."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ T = TypeVar("T", Handout, TakenTable)
 class AsyncConsumer:
     """A Consumer for asyncio, with the settings of `Consumer`. It works in its own thread, never on the event loop.
 
-    Every call may be cancelled. Messages that a cancelled `poll`, `poll_table` or iteration has taken and the program
-    did not receive are not handed out: they are not committed, and the next `poll` returns them. A cancelled `seek` has
-    moved nothing, unless it was already putting the new place on record. Polls of several tasks wait for each other.
+    Every call may be cancelled. Messages that a cancelled `poll`, `poll_table` or iteration has taken do not count as
+    handed out: they are not committed, and the next `poll` returns them. A cancelled `seek` has no effect, unless it
+    was already committing the new position. Polls of several tasks wait for each other.
     """
 
     def __init__(self, topics: str | Iterable[str] = (), **settings: Any) -> None:
         self.consumer = Consumer(topics, **settings)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tidemark-consumer")
-        self._turn = asyncio.Lock()  # of one poll: the next begins when its messages are received or given back
-        self._abandoned: threading.Event | None = None  # of the poll under way
+        self._turn = asyncio.Lock()  # held by one poll until its messages are received or given back
+        self._abandoned: threading.Event | None = None  # belongs to the current poll
         self._closing: asyncio.Future[None] | None = None
 
     async def poll(self, timeout_s: float = 1.0, *, max_messages: int | None = None) -> list[ReceivedMessage]:
@@ -57,9 +57,9 @@ class AsyncConsumer:
             return self.consumer._received_table(taken)
 
     async def _take(self, take: Callable[[Callable[[], bool]], T]) -> T:
-        """Call *take* in the thread. Once this coroutine is cancelled, the taken messages are given back there.
+        """Call *take* in the thread. If this coroutine is cancelled, give the taken messages back in that thread.
 
-        The thread works in order, so that a commit or a seek after the cancellation finds the positions unmoved.
+        The thread runs calls in order, so a commit or seek after the cancellation sees unmoved positions.
         """
         taken: list[T] = []
         abandoned = self._abandoned = threading.Event()
@@ -77,11 +77,11 @@ class AsyncConsumer:
             for one in taken:
                 one.give_back()
 
-        if self._closing is None:  # nothing is committed after the end
+        if self._closing is None:  # after `close` nothing is committed
             self._thread.submit(give_back)
 
     def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
-        """Messages one by one, for ever. A cancelled or abandoned iteration leaves the next message to the next one."""
+        """Yield messages one by one, without end. A cancelled or abandoned iteration loses no message."""
         return _Messages(self)
 
     async def commit(self, offsets: Offsets | None = None) -> None:
@@ -94,7 +94,7 @@ class AsyncConsumer:
         await self._run(partial(self.consumer._move, targets))
 
     async def close(self, *, commit: bool = True) -> None:
-        """See `Consumer.close`. A second call waits for the first one; a poll of another task ends with []."""
+        """See `Consumer.close`. A second call waits for the first one; another task's poll returns []."""
         if not self.consumer._process.is_this_one:
             return
         if self._closing is None:
@@ -106,7 +106,7 @@ class AsyncConsumer:
         await asyncio.shield(self._closing)
 
     def _run(self, call: Callable[[], R]) -> asyncio.Future[R]:
-        self.consumer._process.require()  # the thread exists in the other process only
+        self.consumer._process.require()  # a forked process has no such thread
         if self._closing is not None:
             raise ValueError("this consumer is closed")
         return asyncio.get_running_loop().run_in_executor(self._thread, call)
@@ -119,7 +119,7 @@ class AsyncConsumer:
 
 
 class _Messages(AsyncIterator[ReceivedMessage]):
-    """An iteration. Unlike an async generator it continues after a cancelled step."""
+    """An iterator over messages. Unlike an async generator, it can continue after a cancelled step."""
 
     def __init__(self, consumer: AsyncConsumer) -> None:
         self._consumer = consumer

@@ -1,4 +1,4 @@
-"""Consumer: reads topics, each queue in its order, alone or as a member of a group that shares the queues."""
+"""Consumer: reads topics, each queue in order, alone or as a member of a group that shares the queues."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 Where = Mapping[str, str] | Callable[[ReceivedMessage], bool]
 Offsets = Mapping[tuple[str, int], int]
-_FAILED_PAUSE_S = 0.1  # for other messages to come before an exception of `where` is raised
-_GLANCE_S = 0.2  # how soon `consume` notices that it is to stop
+_FAILED_PAUSE_S = 0.1  # lets other queues' pages arrive before an exception of `where` is raised
+_GLANCE_S = 0.2  # longest time until `consume` notices that `stop` is set
 
 
 class _Target(NamedTuple):
-    """An offset to seek to. is_earliest: it was the queue's first message."""
+    """An offset to seek to. is_earliest: it was the offset of the queue's first message."""
 
     offset: int
     is_earliest: bool = False
@@ -53,43 +53,44 @@ class TakenTable(NamedTuple):
     handout: Handout
 
     def give_back(self) -> None:
-        """Return the positions to where they were."""
+        """Restore the positions."""
         self.handout.give_back()
 
 
 class Consumer:
-    """Reads from one query service. For one thread: several threads take several consumers, of one group.
+    """Reads from one query service. Use it from one thread; use several consumers of one group for several threads.
 
-    topics                 one or several
-    group                  share the topics' queues with the other members of this group, and keep offsets in its name
-    queues                 instead of topics: (topic, queue id) pairs; then a group only keeps offsets
-    url                    default TIDEMARK_QUERY_URL, else http://127.0.0.1:8080
-    store                  directory of a store on this host: messages come straight from its files, and only groups
-                           and topics from the service; with `queues` and without a group it needs no service
-    start                  where a queue begins that has no offset of the group: earliest, latest, an offset, a time.
-                           A queue that is younger than this consumer begins at its earliest message. With a group the
-                           resolved start is put on record at once
-    tag                    one or several: messages of others are left out by the service
-    where                  property values that a message must have, or a function that returns whether it is wanted.
+    topics                 one topic or several
+    group                  group whose members share the topics' queues, and under whose name offsets are committed
+    queues                 alternative to topics: (topic, queue id) pairs; a group then only stores offsets
+    url                    URL of the query service; default: TIDEMARK_QUERY_URL, then http://127.0.0.1:8080
+    store                  directory of a store on this host: the consumer reads messages directly from its files, and
+                           uses the service only for groups and topics; with `queues` and without a group it needs no
+                           service
+    start                  position in a queue for which the group has no offset: earliest, latest, an offset or a time.
+                           A queue that is younger than this consumer starts at its earliest message. With a group, the
+                           resolved position is committed at once
+    tag                    one tag or several: the service leaves out messages with other tags
+    where                  property values that a message must have, or a function that returns True to keep a message.
                            If the function raises, `poll` returns the messages before that one, and the next `poll`
                            raises the exception. If it raises on the same message again, the messages after it are
                            handed out, and each `poll` that would return none raises again. Nothing from that message
                            on is committed until the function returns, or the program seeks or commits past it
     auto_commit            commit, every *auto_commit_interval_s* and at the end, the messages that were handed out
-                           before the last `poll`; put a `seek` on record at once
-    out_of_range           where to continue when an offset does not exist: earliest, latest; error: raise. With a group
-                           the new offset is put on record at once
+                           before the last `poll`; commit the position of a `seek` at once
+    out_of_range           position if an offset does not exist: earliest or latest; error: raise. With a group, the new
+                           position is committed at once
     on_assigned            called within `poll` with this consumer and its new queues: the place to `seek`. If it
                            raises, so does `poll`, and the next `poll` calls it again before it hands out anything
-    on_revoked             called once with queues that another member gets, while they can still be committed. If it
-                           raises, so does `poll`, and the queues are released. Not called for queues that are already
-                           another member's
-    session_timeout_s      a member that the service did not hear of for so long is out
-    max_poll_interval_s    so is one that did not call `poll`
-    timeout_s              for each wait on the network
-    credentials            whom to trust, and what to show: see `Credentials`. Default: as the environment says
+    on_revoked             called once with the queues that move to another member, while they can still be committed.
+                           If it raises, so does `poll`, and the queues are released. Not called for queues that already
+                           belong to another member
+    session_timeout_s      the group removes a member from which the service got no request for this long
+    max_poll_interval_s    the group removes a member that did not call `poll` for this long
+    timeout_s              limit for each wait on the network
+    credentials            trusted CA, client certificate and token: see `Credentials`. Default: from the environment
 
-    The service may be away for a minute before `poll` raises UnavailableError, unless it never answered.
+    `poll` raises UnavailableError if the service does not answer for a minute, or at once if it has never answered.
     """
 
     @suggests_keywords
@@ -171,22 +172,22 @@ class Consumer:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def poll(self, timeout_s: float = 1.0, *, max_messages: int | None = None) -> list[ReceivedMessage]:
-        """Return the next messages, at most *max_messages*. Wait up to *timeout_s* for the first; [] when none came.
+        """Return the next messages, at most *max_messages*. Wait up to *timeout_s* for the first; return [] for none.
 
-        With max_messages=0 it only follows the group: queues come and go, and nothing is handed out.
+        With max_messages=0, only update the assignment of queues, and hand out nothing.
 
-        The next call confirms that the program has dealt with these messages. A consumer that was fenced joins again:
-        messages that were handed out and not committed then come once more, to the member that has their queue. An
-        exception, KeyboardInterrupt included, never moves a position.
+        The next call confirms that the program has processed these messages. A fenced consumer joins the group again:
+        messages that were handed out and not committed are then delivered again, to the member that has their queue.
+        An exception, KeyboardInterrupt included, never moves a position.
 
         raises OffsetTooSmallError, OffsetOutOfRangeError unless `out_of_range` is set; UnavailableError;
-        TopicNotFoundError when none of the topics exists; what `where` or a callback raises; other refusals
+        TopicNotFoundError if none of the topics exists; any exception of `where` or of a callback; other refusals
         """
         began = time.monotonic()
         return self._received(self._take(timeout_s, max_messages), began=began)
 
     def _received(self, handout: Handout, *, began: float) -> list[ReceivedMessage]:
-        """Return the messages to the program: the positions move behind them."""
+        """Return the messages to the program, and move the positions past them."""
         try:
             tell_received(handout.messages, self._group, waited_s=time.monotonic() - began)
             return handout.settle()
@@ -197,10 +198,10 @@ class Consumer:
     def _take(
         self, timeout_s: float, max_messages: int | None, *, is_abandoned: Callable[[], bool] = lambda: False
     ) -> Handout:
-        """Take messages without moving a position. is_abandoned: True once another thread no longer wants them."""
+        """Take messages without moving a position. is_abandoned: returns True once the caller no longer wants them."""
         most = self._max_messages if max_messages is None else max_messages
         if most < 0:
-            raise ValueError(f"max_messages is {most}: at least 0")
+            raise ValueError(f"max_messages is {most}; it must be at least 0")
         deadline = time.monotonic() + timeout_s
         self._before_poll()
         while not is_abandoned():
@@ -213,14 +214,14 @@ class Consumer:
             except BaseException:
                 handout.give_back()
                 raise
-            handout.settle()  # past messages that are not wanted
+            handout.settle()  # move past unwanted messages
             self._fetch(left_s if failed is None else min(left_s, _FAILED_PAUSE_S))
             if failed is not None:
                 raise failed
         return Handout()
 
     def _try_to_take(self, most: int) -> tuple[Handout, Exception | None]:
-        """Take, and catch an exception of `where`: the other queues are to be fetched before it is raised."""
+        """Take messages; return an exception of `where`, so that the caller can fetch other queues before raising."""
         try:
             return self._reading.take(most, self._wanted), None
         except Exception as error:
@@ -232,16 +233,16 @@ class Consumer:
         self._record()
 
     def poll_table(self, timeout_s: float = 1.0) -> pa.Table | None:
-        """As `poll`, a table: columns topic, queue_id, and those of `Query.pull_table`. None when nothing came.
+        """Poll a table: columns topic, queue_id, and those of `Query.pull_table`. None if no messages arrived.
 
-        Far faster: no message becomes a Python object. `.to_pandas()` and `polars.from_arrow` take it from there. It
-        has no `where`: filter the table.
+        Much faster than `poll`, because no message becomes a Python object. Convert the table with `.to_pandas()` or
+        `polars.from_arrow`. `where` is not supported: filter the table.
         """
         return self._received_table(self._take_table(timeout_s))
 
     @staticmethod
     def _received_table(taken: TakenTable) -> pa.Table | None:
-        """Return the pages as one table to the program: the positions move behind it."""
+        """Return the pages to the program as one table, and move the positions past it."""
         from tidemark.client.rest.arrow_page import join_pages
 
         try:
@@ -252,9 +253,9 @@ class Consumer:
             raise
 
     def _take_table(self, timeout_s: float, *, is_abandoned: Callable[[], bool] = lambda: False) -> TakenTable:
-        """Take pages without moving a position. An exception after the first page is left to the next call."""
+        """Take pages without moving a position. After the first page, leave an exception to the next call."""
         if self._where is not None:
-            raise ValueError("poll_table knows no `where`: filter the table")
+            raise ValueError("poll_table does not support `where`: filter the table")
         deadline = time.monotonic() + timeout_s
         self._before_poll()
         taken = TakenTable([], Handout())
@@ -286,11 +287,11 @@ class Consumer:
                     taken.pages.append(page)
 
     def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
-        """One page of any queue from any offset; this consumer's own reading does not change. See `Query.pull`."""
+        """Return one page of any queue from any offset; the consumer's positions do not change. See `Query.pull`."""
         return pulled_page(TopicQueue(topic, queue_id), self._query.pull(topic, queue_id, offset, **parameters))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        """Yield messages one by one, for ever. A loop that ends early leaves the next message to the next `poll`."""
+        """Yield messages one by one, without end. A loop that breaks leaves the next message to the next `poll`."""
         while True:
             yield from self.poll(max_messages=1)
 
@@ -303,7 +304,7 @@ class Consumer:
         self._record()
 
     def _record(self) -> None:
-        """Put starts, resets and seeks on record, so that a restart begins at the same place."""
+        """Commit resolved starts, resets and seeks, so that a restart begins at the same position."""
         if self._reading.decided:
             if self._group is None:
                 self._reading.decided.clear()
@@ -325,16 +326,17 @@ class Consumer:
         """Call *handler* with each message, in *workers* threads, until *stop* is set. Needs a group, and no `poll`
         before.
 
-        A message is put on record once its handler has returned, whatever `auto_commit` is. A message whose handler
-        raised comes again, 10 s later, then 30 s, 1 min and so on up to 2 h, by way of the topic %RETRY%group; after
-        *max_attempts* it is stored in %DLQ%group. Other messages do not wait for it. A retry reaches only members that
-        subscribe to the topic it was first sent to. Where the writer refuses a failed message for good, it is stored in
-        %DLQ%group with the reason; where that is refused, too, it is skipped with an error in the log.
+        A message is committed once its handler has returned, whatever `auto_commit` is. A message whose handler raised
+        is delivered again through the topic %RETRY%group: after 10 s, then 30 s, 1 min and so on up to 2 h; after
+        *max_attempts* it is stored in %DLQ%group. Other messages do not wait for it. Only members that subscribe to
+        the message's original topic receive a retry. If the writer permanently refuses a failed message, it is stored
+        in %DLQ%group with the reason; if that is refused, too, the message is skipped with an error in the log.
 
-        ordered            of each queue one message at a time; a failed one is tried again at once: its queue waits
-        first_delay_level  RocketMQ's level of the first pause: 1 s, 5 s, 10 s, 30 s, 1 min, ...
-        writer             address of the writer that takes failed messages; default TIDEMARK_WRITER_ADDRESS
-        on_error           called with each failure, in the worker's thread; default: a warning of the logger
+        ordered            handle one message per queue at a time; a failed message is retried at once, and its queue
+                           waits
+        first_delay_level  RocketMQ's delay level of the first pause: 1 s, 5 s, 10 s, 30 s, 1 min, ...
+        writer             address of the writer that stores failed messages; default TIDEMARK_WRITER_ADDRESS
+        on_error           called with each failure, in the worker's thread; default: log a warning with the logger
                            tidemark.client.consumer.handler_pool
         """
         from tidemark.client.consumer.handler_pool import Handling
@@ -344,11 +346,11 @@ class Consumer:
 
         self._process.require()
         if not isinstance(self._assigned, Membership):
-            raise ValueError("consume needs a group that shares the queues of topics")
+            raise ValueError("consume needs a group that shares the queues of topics: give topics and group")
         if len(self._assigned.group) > MAX_GROUP_LENGTH:
             raise ValueError(
-                f"the group's name has {len(self._assigned.group)} characters; `consume` makes topics of it, and takes "
-                f"at most {MAX_GROUP_LENGTH}"
+                f"the group's name has {len(self._assigned.group)} characters; `consume` derives topic names from it, "
+                f"so it may have at most {MAX_GROUP_LENGTH}"
             )
         own = frozenset(self._assigned.topics)
         if not ordered:
@@ -386,7 +388,7 @@ class Consumer:
             raise
 
     def _end_handling(self, handling: Handling) -> None:
-        """Commit the handled messages; messages that were not handled come again with the next `poll`."""
+        """Commit the handled messages; the next `poll` returns the others again."""
         handling.close()
         self._committer.commit_if_possible(self._reading.cursors)
         for queue, offset in handling.first_unfinished().items():
@@ -398,34 +400,34 @@ class Consumer:
 
     @property
     def assignment(self) -> frozenset[TopicQueue]:
-        """The queues it reads now; none before the first `poll`."""
+        """Return the queues that this consumer reads; none before the first `poll`."""
         return frozenset(self._reading.cursors)
 
     def position(self, queue: tuple[str, int]) -> int | None:
-        """The queue offset of the next message to hand out; None until the service has answered which that is."""
+        """Return the queue offset of the next message to hand out; None until the service has resolved it."""
         position = self._reading.cursor(queue).position
         return position if isinstance(position, int) else None
 
     def seek(self, queue: tuple[str, int], place: Place) -> None:
-        """Continue at *place* in one of its queues: an offset, earliest, latest, or the first message from a time on.
+        """Continue at *place* in one of its queues: an offset, earliest, latest, or the first message since a time.
 
-        With auto_commit the place is put on record at once, otherwise with the program's next `commit`.
+        With auto_commit the position is committed at once, otherwise with the program's next `commit`.
         """
         self._move(self._targets([queue], place))
 
     def seek_all(self, place: Place) -> None:
-        """The same in every queue it reads."""
+        """Continue at *place*, as for `seek`, in every queue that this consumer reads."""
         self._process.require()
         self._reading.follow()
         self._move(self._targets(self.assignment, place))
 
     def _targets(self, queues: Iterable[tuple[str, int]], place: Place) -> dict[TopicQueue, _Target]:
-        """Resolve *place* in each of *queues*; KeyError for a queue that is not read now."""
+        """Resolve *place* in each of *queues*. Raise KeyError for a queue that this consumer does not read."""
         self._process.require()
         return {(found := self._reading.cursor(queue).queue): self._resolve(found, place) for queue in queues}
 
     def _move(self, offsets: Mapping[TopicQueue, _Target]) -> None:
-        """Move the positions, all of them, and put them on record with auto_commit."""
+        """Move all the positions, and commit them with auto_commit."""
         for queue, target in offsets.items():
             if queue in self._reading.cursors:
                 cursor = self._reading.cursors[queue]
@@ -437,17 +439,17 @@ class Consumer:
         self._record()
 
     def pause(self, *queues: tuple[str, int]) -> None:
-        """Hand out nothing of these until `resume`."""
+        """Hand out no messages of *queues* until `resume`."""
         for queue in queues:
             self._reading.pause(TopicQueue(*queue))
 
     def resume(self, *queues: tuple[str, int]) -> None:
-        """Hand out messages of these again."""
+        """Hand out messages of *queues* again."""
         for queue in queues:
             self._reading.cursor(queue).is_paused = False
 
     def lag(self) -> dict[TopicQueue, int]:
-        """How many visible messages lie ahead of its position, by queue."""
+        """Return the number of visible messages that are not handed out yet, by queue."""
         self._process.require()
         self._reading.follow()
         lags = {}
@@ -458,19 +460,21 @@ class Consumer:
         return lags
 
     def _resolve(self, queue: TopicQueue, place: Place) -> _Target:
-        """Return the offset of *place* as of now, not as of the next pull."""
+        """Return the current offset of *place*."""
         if isinstance(place, datetime):
             return _Target(int(self._query.offset_at(*queue, int(place.timestamp() * 1000))["offset"]))
         if isinstance(place, int):
             return _Target(place)
         if place not in ("earliest", "latest"):
-            raise ValueError(f"a place is an offset, a time, earliest or latest, not {place!r}")
+            raise ValueError(f"place must be an offset, a time, 'earliest' or 'latest', not {place!r}")
         min_offset, max_offset = self._source.bounds(self._query, queue)
         return _Target(min_offset, is_earliest=True) if place == "earliest" else _Target(max_offset)
 
     def _reset(self, queue: TopicQueue, error: OffsetError) -> int:
-        """Return where *queue* continues after its offset turned out not to exist; raise *error* if the program must
-        decide."""
+        """Return the position at which *queue* continues after its offset turned out not to exist.
+
+        Raise *error* if the program must decide.
+        """
         if self._out_of_range == "error":
             raise error
         offset = error.facts.get("min_offset" if self._out_of_range == "earliest" else "max_offset")
@@ -479,10 +483,10 @@ class Consumer:
     # ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, offsets: Offsets | None = None) -> None:
-        """Put offsets on record, all or none: *offsets*, else those behind everything handed out. Durable on return.
+        """Commit *offsets*, or else the positions after all handed-out messages: all or none. Durable on return.
 
-        raises GenerationStaleError when a queue among them has become another member's: what was handed out of it is
-        read again there; ValueError without a group
+        raises GenerationStaleError if a queue among them now belongs to another member: that member reads its
+        uncommitted messages again; ValueError without a group
         """
         self._process.require()
         self._committer.commit(self._reading.cursors, _named(offsets))
@@ -493,12 +497,15 @@ class Consumer:
                     cursor.release_held(below=offsets[queue])
 
     def commit_async(self, offsets: Offsets | None = None) -> Future[None]:
-        """As `commit` of this moment, without waiting for it."""
+        """Start a commit of the current positions, and return a future of its completion."""
         self._process.require()
         return self._committer.commit_async(self._reading.cursors, _named(offsets))
 
     def _lose(self, cursors: Cursors, *, is_gone: bool) -> None:
-        """Queues go to another member; *is_gone*: they have gone already, nothing of them can be committed."""
+        """Finish *cursors*, whose queues move to another member.
+
+        is_gone: they have moved already, so nothing of them can be committed.
+        """
         queues = frozenset(cursors)
         try:
             if not is_gone:
@@ -530,8 +537,10 @@ class Consumer:
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def close(self, *, commit: bool = True) -> None:
-        """Leave the group. With auto_commit, all that was handed out is put on record before, unless *commit* is
-        False."""
+        """Leave the group.
+
+        With auto_commit, first commit all handed-out messages, unless *commit* is False.
+        """
         if self._is_closed or not self._process.is_this_one:  # in a fork the member belongs to the other process
             return
         self._is_closed = True
@@ -547,7 +556,7 @@ class Consumer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """What was handed out last counts as dealt with only when no exception came of it."""
+        """Close the consumer. After an exception, the last messages handed out are not committed."""
         self.close(commit=kind is None)
 
 
@@ -555,7 +564,7 @@ def _named_once(topics: str | Iterable[str], queues: Iterable[tuple[str, int]]) 
     names = [topics] if isinstance(topics, str) else list(topics)
     named = [TopicQueue(*queue) for queue in queues]
     if bool(names) == bool(named):
-        raise ValueError("a consumer reads topics or queues: one of the two")
+        raise ValueError("give either topics or queues: exactly one of the two")
     return names, named
 
 
@@ -574,7 +583,7 @@ def _assigned(
 def _predicate(where: Where | None, topics: frozenset[str]) -> Callable[[ReceivedMessage], bool]:
     """Return the function that decides whether a message is wanted.
 
-    Messages of other topics than *topics* are retries: they have passed the filter, or belong to other members.
+    Messages of topics that are not in *topics* are retries: they have passed the filter, or belong to other members.
     """
     if where is None:
         return lambda _: True

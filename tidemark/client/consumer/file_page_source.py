@@ -1,6 +1,6 @@
-"""FilePulls: messages straight from a store's files on this host, as the query service would give them.
+"""FilePulls: reads messages directly from a store's files on this host, with the query service's results.
 
-Nothing is written, nothing above the watermark is read, and every record is checked.
+It writes nothing, reads nothing above the watermark, and checks every record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidemark.store.file_watch import FileWatch
 if TYPE_CHECKING:
     from tidemark.client.rest.arrow_page import TablePage
 
-_LOOK_S, _RECHECK_S = 0.002, 0.25  # how often where nobody tells of messages, and where somebody does
+_LOOK_S, _RECHECK_S = 0.002, 0.25  # interval of checks without and with notifications from inotify
 _LOOKS = 5
 _WORTH_WAITING = frozenset(
     {PullStatus.NO_MATCHED_MESSAGE, PullStatus.OFFSET_OVERFLOW_ONE, PullStatus.NO_MESSAGE_IN_QUEUE}
@@ -38,7 +38,7 @@ _WORTH_WAITING = frozenset(
 
 
 class FileFetched(NamedTuple):
-    """One look at a queue. first_offset: where its topic begins, of which a deleted one may have had the name."""
+    """The result of one read of a queue. first_offset: the topic's first offset; lower ones are of a deleted topic."""
 
     queue: TopicQueue
     requested_offset: int
@@ -46,7 +46,7 @@ class FileFetched(NamedTuple):
     first_offset: int
 
     def page(self) -> PulledPage:
-        """As the query service's JSON."""
+        """Return the page, equal to that of the query service's JSON."""
         self._require_range()
         result = self.result
         rows = [piece for part in result.parts for piece in message_json(part, BodyEncoding.BASE64, terminator=b",")]
@@ -63,7 +63,7 @@ class FileFetched(NamedTuple):
         )
 
     def table(self) -> TablePage:
-        """As the query service's Arrow stream."""
+        """Return the table, equal to that of the query service's Arrow stream."""
         from tidemark.client.rest.arrow_page import TablePage
 
         self._require_range()
@@ -89,7 +89,7 @@ class FileFetched(NamedTuple):
 
 
 class FilePulls:
-    """Pulls from the store at *root*; max_messages, max_bytes and tags as in a pull. Tags apply to *tagged_topics*."""
+    """Pulls from the store at *root*; max_messages, max_bytes and tags as for a pull. Tags apply to *tagged_topics*."""
 
     def __init__(
         self, root: Path, *, max_messages: int, max_bytes: int, tags: list[str], tagged_topics: frozenset[str]
@@ -101,26 +101,26 @@ class FilePulls:
         self._wanted: dict[TopicQueue, int | str] = {}
         self._bell = Bell()
         self._watch: FileWatch | None = None
-        with contextlib.suppress(OSError):  # no inotify here: looking helps
+        with contextlib.suppress(OSError):  # inotify is not available: check at intervals
             self._watch = FileWatch()
         self._is_told = False
         self.unreachable: tuple[float, UnavailableError] | None = None
 
     def want(self, queue: TopicQueue, offset: int | str) -> None:
-        """Look for messages of *queue* from *offset* on."""
+        """Look for messages of *queue* from *offset* on with the next call of `fetched`."""
         self._wanted[queue] = offset
 
     def drop(self, queue: TopicQueue) -> None:
-        """Want no more of *queue*."""
+        """Stop looking for messages of *queue*."""
         self._wanted.pop(queue, None)
 
     def keep_only(self, queues: frozenset[TopicQueue]) -> None:
-        """Drop all others."""
+        """Drop all queues that are not in *queues*."""
         for queue in self._wanted.keys() - queues:
             self.drop(queue)
 
     def fetched(self, timeout_s: float) -> Iterator[FileFetched]:
-        """What is there; waits for the first of it, at most *timeout_s*, or until `wake`."""
+        """Yield results; wait for the first one until *timeout_s* or `wake`."""
         deadline = time.monotonic() + timeout_s
         while True:
             self._watch_marks()
@@ -137,9 +137,9 @@ class FilePulls:
             yield seen
 
     def _look(self, queue: TopicQueue) -> FileFetched | None:
-        """None while there is nothing worth an answer."""
+        """Return the result for *queue*; None if there is no message and no error."""
         for _ in range(_LOOKS):
-            with contextlib.suppress(UnitsGoneError):  # files have expired meanwhile: it finds other bounds then
+            with contextlib.suppress(UnitsGoneError):  # files expired in the meantime: read the new bounds
                 return self._look_once(queue)
         return None
 
@@ -154,7 +154,7 @@ class FilePulls:
         asked = PullRequest(start, self._max_messages, self._max_bytes, tags=tags)
         result = pull(reader, self._store.log, bounds, asked)
         if result.status is PullStatus.OFFSET_OVERFLOW_BADLY and watermark.lag_bytes > 0:
-            return None  # committed, and to become visible
+            return None  # committed, but not visible yet
         is_new = isinstance(offset, str) or result.next_offset != start
         if not is_new and result.status in _WORTH_WAITING:
             return None
@@ -162,20 +162,20 @@ class FilePulls:
 
     def _watch_marks(self) -> None:
         if not self._is_told and self._watch is not None:
-            with contextlib.suppress(OSError):  # not there yet
+            with contextlib.suppress(OSError):  # the file does not exist yet
                 self._watch.watch(self._store.paths.marks)
                 self._is_told = True
 
     def failed(self, error: UnavailableError) -> None:
-        """Files do not refuse."""
+        """Raise *error*: files are never unavailable."""
         raise error
 
     def wake(self) -> None:
-        """End a wait of `fetched`, from another thread."""
+        """End a wait of `fetched`. Called from another thread."""
         self._bell.ring()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         if self._watch is not None:
             self._watch.close()
         self._bell.close()

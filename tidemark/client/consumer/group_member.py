@@ -1,8 +1,8 @@
-"""Membership: one member's lease on a share of a group's queues. A thread of its own keeps it alive.
+"""Membership: one member's lease on a share of a group's queues. Its own thread keeps the lease alive.
 
-Hand-over is cooperative: a queue that the group gives to somebody else stays this member's until it lets go of it, so
-that it can commit before. A member that was silent for longer than its session is fenced: it joins again, and what it
-held may be another's meanwhile.
+Hand-over is cooperative: a queue that the group assigns to another member stays with this member until it releases the
+queue, so that it can commit first. A member that was silent for longer than its session timeout is fenced: it joins
+again, and its former queues may belong to other members by then.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tidemark.format.topic_name import retry_topics
 
 
 class Assignment(NamedTuple):
-    """What a member may read. incarnation: rises when it had to join again, and all it held before is lost.
+    """The queues that a member may read. incarnation: grows with each new join, which loses all earlier queues.
 
-    offsets  the group's, of each queue; None where it has none
+    offsets  the group's offset by queue; None if it has none
     """
 
     incarnation: int
@@ -34,15 +34,15 @@ class Assignment(NamedTuple):
 
     @property
     def queues(self) -> frozenset[TopicQueue]:
-        """Its queues."""
+        """Return the assigned queues."""
         return frozenset(self.offsets)
 
 
 class Membership:
-    """A member of *group* that wants a share of the queues of *topics*. `start`, then `close`.
+    """A member of *group* that reads a share of the queues of *topics*. Call `start`, then `close`.
 
     strategy                averagely or consistent_hash
-    max_poll_interval_s     a consumer that does not call `assignment` for so long leaves the group
+    max_poll_interval_s     the consumer leaves the group if it does not call `assignment` for this long
     on_change               called in this object's thread when the assignment may have changed
     """
 
@@ -68,14 +68,16 @@ class Membership:
             self._request["session_timeout_ms"] = session_timeout_ms
         self._max_poll_interval_s = max_poll_interval_s
         self._on_change = on_change
-        self._lock = threading.Lock()  # one request at a time: a commit and a heartbeat tell the same generation
-        self._state = threading.Lock()  # around the two below: what was told is in use once the consumer has seen it
+        # one request at a time, so that a commit and a heartbeat send the same generation
+        self._lock = threading.Lock()
+        # guards the two fields below: an assigned queue is in use once the consumer has seen it
+        self._state = threading.Lock()
         self._assignment = Assignment(0, 0, {})
         self._in_use: frozenset[TopicQueue] = frozenset()
-        self._incarnation = 0  # that the consumer has seen: what it has read since is all it may commit
+        self._incarnation = 0  # the one that the consumer has seen: it may commit only what it read since
         self._wake = threading.Event()
         self._closed = False
-        self._member_id: str | None = None  # None: to be joined
+        self._member_id: str | None = None  # None: not joined
         self._heartbeat_s = 1.0
         self._last_poll = time.monotonic()
         self._error: StoreError | None = None
@@ -83,7 +85,7 @@ class Membership:
 
     @property
     def member_id(self) -> str | None:
-        """As the service knows it; None while it is no member."""
+        """Return the member's id at the service; None if it is not a member."""
         return self._member_id
 
     @property
@@ -92,15 +94,15 @@ class Membership:
         return self._topics
 
     def add_retry_topics(self) -> None:
-        """Subscribe to the group's retry topics as well; ValueError if this is a member already and did not."""
+        """Also subscribe to the group's retry topics; raise ValueError if this is a member that did not."""
         topics = sorted({*self._topics, *retry_topics(self.group, self._topics)})
         if topics != self._request["topics"]:
             if self._member_id is not None:
-                raise ValueError("this consumer reads already: call consume before the first poll")
+                raise ValueError("this consumer has already joined its group: call consume before the first poll")
             self._request["topics"] = topics
 
     def start(self) -> None:
-        """Become a member; a StoreError when the service refuses, UnavailableError when it does not answer."""
+        """Join the group. Raises the StoreError of a refusal, UnavailableError if the service does not answer."""
         with self._lock:
             if self._member_id is None:
                 self._join()
@@ -108,9 +110,9 @@ class Membership:
             self._thread.start()
 
     def assignment(self) -> Assignment:
-        """As the service told last; its queues are in use from now on.
+        """Return the latest assignment; its queues are in use from now on.
 
-        raises what the service refused this member with, other than for being late
+        raises the service's refusal of this member, except for a missed deadline
         """
         self._last_poll = time.monotonic()
         if self._error is not None and not isinstance(self._error, UnavailableError):
@@ -123,19 +125,19 @@ class Membership:
             return self._assignment
 
     def let_go(self, queues: frozenset[TopicQueue]) -> None:
-        """*queues* are in use no more: others may have them, if this member was told that it loses them."""
+        """Release *queues*: other members get those that this member has to give up."""
         with self._state:
             self._in_use -= queues
         self._wake.set()
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:
-        """Put *offsets* on record, all or none; durable when this returns.
+        """Commit *offsets*, all or none; durable when this returns.
 
-        raises GenerationStaleError when a queue among them is not this member's any more
+        raises GenerationStaleError if a queue among them does not belong to this member any more
         """
         with self._lock:
             if self._member_id is None or self._incarnation != self._assignment.incarnation:
-                raise GenerationStaleError("this consumer was out of its group since it read these messages")
+                raise GenerationStaleError("this consumer has left its group since it read these messages")
             self._query.put(
                 f"{self._path}/offsets",
                 {
@@ -146,7 +148,7 @@ class Membership:
             )
 
     def close(self) -> None:
-        """Leave the group; a service that does not answer finds out when the session is over."""
+        """Leave the group. If the service does not answer, it removes the member after the session timeout."""
         self._closed = True
         self._wake.set()
         if self._thread.is_alive():
@@ -213,12 +215,12 @@ class Membership:
     def _leave(self) -> None:
         member_id = self._member_id
         if member_id is not None:
-            generation = self._assignment.generation  # who has taken this one's place stays
+            generation = self._assignment.generation  # the service keeps a member that has replaced this one
             self._lose_all()
             self._query.delete(f"{self._path}/members/{quote(member_id, safe='')}?generation={generation}")
 
     def _lose_all(self) -> None:
-        """No member any more."""
+        """Note that this is not a member any more."""
         with self._state:
             self._member_id = None
             self._in_use = frozenset()
@@ -230,6 +232,6 @@ def _named(queue: TopicQueue) -> Json:
 
 
 def commit_as_administrator(query: Query, group: str, offsets: Iterable[tuple[TopicQueue, int]]) -> None:
-    """Put offsets of a group on record that has no members now, all or none; GroupActiveError while it has."""
+    """Commit offsets of a group without members, all or none; raise GroupActiveError if it has members."""
     body = {"offsets": [{**_named(queue), "offset": offset} for queue, offset in offsets]}
     query.put(f"/v1/groups/{quote(group, safe='')}/offsets", body)

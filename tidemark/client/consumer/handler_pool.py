@@ -1,4 +1,4 @@
-"""Handling: a consumer's messages given to a function, several at once, and sent back where it fails."""
+"""Handling: runs a handler on a consumer's messages in several threads, and sends failed messages back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidemark.status import status_of
 Handler = Callable[[ReceivedMessage], object]
 OnError = Callable[[ReceivedMessage, BaseException], None]
 _PAUSE_S = 1.0  # before a failed step is tried again
-_REVOKE_S = 10.0  # handlers may go on for so long with what goes to another member
+_REVOKE_S = 10.0  # limit for handlers to finish messages of queues that move to another member
 
 _STOPPED = InterruptedError("it is time to stop")
 _log = logging.getLogger(__name__)
@@ -28,22 +28,22 @@ _log = logging.getLogger(__name__)
 
 class _Task(NamedTuple):
     received: ReceivedMessage
-    message: ReceivedMessage  # for the handler: under the topic that it was first sent to
+    message: ReceivedMessage  # the message as the handler gets it, with its original topic
 
     @property
     def queue(self) -> TopicQueue:
-        """The queue that it was received from."""
+        """Return the queue that the message was received from."""
         return self.received.queue
 
 
 class Handling:
     """Runs a handler over messages in *workers* threads.
 
-    group     the consumer group, for traces
-    topics    that the handler is for: a retry of another topic is forwarded to the members that read it. None: any
-    ordered   of each queue one message at a time, in order; a failed one is tried again in its place
+    group     consumer group, for traces
+    topics    topics of the handler: a retry of another topic is forwarded to the members that read it. None: all
+    ordered   handle one message per queue at a time, in order; retry a failed message before the next one
     on_error  called with each failure, in the worker's thread
-    stop      set: begin nothing new
+    stop      when set, no further message is begun
     """
 
     def __init__(
@@ -70,11 +70,12 @@ class Handling:
         self._in_work = InWork()
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="tidemark-handler")
         self._lock = threading.Lock()
-        self._chains: dict[TopicQueue, deque[_Task]] = {}  # ordered: what waits behind the one in work
+        # ordered: the messages that wait for the queue's current one; guarded by _lock
+        self._chains: dict[TopicQueue, deque[_Task]] = {}
         self._most = 2 * workers
 
     def room(self, timeout_s: float) -> int:
-        """How many more messages may be begun; waits up to *timeout_s* for the first."""
+        """Return how many more messages may begin; wait up to *timeout_s* for room for one."""
         self._in_work.wait_below(self._most, timeout_s)
         return max(0, self._most - self._in_work.count)
 
@@ -89,26 +90,26 @@ class Handling:
                 self._pool.submit(self._handle_chain, task)
 
     def first_unfinished(self) -> dict[TopicQueue, int]:
-        """By queue, the offset below which everything has been dealt with, where something is still in work."""
+        """Return the lowest offset that is still being handled, by queue; queues without one are left out."""
         return self._in_work.first_unfinished()
 
     def drain(self, queues: frozenset[TopicQueue]) -> None:
-        """*queues* go to another member: wait for the handlers that are at it."""
+        """Wait for running handlers of *queues*, which move to another member."""
         self._in_work.drain(queues, _REVOKE_S)
 
     def forget(self, queues: frozenset[TopicQueue]) -> None:
-        """*queues* are read no more."""
+        """Stop tracking *queues*, which this consumer no longer reads."""
         self._in_work.forget(queues)
 
     def close(self) -> None:
-        """Wait for the handlers that run; what was not begun is not handled."""
+        """Wait for the running handlers; messages that have not begun are not handled."""
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
 
     # ── in the workers ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _is_first(self, task: _Task) -> bool:
-        """Whether nothing of its queue is in work; else it waits there."""
+        """Return True if no message of the task's queue is being handled; otherwise queue the task."""
         with self._lock:
             if task.queue in self._chains:
                 self._chains[task.queue].append(task)
@@ -138,9 +139,9 @@ class Handling:
             self._in_work.finish(task.queue, task.received.queue_offset)
 
     def _is_foreign(self, received: ReceivedMessage) -> bool:
-        """Return True for a failed message of a topic that this handler is not for.
+        """Return True for a failed message of a topic that is not among the handler's topics.
 
-        All retries of a group come by one topic, as in RocketMQ, so that any of its members may receive them.
+        All retries of a group arrive through one topic, as in RocketMQ, so any of its members may receive them.
         """
         return (
             self._topics is not None
@@ -168,7 +169,7 @@ class Handling:
         try:
             with processing(message, self._group):
                 self._handler(message)
-        except BaseException as error:  # SystemExit, too: nothing in a worker's thread may keep a message in work
+        except BaseException as error:  # including SystemExit: otherwise the message would stay in progress forever
             self._report(message, error)
             return error
         return None
@@ -180,10 +181,10 @@ class Handling:
             _log.exception("on_error failed itself")
 
     def _stored(self, task: _Task, store: Callable[[ReceivedMessage], None]) -> bool:
-        """Store the message again by *store*; False if it is time to stop before that has worked.
+        """Store the message again with *store*; return False if `stop` is set before that succeeds.
 
-        Where the store refuses it for good, the message becomes a dead letter with the reason. Where that is refused,
-        too, it is skipped: the group must not stand still for one message.
+        If the store permanently refuses it, store it as a dead letter with the reason. If that is refused, too, skip
+        the message: one message must not block the group.
         """
         refusal = self._refusal(task, store)
         if refusal is _STOPPED:
@@ -201,11 +202,11 @@ class Handling:
         return True
 
     def _refusal(self, task: _Task, store: Callable[[ReceivedMessage], None]) -> BaseException | None:
-        """Call *store*, again while the store is unavailable; return its final exception, None if it worked."""
+        """Call *store* until the store is available; return its final exception, or None for success."""
         while True:
             try:
                 store(task.received)
-            except (UnavailableError, UnauthenticatedError) as error:  # a token is replaced as a service is restarted
+            except (UnavailableError, UnauthenticatedError) as error:  # a token may be replaced while we retry
                 self._report(task.message, error)
                 if self._stop.wait(_PAUSE_S):
                     return _STOPPED

@@ -1,4 +1,4 @@
-"""Handout: messages that a poll has taken, until the program has received them."""
+"""Handout: the messages that a poll has taken, until the program has received them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class _Loan(NamedTuple):
 
 
 class Handout:
-    """The result of one poll. Call `settle` when the program receives it, else `give_back`.
+    """The result of one poll. Call `settle` when the program receives it, otherwise `give_back`.
 
-    messages  those that were taken; none of a table
+    messages  the taken messages; empty for a table
     """
 
     def __init__(self) -> None:
@@ -24,22 +24,22 @@ class Handout:
         self._loans: dict[TopicQueue, _Loan] = {}
 
     def lend_of(self, cursor: Cursor) -> None:
-        """Remember the state of *cursor* before something is taken of it."""
+        """Save the state of *cursor* before messages are taken from it."""
         self._loans.setdefault(cursor.queue, _Loan(cursor, cursor.state))
 
     def settle(self) -> list[ReceivedMessage]:
-        """Move the positions behind the messages, and return them.
+        """Move the positions past the messages, and return them.
 
-        Messages of a queue that was sought or lost since they were taken are not returned.
+        Messages of a queue with a seek or a loss in the meantime are left out.
         """
         invalid = self.settle_queues()
         return [message for message in self.messages if message.queue not in invalid] if invalid else self.messages
 
     def settle_queues(self) -> set[TopicQueue]:
-        """Move the positions; return the queues that were sought or lost since: theirs are not to be delivered."""
+        """Move the positions. Return the queues with a seek or a loss in the meantime; drop their messages."""
         return {queue for queue, loan in self._loans.items() if not loan.cursor.settle(loan.state.generation)}
 
     def give_back(self) -> None:
-        """Return the positions to where they were: the messages are fetched again."""
+        """Restore the positions, so that the messages are fetched again."""
         for loan in self._loans.values():
             loan.cursor.rewind(loan.state)

@@ -1,7 +1,7 @@
-"""Fetcher: long pulls under way, and whichever is answered first. One thread; no thread of its own.
+"""Fetcher: concurrent long pulls; yields answers as they arrive. Runs in the caller's thread.
 
-The service holds a pull until something is there, so that a queue where nothing happens costs a socket and nothing
-else. Beyond a few queues a pull asks for hundreds of them.
+The service holds a pull until there are messages, so an idle queue costs only a socket. With many queues, one pull
+covers up to a thousand of them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tidemark.client.rest.query import messages_path
 from tidemark.errors import UnavailableError
 from tidemark.tls.credentials import Credentials
 
-_FEW, _MOST_PULLS = 16, 64  # so many queues at once, and so many pulls, are asked for one by one
+_FEW, _MOST_PULLS = 16, 64  # up to 16 new queues, and 64 pulls in all, are pulled one by one
 _QUEUES_A_PULL = 1000
 _FIRST_DELAY_S, _GREATEST_DELAY_S = 0.05, 2.0
 
 
 class _Pull:
-    """One request under way. offsets: of the queues it asks for, and that are still wanted."""
+    """One request in flight. offsets: by queue that it covers and that is still wanted."""
 
     def __init__(self, asked: Asked, offsets: dict[TopicQueue, int | str], *, is_of_many: bool) -> None:
         self.asked = asked
@@ -33,7 +33,7 @@ class _Pull:
         self.is_of_many = is_of_many
 
     def fetched(self, answer: Answer, accept: str) -> Iterator[HttpFetched | JsonFetched]:
-        """What it was answered, a queue each; a refusal of all of it counts as one's."""
+        """Yield the answer of each queue; a refusal of the whole request counts for its first queue."""
         if self.is_of_many and not answer.is_error:
             yield from fetched_of(answer, accept)
         else:
@@ -43,12 +43,12 @@ class _Pull:
 class Fetcher:
     """Pulls from one query service.
 
-    accept         the form of answers
-    parameters     of every pull: max_messages, max_bytes, tag, wait_ms, ...
-    credentials    default, as the environment says
-    tagged_topics  to which the parameter `tag` applies; None: to all
+    accept         form of the answers
+    parameters     parameters of every pull: max_messages, max_bytes, tag, wait_ms, ...
+    credentials    default: from the environment
+    tagged_topics  topics to which the parameter `tag` applies; None: all
 
-    A service that does not answer is asked again, each time later, up to 2 s.
+    If the service does not answer, pulls are repeated with growing pauses, up to 2 s.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Fetcher:
         self._accept = accept
         self._parameters = dict(parameters)
         self._tagged_topics = tagged_topics
-        self._wanted: dict[TopicQueue, int | str] = {}  # not asked for yet
+        self._wanted: dict[TopicQueue, int | str] = {}  # not requested yet
         self._by_queue: dict[TopicQueue, _Pull] = {}
         self._pulls: set[_Pull] = set()
         self._failures = 0
@@ -74,14 +74,14 @@ class Fetcher:
         self._bell = Bell()
 
     def want(self, queue: TopicQueue, offset: int | str) -> None:
-        """See to it that the messages of *queue* from *offset* on are under way, once `fetched` is called."""
+        """Request the messages of *queue* from *offset* on with the next call of `fetched`."""
         pull = self._by_queue.get(queue)
         if pull is None or pull.offsets[queue] != offset:
             self.drop(queue)
             self._wanted[queue] = offset
 
     def drop(self, queue: TopicQueue) -> None:
-        """Want no more of *queue*."""
+        """Stop requesting messages of *queue*."""
         self._wanted.pop(queue, None)
         pull = self._by_queue.pop(queue, None)
         if pull is not None:
@@ -91,12 +91,12 @@ class Fetcher:
                 pull.asked.close()
 
     def keep_only(self, queues: frozenset[TopicQueue]) -> None:
-        """Drop all others."""
+        """Drop all queues that are not in *queues*."""
         for queue in (self._by_queue.keys() | self._wanted.keys()) - queues:
             self.drop(queue)
 
     def fetched(self, timeout_s: float) -> Iterator[HttpFetched | JsonFetched]:
-        """What has been answered; waits for the first of it, at most *timeout_s*, or until `wake`."""
+        """Yield the answers that have arrived; wait for the first one until *timeout_s* or `wake`."""
         self._ask()
         for pull in self._answered(timeout_s):
             if pull not in self._pulls:  # dropped meanwhile
@@ -116,13 +116,13 @@ class Fetcher:
                 self._forget(pull)
 
     def _forget(self, pull: _Pull) -> None:
-        """It is over: what it has not brought may be wanted again."""
+        """Remove the finished *pull*, so that queues without an answer can be requested again."""
         for queue in pull.offsets:
             if self._by_queue.get(queue) is pull:
                 del self._by_queue[queue]
 
     def _ask(self) -> None:
-        """For all that is wanted."""
+        """Send pulls for all wanted queues."""
         if not self._wanted or time.monotonic() < self._not_before:
             return
         wanted, self._wanted = self._wanted, {}
@@ -142,7 +142,7 @@ class Fetcher:
         return self._tagged_topics is None or queue.topic in self._tagged_topics
 
     def _ask_for(self, offsets: dict[TopicQueue, int | str]) -> None:
-        """Send one pull; the filter by tags applies to all of its queues or to none."""
+        """Send one pull. Either all of its queues are in tagged topics, or none is."""
         is_of_many = len(offsets) > 1
         parameters = self._parameters if self._is_tagged(next(iter(offsets))) else {**self._parameters, "tag": None}
         if is_of_many:
@@ -163,20 +163,20 @@ class Fetcher:
         return [by_descriptor[descriptor] for descriptor in self._bell.wait(by_descriptor, timeout_s)]
 
     def wake(self) -> None:
-        """End a wait of `fetched`, from another thread."""
+        """End a wait of `fetched`. Called from another thread."""
         self._bell.ring()
 
     def failed(self, error: UnavailableError) -> None:
-        """The service does not answer, or says that it cannot now."""
+        """Note that the service does not answer or is unavailable, and pause."""
         now = time.monotonic()
-        if now < self._not_before:  # others that were under way fail with the first
+        if now < self._not_before:  # another pull that was in flight together with the first failed one
             return
         self._not_before = now + min(_FIRST_DELAY_S * 2**self._failures, _GREATEST_DELAY_S)
         self._failures += 1
         self.unreachable = (now if self.unreachable is None else self.unreachable[0]), error
 
     def close(self) -> None:
-        """Give up on everything."""
+        """Close all pulls and connections."""
         self.keep_only(frozenset())
         self._connections.close()
         self._bell.close()

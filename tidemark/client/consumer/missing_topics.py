@@ -1,4 +1,4 @@
-"""MissingTopics: topics of a consumer that the service does not know, and whether the program learns of it."""
+"""MissingTopics: a consumer's topics that do not exist, and whether the program gets an error for them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class MissingTopics:
             self._missing.pop(topic, None)
 
     def is_to_raise(self, topic: str, *, read: AbstractSet[str]) -> bool:
-        """Note that *topic* does not exist; return True if the program is to get an error, once in MISSING_PAUSE_S.
+        """Note that *topic* does not exist; return True if the program gets an error now, once per MISSING_PAUSE_S.
 
-        It gets one when the topic never existed for this consumer, or when no topic of *read* is left. The
-        deletion of one topic among others is logged once.
+        It gets one if the topic never existed for this consumer, or if none of *read* exists any more. The deletion of
+        one topic among others is logged once.
         """
         now = time.monotonic()
         if topic in self._answered and not read <= {*self._missing, topic}:

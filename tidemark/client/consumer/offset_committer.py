@@ -1,4 +1,4 @@
-"""Committer: puts what a consumer has dealt with on record, when it is asked to and now and then by itself."""
+"""Committer: commits a consumer's positions, on request and at intervals."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 class Committer:
     """Commits positions of cursors.
 
-    interval_s        between automatic commits
+    interval_s        interval of automatic commits
     is_automatic      commit at these intervals and at the end; otherwise only when the program asks
-    first_unfinished  by queue, the least offset that is still being handled: nothing from there on is committed
+    first_unfinished  returns, by queue, the lowest offset that is still being handled: a commit stays below it
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Committer:
 
     @contextlib.contextmanager
     def always_automatic(self) -> Iterator[None]:
-        """Commit at intervals within the block, also with auto_commit=False: `consume` knows the handled messages."""
+        """Commit at intervals in the block even with auto_commit=False: `consume` knows which messages are handled."""
         chosen = self.is_automatic
         self.is_automatic = True
         try:
@@ -59,9 +59,9 @@ class Committer:
             self.is_automatic = chosen
 
     def commit(self, cursors: Cursors, offsets: Mapping[TopicQueue, int] | None = None) -> None:
-        """Put *offsets* on record, else what is new of the cursors' positions; all or none, durable on return.
+        """Commit *offsets*, or else the changed positions of the cursors; all or none, durable on return.
 
-        raises QueryUnreachableError when the service is away for longer than a restart takes
+        raises QueryUnreachableError if the service is unavailable for longer than a restart takes
         """
         if offsets is not None:
             self._put_and_note(cursors, offsets)
@@ -77,7 +77,7 @@ class Committer:
     def _of_existing_topics(
         self, offsets: Mapping[TopicQueue, int], put: Callable[[Mapping[TopicQueue, int]], None]
     ) -> Iterator[Mapping[TopicQueue, int]]:
-        """Put *offsets* in one request, or topic by topic if a topic was deleted; yield those on record."""
+        """Commit *offsets* in one request, or by topic if a topic was deleted; yield the committed ones."""
         if not offsets:
             return
         try:
@@ -93,7 +93,7 @@ class Committer:
                 yield part
 
     def _put(self, offsets: Mapping[TopicQueue, int]) -> None:
-        """Commit; repeat while the service is away, as it is in a restart: a repeated commit changes nothing."""
+        """Commit; repeat while the service is unavailable, as in a restart: a repeated commit changes nothing."""
         deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -104,30 +104,30 @@ class Committer:
             time.sleep(_PAUSE_S)
 
     def commit_async(self, cursors: Cursors, offsets: Mapping[TopicQueue, int] | None = None) -> Future[None]:
-        """As `commit` of this moment, without waiting for it."""
+        """Start a commit of the current positions, and return a future of its completion."""
         chosen = self._new(cursors) if offsets is None else offsets
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="tidemark-commit")
         return self._thread.submit(self._put_and_note, cursors, chosen)
 
     def commit_if_due(self, cursors: Cursors) -> None:
-        """Commit automatically, when the interval is over."""
+        """Commit automatically if the interval has passed."""
         if self.is_automatic and time.monotonic() >= self._due:
             self._due = time.monotonic() + self._interval_s
             self.commit_if_possible(cursors)
 
     def commit_if_possible(self, cursors: Cursors) -> None:
-        """Commit automatically, now. Where that is not possible, messages above the offsets on record come again."""
+        """Commit automatically, now. If that fails, messages above the committed offsets are delivered again."""
         if self.is_automatic:
             with contextlib.suppress(GenerationStaleError, UnavailableError):
                 for part in self._of_existing_topics(self._new(cursors), self._assigned.commit):
                     _note(cursors, part)
 
     def record(self, cursors: Cursors, decided: dict[TopicQueue, int]) -> None:
-        """Put the *decided* positions on record and remove them from *decided*.
+        """Commit the *decided* positions and remove them from *decided*.
 
-        While the service is away, or this member is to join again, they stay there for the next call. A refused one is
-        logged and removed: the group's offsets are not this consumer's to set, or the queue has no such offset.
+        If the service is unavailable, or this member must join again, they stay for the next call. A refused position
+        is logged and removed: this consumer may not set the group's offsets, or the queue has no such offset.
         """
         offsets = {queue: offset for queue, offset in decided.items() if queue in cursors}
         try:
@@ -143,14 +143,14 @@ class Committer:
         except GenerationStaleError:
             raise
         except RejectedError as error:
-            if len(offsets) > 1:  # all or none: one refused offset must not take the others with it
+            if len(offsets) > 1:  # all or none: one refused offset must not block the others
                 for queue, offset in offsets.items():
                     self._record(cursors, {queue: offset})
             else:
-                _log.warning("the position of %s is not on record: %s", *offsets, error)
+                _log.warning("the position of %s was not committed: %s", *offsets, error)
 
     def close(self) -> None:
-        """Wait for what is on its way."""
+        """Wait for commits in progress."""
         if self._thread is not None:
             self._thread.shutdown()
 
@@ -165,7 +165,7 @@ class Committer:
 
 
 def _note(cursors: Cursors, offsets: Mapping[TopicQueue, int]) -> None:
-    """These are on record."""
+    """Note that *offsets* are committed."""
     for queue, offset in offsets.items():
         if queue in cursors:
             cursors[queue].committed = offset

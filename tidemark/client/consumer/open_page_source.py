@@ -1,4 +1,4 @@
-"""PullSource: where a consumer's messages come from, the query service or a store's files, and how many at once."""
+"""PullSource: settings for a consumer's pulls, from the query service or from a store's files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tidemark.client.rest.query import Query
 from tidemark.tls.credentials import Credentials
 
 _LONG_POLL_MS = 15_000
-_MAX_BYTES = 1 << 20  # as the service's default
+_MAX_BYTES = 1 << 20  # the service's default
 
 
 @dataclass(frozen=True)
 class PullSource:
-    """The place that pulls are made from, and their limits.
+    """Source and limits of pulls.
 
-    store   a directory on this host, instead of the service at *url*
-    tag     one or several; None for all messages
-    topics  to which *tag* applies. Others are those of retries, whose messages have passed the filter before, or belong
-            to other members of the group
+    store   a directory on this host, read instead of the service at *url*
+    tag     one tag or several; None for all messages
+    topics  topics to which *tag* applies. Messages of other topics are retries, which have passed the filter before or
+            belong to other members of the group
     """
 
     url: str
@@ -36,7 +36,7 @@ class PullSource:
     topics: frozenset[str]
 
     def open(self, accept: str) -> Pulls:
-        """Pulls whose answers have the form *accept*."""
+        """Open pulls with answers in the form *accept*."""
         if self.store is None:
             limits = {"max_messages": self.max_messages, "max_bytes": self.max_bytes}
             return Fetcher(
@@ -47,7 +47,7 @@ class PullSource:
                 credentials=self.credentials,
                 tagged_topics=self.topics,
             )
-        from tidemark.client.consumer.file_page_source import FilePulls  # numpy and pyarrow
+        from tidemark.client.consumer.file_page_source import FilePulls  # imports numpy and pyarrow
 
         return FilePulls(
             Path(self.store),

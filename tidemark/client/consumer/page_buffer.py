@@ -1,4 +1,4 @@
-"""Reading: the queues a consumer has now, a cursor in each, and the pulls that fill them. One thread."""
+"""Reading: the queues that a consumer reads now, a cursor for each, and the pulls that fill them. One thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OutOfRange = Literal["error", "earliest", "latest"]
 _log = logging.getLogger(__name__)
 _PAGES_AHEAD = 2
 _OUTAGE_S = 60.0
-_GLANCE_S = 1.0  # after so long a wait looks whether the assignment has changed
+_GLANCE_S = 1.0  # longest wait before the next check of the assignment
 
 
 class Page(Protocol):
@@ -43,12 +43,12 @@ class OnLost(Protocol):
 class Reading:
     """The reading state of a Consumer.
 
-    make_pulls     open pulls whose answers have a given form
-    starts         decides where a queue begins that has no offset on record
-    reset          return the offset at which a queue continues whose offset does not exist; raises the error otherwise
-    on_lost        called with queues that another member gets, before they are released. is_gone: they are already
-                   another member's
-    on_new         called with queues that are newly assigned, until it returns without an exception
+    make_pulls     opens pulls with answers in a given form
+    starts         resolves the start of a queue without a committed offset
+    reset          returns the offset at which a queue continues if its offset does not exist, or raises the error
+    on_lost        called with the queues that move to another member, before they are released. is_gone: they already
+                   belong to another member
+    on_new         called with newly assigned queues until it returns without an exception
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Reading:
         self._assigned = assigned
         self._make_pulls = make_pulls
         self._starts = starts
-        self.decided: dict[TopicQueue, int] = {}  # positions to put on record at once: starts, resets, seeks
+        self.decided: dict[TopicQueue, int] = {}  # positions to commit at once: starts, resets, seeks
         self._reset = reset
         self._on_lost, self._on_new = on_lost, on_new
         self._has_started = False
         self._assignment: Assignment | None = None
-        self._cursors: OrderedDict[TopicQueue, Cursor] = OrderedDict()  # in the order of the next turn
+        self._cursors: OrderedDict[TopicQueue, Cursor] = OrderedDict()  # in the order in which `take` visits them
         self._unwelcomed: set[TopicQueue] = set()  # assigned, and `on_new` has not returned yet
         self._is_welcoming = False
         self._missing = MissingTopics()
@@ -79,21 +79,21 @@ class Reading:
 
     @property
     def cursors(self) -> Cursors:
-        """The cursors by queue."""
+        """Return the cursors by queue."""
         return self._cursors
 
     def cursor(self, queue: tuple[str, int]) -> Cursor:
-        """Return the cursor of *queue*; KeyError for a queue that is not read now."""
+        """Return the cursor of *queue*; raise KeyError for a queue that this consumer does not read."""
         if TopicQueue(*queue) not in self._cursors:
             self.follow()
         if TopicQueue(*queue) not in self._cursors:
-            raise KeyError(f"queue {queue[1]} of {queue[0]} is not among those that this consumer reads now")
+            raise KeyError(f"queue {queue[1]} of {queue[0]} is not among the queues that this consumer reads now")
         return self._cursors[TopicQueue(*queue)]
 
     def follow(self) -> None:
-        """Take the queues that are assigned now, and release the others.
+        """Add the newly assigned queues, and release the others.
 
-        An exception of a callback or of the network leaves a state from which the next call continues.
+        After an exception of a callback or of the network, the next call continues where this one stopped.
         """
         if not self._has_started:
             self._starts.prepare()
@@ -103,9 +103,9 @@ class Reading:
         before = self._assignment
         if before is None or assignment.offsets is not before.offsets:
             self._release(assignment, is_same=before is not None and before.incarnation == assignment.incarnation)
-            self._assignment = assignment._replace(offsets={})  # new cursors are of this incarnation
+            self._assignment = assignment._replace(offsets={})  # new cursors belong to this incarnation
             self._add(assignment)
-            self._assignment = assignment  # last: when anything above raised, the next call does the rest
+            self._assignment = assignment  # last: if a line above raises, the next call does the rest
         self._welcome()
 
     def _release(self, assignment: Assignment, *, is_same: bool) -> None:
@@ -116,7 +116,7 @@ class Reading:
             return
         try:
             self._on_lost(lost, is_gone=not is_same)
-        finally:  # even when the program's callback raised: another member waits for these queues
+        finally:  # even if the program's callback raised: another member waits for these queues
             for queue, cursor in lost.items():
                 cursor.restart()
                 self._cursors.pop(queue, None)
@@ -152,14 +152,14 @@ class Reading:
     def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> Handout:
         """Take at most *most* buffered messages, from the queues in turn.
 
-        An exception of *is_wanted* is raised when no message was taken; see `Cursor.take`.
+        Raises an exception of *is_wanted* only if no message was taken; see `Cursor.take`.
         """
         handout = Handout()
         try:
             self._take(handout, most, is_wanted)
         except Exception:
             if not handout.messages:
-                handout.settle()  # the messages before it that were not wanted
+                handout.settle()  # move past the unwanted messages before the failing one
                 raise
         except BaseException:
             handout.give_back()
@@ -177,7 +177,7 @@ class Reading:
             handout.lend_of(cursor)
             try:
                 cursor.take(most - len(handout.messages), is_wanted, handout.messages)
-            except Exception as error:  # of this queue; the others continue
+            except Exception as error:  # affects this queue only; the others continue
                 errors.append((cursor, error))
         if errors and not handout.messages:
             for cursor, _ in errors:
@@ -185,7 +185,7 @@ class Reading:
             raise errors[0][1]
 
     def pause(self, queue: TopicQueue) -> None:
-        """Take nothing of *queue*."""
+        """Stop taking messages of *queue*."""
         self.cursor(queue).is_paused = True
         if self._pulls is not None:
             self._pulls.drop(queue)
@@ -193,7 +193,7 @@ class Reading:
     # ── pulls ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def pull(self, accept: str) -> None:
-        """Ensure that pulls in the form *accept* are under way, two pages ahead."""
+        """Start pulls in the form *accept* for every queue with fewer than two buffered pages."""
         if self._pulls is None or accept != self._accept:
             self._change_form(accept)
         assert self._pulls is not None
@@ -214,9 +214,9 @@ class Reading:
         self._accept = accept
 
     def wait(self, timeout_s: float) -> Iterator[Fetched]:
-        """Answers of queues that are still read, as they come; at most *timeout_s*, and less where something changes.
+        """Yield answers for queues that are still read, for at most *timeout_s*; return early if something changes.
 
-        raises UnavailableError when the service never answered, or has not answered for a minute
+        raises UnavailableError if the service has never answered, or has not answered for a minute
         """
         assert self._pulls is not None
         for fetched in self._pulls.fetched(min(timeout_s, _GLANCE_S)):
@@ -229,10 +229,10 @@ class Reading:
         self.follow()
 
     def answer(self, fetched: Fetched, decode: Callable[[Fetched], P]) -> P | None:
-        """Return the page of *fetched*; None for no page, where the cursor or a later pull takes care of it.
+        """Return the page of *fetched*, or None if it has no page and a later pull continues.
 
-        raises OffsetError as `reset` decides; TopicNotFoundError for a topic that never answered, or when none of the
-        topics is left; any other refusal
+        raises OffsetError as `reset` decides; TopicNotFoundError for a topic that never answered, or if none of the
+        topics exists any more; any other refusal
         """
         assert self._pulls is not None
         cursor = self._cursors[fetched.queue]
@@ -268,13 +268,13 @@ class Reading:
             )
 
     def wake(self) -> None:
-        """End a wait, from another thread."""
+        """End a wait. Called from another thread."""
         pulls = self._pulls
         if pulls is not None:
             pulls.wake()
 
     def close(self) -> None:
-        """Give up on pulls, and on the queues."""
+        """Close the pulls, and release the queues."""
         if self._pulls is not None:
             self._pulls.close()
             self._pulls = None
@@ -283,9 +283,10 @@ class Reading:
 
 
 def _first_again(cursor: Cursor, error: OffsetError) -> int | None:
-    """Return the offset to continue at where no message is passed over by that; None otherwise.
+    """Return the offset at which to continue if that skips no message; otherwise None.
 
-    The topic was deleted and created again, or retention has passed the minimum that a seek to "earliest" found.
+    It applies if the topic was deleted and created again, or if retention has passed the minimum that a seek to
+    "earliest" found.
     """
     if not isinstance(error, OffsetTooSmallError):
         return None

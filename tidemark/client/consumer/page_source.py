@@ -1,4 +1,4 @@
-"""Pulls: where a consumer's messages come from. The query service (`fetcher`), or a store's files (`file_pulls`)."""
+"""Pulls: the source of a consumer's messages: the query service (`long_poller`) or files (`file_page_source`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Fetched(Protocol):
-    """The answer to one pull. Both methods raise the StoreError that it was refused with."""
+    """The answer to one pull. Both methods raise the StoreError with which it was refused."""
 
     @property
     def queue(self) -> TopicQueue: ...
@@ -24,28 +24,28 @@ class Fetched(Protocol):
 
 
 class Pulls(Protocol):
-    """Pulls under way, one a queue, each waiting for messages. One thread, but `wake`."""
+    """Concurrent pulls, at most one per queue, each waiting for messages. One thread, except `wake`."""
 
     unreachable: tuple[float, UnavailableError] | None
-    """Since when (time.monotonic()) the source does not answer, and what it said."""
+    """Time (time.monotonic()) since which the source has not answered, and its last error; None if it answers."""
 
     def want(self, queue: TopicQueue, offset: int | str) -> None:
-        """See to it that the messages of *queue* from *offset* on are under way."""
+        """Request the messages of *queue* from *offset* on."""
 
     def drop(self, queue: TopicQueue) -> None:
-        """Want no more of *queue*."""
+        """Stop requesting messages of *queue*."""
 
     def keep_only(self, queues: frozenset[TopicQueue]) -> None:
-        """Drop all others."""
+        """Drop all queues that are not in *queues*."""
 
     def fetched(self, timeout_s: float) -> Iterator[Fetched]:
-        """What has been answered; waits for the first of it, at most *timeout_s*, or until `wake`."""
+        """Yield the answers that have arrived; wait for the first one until *timeout_s* or `wake`."""
 
     def failed(self, error: UnavailableError) -> None:
-        """The source says that it cannot now."""
+        """Note that the source is unavailable."""
 
     def wake(self) -> None:
-        """End a wait of `fetched`, from another thread."""
+        """End a wait of `fetched`. Called from another thread."""
 
     def close(self) -> None:
-        """Give up on everything."""
+        """Close all pulls."""

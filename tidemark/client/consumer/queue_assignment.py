@@ -1,4 +1,4 @@
-"""Which queues a consumer reads: those it was told, all of some topics, or a member's share of them (`membership`)."""
+"""The queues that a consumer reads: named ones, or all of some topics. `group_member` has a group member's share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOPIC_AGE_S = 30.0
 
 
 class Assigned(Protocol):
-    """Where queues come from, and where their offsets are kept. has_seen_topics: the service has named the queues."""
+    """Source of queues, and storage of their offsets. has_seen_topics: the service has listed the queues."""
 
     @property
     def has_seen_topics(self) -> bool: ...
@@ -34,7 +34,7 @@ class Assigned(Protocol):
 
 
 class NamedQueues:
-    """The queues that the consumer was told to read; *group* only keeps offsets, and shares nothing."""
+    """The queues that the program named. *group* only stores offsets; it does not share queues."""
 
     has_seen_topics = False
 
@@ -45,7 +45,7 @@ class NamedQueues:
         self._assignment = Assignment(0, 0, {})
 
     def start(self) -> None:
-        """Look for the group's offsets."""
+        """Get the group's offsets."""
         self._assignment = Assignment(1, 0, self._with_offsets())
 
     def _with_offsets(self) -> dict[TopicQueue, int | None]:
@@ -62,24 +62,24 @@ class NamedQueues:
         return found
 
     def assignment(self) -> Assignment:
-        """Always the same."""
+        """Return the assignment, which never changes."""
         return self._assignment
 
     def let_go(self, queues: frozenset[TopicQueue]) -> None:
-        """Nobody waits for them."""
+        """Do nothing: no other member waits for the queues."""
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:
-        """Put *offsets* on record, all or none; ValueError without a group."""
+        """Commit *offsets*, all or none; raise ValueError without a group."""
         if self._group is None:
-            raise ValueError("a consumer without a group has nowhere to commit to")
+            raise ValueError("a consumer without a group cannot commit: give group")
         commit_as_administrator(self._query, self._group, offsets.items())
 
     def close(self) -> None:
-        """Nothing to tell anybody."""
+        """Do nothing: there is no membership to end."""
 
 
 class AllQueues(NamedQueues):
-    """All queues of *topics*, also those that are added later; without a group."""
+    """All queues of *topics*, including queues that are added later; without a group."""
 
     has_seen_topics = True
 
@@ -89,12 +89,12 @@ class AllQueues(NamedQueues):
         self._looked_at = 0.0
 
     def start(self) -> None:
-        """Look up the queues; TopicNotFoundError for a topic that does not exist."""
+        """Look up the queues; raise TopicNotFoundError for a topic that does not exist."""
         found = {topic: self._queues_of(topic) for topic in self._topics}
         self._learn(found)
 
     def assignment(self) -> Assignment:
-        """Look for new queues every 30 s. While the service is away the known ones hold, and pulls report that."""
+        """Return the queues; refresh them every 30 s. If the service is unavailable, keep them; pulls report that."""
         if time.monotonic() - self._looked_at > _TOPIC_AGE_S:
             self._looked_at = time.monotonic()
             with contextlib.suppress(UnavailableError):
@@ -106,7 +106,7 @@ class AllQueues(NamedQueues):
         return frozenset(TopicQueue(topic, queue_id) for queue_id in queue_ids)
 
     def _queues_if_any(self, topic: str) -> frozenset[TopicQueue]:
-        """Keep the queues of a topic that was deleted: pulls report that, and it may be created again."""
+        """Return the queues of *topic*. If it was deleted, keep its queues: it may be created again."""
         try:
             return self._queues_of(topic)
         except TopicNotFoundError:

@@ -1,4 +1,4 @@
-"""Cursor: a consumer's place in one queue, and the messages that are fetched and not handed out yet."""
+"""Cursor: a consumer's position in one queue, and its fetched messages that are not handed out yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
 
-_MOST_HELD = 100  # messages of a queue on which the program's function raises; at the next one the queue waits
+_MOST_HELD = 100  # limit of messages in a queue on which the program's function raises; beyond it, the queue waits
 
 
 class _Page(NamedTuple):
@@ -29,15 +29,15 @@ class Cursor:
     """One queue of a consumer.
 
     fetch_at    the next queue offset to fetch: the end of the buffered pages
-    committed   the group's offset on record, as far as this consumer knows; None: none
+    committed   the group's committed offset, as far as this consumer knows; None if there is none
     earliest    the offset that a seek to "earliest" found; retention may delete more before the first fetch
     retry_at    time.monotonic() before which nothing is fetched; 0.0 for no pause
     generation  rises when lent and buffered messages become invalid
-    has_raised  set by the caller: the program got the exception of its function about the first buffered message
+    has_raised  set by the caller: the program got its function's exception for the first buffered message
 
     `take` lends messages: positions move only when `settle` confirms that the program received them, and `rewind`
-    takes them back. The consumer's thread owns a cursor; `settle` and `rewind` may also run in the thread of an event
-    loop, and the lock orders them with `seek`.
+    takes them back. The consumer's thread owns a cursor. `settle` and `rewind` may also run in an event loop's thread;
+    the lock orders them with `seek`.
     """
 
     def __init__(self, queue: TopicQueue, position: int | str, *, committed: int | None = None) -> None:
@@ -48,7 +48,7 @@ class Cursor:
         self.is_paused = False
         self.generation = 0
         self.has_raised = False
-        self._delivered = position  # the program received every wanted message below it, but for the held ones
+        self._delivered = position  # the program received every wanted message below it, except the held ones
         self._next = position  # the next queue offset to take
         self._is_lent = False
         self._pages: deque[_Page] = deque()
@@ -57,31 +57,31 @@ class Cursor:
 
     @property
     def position(self) -> int | str:
-        """The least queue offset that the program has not received. "earliest" until the first answer resolves it."""
+        """Return the lowest queue offset that the program has not received; "earliest" until an answer resolves it."""
         return min(self._held) if self._held else self._delivered
 
     @property
     def state(self) -> CursorState:
-        """The state to which `rewind` returns."""
+        """Return the state to which `rewind` can return."""
         return CursorState(self.generation, self._delivered, dict(self._held))
 
     @property
     def is_empty(self) -> bool:
-        """Return True if nothing can be taken."""
+        """Return True if there is nothing to take."""
         return not self._pages and not self._held
 
     @property
     def pages(self) -> int:
-        """The number of buffered pages."""
+        """Return the number of buffered pages."""
         return len(self._pages)
 
     @property
     def fetch_at(self) -> int | str:
-        """The next queue offset to fetch."""
+        """Return the next queue offset to fetch."""
         return self._pages[-1].next_offset if self._pages else self._next
 
     def seek(self, position: int | str) -> None:
-        """Continue at *position*. Buffered messages and messages that the program has not received are dropped."""
+        """Continue at *position*. Drop buffered messages and messages that the program has not received."""
         with self._lock:
             self._return_to(CursorState(self.generation + 1, position, {}))
 
@@ -91,7 +91,7 @@ class Cursor:
             self._return_to(CursorState(self.generation + 1, self._delivered, self._held))
 
     def release_held(self, *, below: int) -> None:
-        """Forget the held messages below an offset that the program has put on record."""
+        """Forget the held messages below an offset that the program has committed."""
         self._held = {offset: message for offset, message in self._held.items() if offset >= below}
 
     def add(self, messages: list[ReceivedMessage], *, requested_offset: int, next_offset: int) -> None:
@@ -109,11 +109,11 @@ class Cursor:
             self._delivered = self._next
 
     def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool], into: list[ReceivedMessage]) -> None:
-        """Append at most *most* messages to *into*, in order, without those that are not wanted.
+        """Append at most *most* wanted messages to *into*, in order.
 
-        When *is_wanted* raises, the messages before that one are taken; the exception is raised where there are none.
-        If it raises on the same message after that, the message is held, and the messages after it are taken. Each
-        later call tries the held messages again, and `position` stays at the first of them.
+        If *is_wanted* raises, take the messages before that one; if there are none, raise the exception. If it raises
+        on the same message again, hold the message and take those after it. Each later call tries the held messages
+        again, and `position` stays at the first of them.
         """
         generation = self.generation
         self._is_lent = True
@@ -130,7 +130,7 @@ class Cursor:
                     break
                 self._held[message.queue_offset] = message
                 wanted = False
-            if self.generation != generation:  # the function has sought: its message is no longer the next one
+            if self.generation != generation:  # the function called seek, so its message is not the next one any more
                 return
             self._pass(message, into if wanted else None)
         if error is not None and len(into) == begin:
@@ -165,12 +165,12 @@ class Cursor:
         self._step_over()
 
     def pass_to(self, offset: int) -> None:
-        """Lend everything below *offset*: a table holds it."""
+        """Lend everything below *offset*, which is in a table."""
         self._is_lent = True
         self._next = offset
 
     def settle(self, generation: int) -> bool:
-        """Confirm that the program receives the lent messages; False if a seek or a loss made them invalid."""
+        """Confirm that the program received the lent messages; return False if a seek or a loss invalidated them."""
         with self._lock:
             if generation != self.generation:
                 return False
@@ -179,14 +179,14 @@ class Cursor:
             return True
 
     def rewind(self, state: CursorState) -> None:
-        """Take the lent messages back, to fetch them again, unless a seek or a loss made them invalid."""
+        """Take the lent messages back and fetch them again, unless a seek or a loss invalidated them."""
         with self._lock:
             if state.generation == self.generation:
                 self._return_to(state)
 
     def _return_to(self, state: CursorState) -> None:
         pages: deque[_Page] = deque()
-        # plain stores without a call between them: a KeyboardInterrupt comes before all of them or after all of them
+        # plain stores without a call between them: a KeyboardInterrupt comes before or after all of them
         self._pages = pages
         self._next = state.delivered
         self._delivered = state.delivered
@@ -196,7 +196,7 @@ class Cursor:
         self._is_lent = False
 
     def _step_over(self) -> None:
-        """Continue past the ends of pages that are used up."""
+        """Move past the ends of exhausted pages."""
         while self._pages and not self._pages[0].messages:
             self._next = self._pages[0].next_offset
             self._pages.popleft()

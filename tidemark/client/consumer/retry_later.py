@@ -1,6 +1,6 @@
-"""SendBack: stores a failed message again, to come later, or among the dead letters of its group.
+"""SendBack: stores a failed message for a later retry, or as a dead letter of its group.
 
-As RocketMQ's consumers do: to `%RETRY%group` with a delay that grows with each attempt, then to `%DLQ%group`.
+As in RocketMQ: to `%RETRY%group` with a delay that grows with each attempt, then to `%DLQ%group`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tidemark.format.properties import (
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, retry_topic, retry_topic_of
 
 _DIGEST_LENGTH = 40
-WRITERS_MAX_ATTEMPTS = 16  # the writer's default: it lays a message aside earlier unless the message says otherwise
+WRITERS_MAX_ATTEMPTS = 16  # the writer's default: after it, a dead letter, unless the message has another limit
 
 
 class SendBack:
-    """Sends failed messages of one group back to the store. Safe for several threads.
+    """Sends failed messages of one group back to the store. Thread-safe.
 
-    max_attempts       of handling; after the last the message goes to the dead letters
-    first_delay_level  after the first attempt; one level more after each further one
+    max_attempts       number of attempts, after which the message becomes a dead letter
+    first_delay_level  delay level after the first attempt; it grows by one with each further attempt
 
-    Each method takes a message as it was received, returns once the copy is acknowledged, and raises a StoreError when
-    it could not be stored. A repeated call (of a consumer that died before it committed) stores nothing: the request id
-    is made of the message's place, the group and the attempt.
+    Each method takes a message as it was received, returns once the copy is acknowledged, and raises a StoreError if
+    it could not be stored. A repeated call (of a consumer that died before its commit) stores no second copy: the
+    request id is derived from the message's position, the group and the attempt.
     """
 
     def __init__(self, producer: Producer, group: str, *, max_attempts: int, first_delay_level: int) -> None:
@@ -51,7 +51,7 @@ class SendBack:
         self._first_delay_level = first_delay_level
 
     def send(self, message: ReceivedMessage) -> None:
-        """Store *message* for its next attempt, or as a dead letter after its last one."""
+        """Store *message* for its next attempt; after the last attempt, store it as a dead letter."""
         attempts = message.reconsume_times + 1
         if attempts >= self._max_attempts:
             self._store(message, self._dead_letter_topic, attempts, further=_dead_letter_origin(message))
@@ -61,12 +61,12 @@ class SendBack:
             self._store(message, retry_topic(self._group), attempts, delay_level=delay_level, further=limit)
 
     def bury(self, message: ReceivedMessage, reason: str) -> None:
-        """Store *message* as a dead letter at once, with the *reason*."""
+        """Store *message* as a dead letter at once, with *reason*."""
         further = {**_dead_letter_origin(message), DLQ_REASON: reason}
         self._store(message, self._dead_letter_topic, message.reconsume_times + 1, further=further, way="refused")
 
     def forward(self, message: ReceivedMessage) -> None:
-        """Store the retry *message*, unchanged and without a delay, for the members that read its first topic."""
+        """Store the retry *message*, unchanged and without a delay, for the members that read its original topic."""
         topic = retry_topic_of(self._group, origin_topic(message))
         self._store(message, topic, message.reconsume_times, way="forward")
 
@@ -84,7 +84,7 @@ class SendBack:
         further: dict[str, str] | None = None,
         way: str = "",
     ) -> None:
-        # on any other topic these properties came along with a message that a program had received elsewhere
+        # on another topic, a program has copied these properties from a message that it received elsewhere
         properties = without(message.properties, STORES_OWN if is_retry(message) else way_to(message.topic))
         properties.setdefault(RETRY_TOPIC, message.topic)
         properties.setdefault(ORIGIN_MESSAGE_ID, origin_message_id(message) or _place_of(message))
@@ -103,10 +103,10 @@ class SendBack:
         )
 
     def _request_id(self, message: ReceivedMessage, attempts: int, way: str) -> str:
-        """The same whenever this attempt at this message is stored, and another one for any other message.
+        """Return an id that is equal for every store of this attempt at *message*, and unique otherwise.
 
-        The place in its store is the message's identity. Its id is not: programs choose it. Physical offset, time and
-        host distinguish two stores with topics of one name.
+        It identifies the message by its position in the store, because programs choose message ids. Physical offset,
+        time and host distinguish two stores with topics of the same name.
         """
         facts = (
             *message.queue,

@@ -1,4 +1,4 @@
-"""Properties that only retries and dead letters carry, by RocketMQ's names, and messages without them."""
+"""Properties of retries and dead letters (RocketMQ's names), and functions that remove them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tidemark.format.properties import (
 )
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
-DLQ_REASON = "DLQ_REASON"  # ours: why a message became a dead letter before its last attempt
-STORES_OWN = frozenset({REAL_TOPIC, REAL_QUEUE_ID, DELAY})  # what a delayed delivery leaves in a message
+DLQ_REASON = "DLQ_REASON"  # Tidemark's own: why a message became a dead letter before its last attempt
+STORES_OWN = frozenset({REAL_TOPIC, REAL_QUEUE_ID, DELAY})  # properties that the store adds for a delayed delivery
 _DEAD_LETTERS = frozenset({DLQ_ORIGIN_TOPIC, DLQ_ORIGIN_MESSAGE_ID, DLQ_REASON})
 OF_THE_WAY = frozenset({*STORES_OWN, RETRY_TOPIC, ORIGIN_MESSAGE_ID, MAX_RECONSUME_TIMES, *_DEAD_LETTERS})
-REQUEST_PREFIX = "retry-"  # of the request ids that `SendBack` makes
+REQUEST_PREFIX = "retry-"  # prefix of the request ids that `SendBack` generates
 
 
 def without(properties: Mapping[str, str], names: frozenset[str]) -> dict[str, str]:
-    """Return *properties* but for *names*."""
+    """Return *properties* without *names*."""
     return {name: value for name, value in properties.items() if name not in names}
 
 
@@ -35,14 +35,14 @@ def is_retry(message: ReceivedMessage) -> bool:
 
 
 def origin_topic(message: ReceivedMessage) -> str:
-    """Return the topic that *message* was first sent to; its own one unless it comes from a retry topic."""
+    """Return the topic that *message* was first sent to: its own topic unless it comes from a retry topic."""
     return (message.properties.get(RETRY_TOPIC) or message.topic) if is_retry(message) else message.topic
 
 
 def origin_message_id(message: ReceivedMessage) -> str | None:
     """Return the id that *message* had when it was first received.
 
-    A retry that this client stored has its request id as its own id; RocketMQ's brokers keep the first one.
+    The message id of a retry that this client stored is its request id; RocketMQ's brokers keep the original id.
     """
     if is_retry(message) and (message.message_id or "").startswith(REQUEST_PREFIX):
         return message.properties.get(ORIGIN_MESSAGE_ID) or message.message_id
@@ -50,9 +50,9 @@ def origin_message_id(message: ReceivedMessage) -> str | None:
 
 
 def as_first_sent(message: ReceivedMessage) -> ReceivedMessage:
-    """Return *message* as its first receiver saw it: topic, id, and no properties of the way.
+    """Return *message* as its first receiver saw it: with that topic and id, and without properties of retries.
 
-    So a handler that sends the properties on does not send on the way of this message.
+    A handler that copies the properties into a new message then does not copy the retry history.
     """
     topic = origin_topic(message)
     if is_retry(message):
@@ -65,5 +65,5 @@ def as_first_sent(message: ReceivedMessage) -> ReceivedMessage:
 
 
 def way_to(topic: str) -> frozenset[str]:
-    """Return the properties of the way of a message of *topic*. A dead letter's origin belongs to the dead letter."""
+    """Return the retry properties to remove from a message of *topic*. A dead letter keeps its origin."""
     return OF_THE_WAY - _DEAD_LETTERS if topic.startswith(DEAD_LETTER_PREFIX) else OF_THE_WAY

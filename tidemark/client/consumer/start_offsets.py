@@ -1,4 +1,4 @@
-"""Starts: where a consumer begins in queues that have no offset on record."""
+"""Starts: where a consumer starts in queues without a committed offset."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Place = int | Literal["earliest", "latest"] | datetime
 
 
 class Starts:
-    """Resolves `start` of a consumer.
+    """Resolves the setting `start` of a consumer.
 
-    `latest` and an offset hold for the queues that existed when the consumer started. A younger queue begins at its
-    earliest message, as does a queue without an offset of a topic in which the group has other offsets on record: it is
-    younger than the group. The queues of other topics (those of retries) begin at their earliest message.
+    `latest` and an offset apply to the queues that existed when the consumer started. A younger queue starts at its
+    earliest message. So does a queue without an offset if the group has committed other offsets in its topic: the queue
+    is younger than the group. The queues of other topics (those of retries) start at their earliest message.
 
-    topics  of the consumer
-    named   the queues, where the program named queues: an offset then holds for each of them
-    end_of  the visible end of one named queue; default: ask the service
+    topics  the consumer's topics
+    named   the queues, if the program named queues: an offset then applies to each of them
+    end_of  returns the visible end of one named queue; default: ask the service
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Starts:
         self._known: frozenset[str] = frozenset()
 
     def prepare(self) -> None:
-        """Take the snapshot of queues and their ends, once and before the consumer joins its group."""
+        """Record the queues and their ends, once and before the consumer joins its group."""
         if self._ends is not None or self._start == "earliest" or isinstance(self._start, datetime):
             return
         known = frozenset() if self._group is None else self._recorded_topics(self._group)
@@ -57,7 +57,7 @@ class Starts:
         self._known = known
 
     def begin(self, queue: TopicQueue) -> int | str:
-        """Return the offset where *queue* begins, or "earliest"."""
+        """Return the offset at which *queue* starts, or "earliest"."""
         if queue.topic not in self._topics or self._start == "earliest":
             return "earliest"
         if isinstance(self._start, datetime):
@@ -65,7 +65,7 @@ class Starts:
         if isinstance(self._start, int) and queue in self._named:
             return self._start
         assert self._ends is not None
-        end = self._ends.pop(queue, None)  # once: a queue that comes back after its topic was deleted is a new one
+        end = self._ends.pop(queue, None)  # once: after its topic was deleted, a queue of the same name is a new queue
         if end is None or queue.topic in self._known:
             return "earliest"
         return self._start if isinstance(self._start, int) else end

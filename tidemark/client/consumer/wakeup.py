@@ -1,4 +1,4 @@
-"""Bell: ends a `select` of one thread from another."""
+"""Bell: ends one thread's `select` from another thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 class Bell:
-    """Wait for descriptors, or to be rung."""
+    """A wait for file descriptors that `ring` ends early."""
 
     def __init__(self) -> None:
         self._ear, self._hand = socket.socketpair()
@@ -17,12 +17,12 @@ class Bell:
         self._hand.setblocking(False)
 
     def ring(self) -> None:
-        """Wake the waiting thread. Safe from any thread."""
-        with contextlib.suppress(OSError):  # the buffer is full of rings, or the bell is closed
+        """Wake the waiting thread. Thread-safe."""
+        with contextlib.suppress(OSError):  # the buffer is already full, or the bell is closed
             self._hand.send(b"\0")
 
     def wait(self, descriptors: Iterable[int], timeout_s: float) -> list[int]:
-        """Those of *descriptors* that can be read; [] after *timeout_s*, or when it was rung."""
+        """Return those of *descriptors* that are readable; [] after *timeout_s* or `ring`."""
         poll = select.poll()
         poll.register(self._ear, select.POLLIN)
         for descriptor in descriptors:
@@ -34,6 +34,6 @@ class Bell:
         return ready
 
     def close(self) -> None:
-        """Both ends."""
+        """Close both sockets."""
         self._ear.close()
         self._hand.close()

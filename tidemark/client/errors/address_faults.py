@@ -1,4 +1,4 @@
-"""Wrong addresses: the form of a writer's address, and the service that answers there."""
+"""Checks of a writer's address: its form, and whether a writer answers there."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import threading
 from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, StoreError, WriterUnreachableError
 from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
-PATIENCE_S = 0.7  # a writer that is there has answered by then; after that it is worth a look
+PATIENCE_S = 0.7  # a running writer has usually answered by then; after that, check the address
 _LOOK_S = 1.0
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # HTTP/2, and empty SETTINGS
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # HTTP/2 preface, empty SETTINGS
 _FRAME_HEAD, _SETTINGS = 9, 4  # bytes of a frame's head; the type of the frame that an HTTP/2 server sends first
 _TLS_ALERT = 0x15  # the first byte of a TLS server's answer to plain bytes
 _UNREACHED = (DeadlineExceededError, WriterUnreachableError)
@@ -22,7 +22,7 @@ def require_writer_address(address: str, argument: str = "writers") -> str:
     scheme, separator, _ = address.partition("://")
     if separator and f"{scheme}://" != TLS_SCHEME:
         raise ArgumentIllegalError(
-            f"the writer's address {address!r} has the scheme {scheme}://, but writers speak gRPC: write host:port, or "
+            f"the writer's address {address!r} has the scheme {scheme}://, but writers use gRPC: write host:port, or "
             "tls://host:port; the http address of the query service is TIDEMARK_QUERY_URL",
             argument=argument,
         )
@@ -30,14 +30,14 @@ def require_writer_address(address: str, argument: str = "writers") -> str:
     is_port = port.isascii() and port.isdecimal() and 1 <= int(port) <= 65_535
     if not colon or not host or not is_port or any(character.isspace() or character in "/@?" for character in host):
         raise ArgumentIllegalError(
-            f"the writer's address {address!r} is not host:port with a port of 1 to 65535, as 127.0.0.1:8081 is",
+            f"the writer's address {address!r} is not host:port with a port from 1 to 65535, such as 127.0.0.1:8081",
             argument=argument,
         )
     return address
 
 
 def explained(error: StoreError, address: str, credentials: Credentials) -> StoreError:
-    """Return *error* of a call to the writer at *address*, or an error that names the cause, where one is found."""
+    """Return *error* of a call to the writer at *address*, or an error that names the cause, if one is found."""
     if not isinstance(error, _UNREACHED) or credentials.target(address).is_tls:
         return error
     cause = look(address)
@@ -49,9 +49,9 @@ def explained(error: StoreError, address: str, credentials: Credentials) -> Stor
 
 
 def wrong_address(address: str, credentials: Credentials) -> WriterUnreachableError | None:
-    """Return the error for an *address* where waiting does not help: an unknown host, or another service.
+    """Return the error for an *address* that waiting does not repair: an unknown host, or another service.
 
-    None: nothing is wrong that can be seen within a second. A refused connection may be a writer that starts.
+    None if no fault is found within a second. A refused connection is no such fault: the writer may be starting.
     """
     if credentials.target(address).is_tls:
         return None
@@ -62,7 +62,7 @@ def wrong_address(address: str, credentials: Credentials) -> WriterUnreachableEr
 
 
 class Cause:
-    """Why an address cannot be used. is_final: it stays so, whatever starts or ends there."""
+    """A reason why an address cannot be used. is_final: the fault does not depend on which service is running."""
 
     def __init__(self, text: str, *, is_final: bool) -> None:
         self._text = text
@@ -73,13 +73,13 @@ class Cause:
 
 
 def look(address: str) -> Cause | None:
-    """Dial *address* once, for at most a second, and return the fault; None where it finds none."""
+    """Dial *address* once, for at most a second, and return the fault; None if none is found."""
     found: list[Cause | None] = []
 
     def dial() -> None:
         found.append(_dial(address))
 
-    thread = threading.Thread(target=dial, name="tidemark-look", daemon=True)  # a resolver may take longer
+    thread = threading.Thread(target=dial, name="tidemark-look", daemon=True)  # daemon: a resolver may block longer
     thread.start()
     thread.join(_LOOK_S)
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""Errors as they come over gRPC → the exceptions of `tidemark.errors`, by their stable reason."""
+"""Converts gRPC errors into the exceptions of `tidemark.errors`, by their stable reason."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tidemark.status import BY_REASON, DOMAIN, status_of
 RETRYABLE_CODES = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED"})
 RETRYABLE_REASONS = frozenset(
     {"FLUSH_FAILED"}
-)  # the writer ends; the one that recovers answers a repeat with the truth
-FINAL_CODES = frozenset(  # of a whole stream: another one would end the same way
+)  # the writer exits; after recovery it answers a repeat with the real outcome
+FINAL_CODES = frozenset(  # codes with which a new stream would fail, too
     {
         grpc.StatusCode.INVALID_ARGUMENT,
         grpc.StatusCode.PERMISSION_DENIED,
@@ -28,7 +28,7 @@ _TEXT_FACTS = frozenset({"topic", "path", "name", "key", "request_id", "reason"}
 
 
 def error_of_status(status: status_pb2.Status) -> StoreError:
-    """The exception that *status* tells; a plain StoreError for a reason this client does not know."""
+    """Return the exception for *status*; a plain StoreError for a reason that this client does not know."""
     for detail in status.details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == DOMAIN:
@@ -39,13 +39,13 @@ def error_of_status(status: status_pb2.Status) -> StoreError:
 
 
 def _request_of(status: status_pb2.Status) -> dict[str, Fact]:
-    """The id of the refused call in the writer's log."""
+    """Return the refused call's id in the writer's log, as a fact."""
     request = error_details_pb2.RequestInfo()
     return next(({"request_id": request.request_id} for detail in status.details if detail.Unpack(request)), {})
 
 
 def error_of_rpc(error: grpc.RpcError) -> StoreError:
-    """The exception of a failed call, of grpc or grpc.aio: rich where the writer answered, else the transport's."""
+    """Return the exception for a failed call of grpc or grpc.aio: the writer's detailed one, or the transport's."""
     call = _call(error)
     status = rpc_status.from_call(call)
     if status is not None and status.details:
@@ -53,37 +53,37 @@ def error_of_rpc(error: grpc.RpcError) -> StoreError:
     text = f"{call.code().name}: {call.details()}"
     leaves = {
         grpc.StatusCode.UNAVAILABLE: WriterUnreachableError,
-        grpc.StatusCode.CANCELLED: WriterUnreachableError,  # not by us, who raise nothing then: the writer stops
+        grpc.StatusCode.CANCELLED: WriterUnreachableError,  # the writer is stopping; our own calls raise nothing then
         grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     }
     return leaves.get(call.code(), StoreError)(text)
 
 
 def is_answer(error: grpc.RpcError) -> bool:
-    """Whether a server said this, and not the transport that it reached none."""
+    """Return True if a server answered with this error, False if the transport reached no server."""
     return _call(error).code() not in _NO_ANSWER
 
 
 def may_resume(error: grpc.RpcError) -> bool:
-    """Whether another stream to the same writer may carry what the broken one did."""
+    """Return True if a new stream to the same writer may carry the broken stream's batches."""
     call = _call(error)
     too_large = call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and rpc_status.from_call(call) is None
     return not too_large and call.code() not in FINAL_CODES
 
 
 def is_retryable(error: StoreError) -> bool:
-    """Whether the same writer may take the same batch later."""
+    """Return True if the same writer may accept the same batch later."""
     status = status_of(error)
     return status.grpc_code in RETRYABLE_CODES or status.reason in RETRYABLE_REASONS
 
 
 def is_definite(error: StoreError) -> bool:
-    """Whether a writer that refuses so surely has not stored the batch."""
+    """Return True if a writer that refuses with *error* has certainly not stored the batch."""
     return status_of(error).reason not in RETRYABLE_REASONS
 
 
 def retry_delay_s(status: status_pb2.Status) -> float | None:
-    """Seconds after which the writer asks to be tried again; None where it does not say."""
+    """Return the seconds after which the writer asks for a retry; None if it does not say."""
     for detail in status.details:
         retry = error_details_pb2.RetryInfo()
         if detail.Unpack(retry):
@@ -92,8 +92,10 @@ def retry_delay_s(status: status_pb2.Status) -> float | None:
 
 
 def _call(error: grpc.RpcError) -> Any:
-    """What a failed call is as well: code(), details(), trailing_metadata(). grpc.aio's errors have them without being
-    a grpc.Call."""
+    """Return *error* typed as a call, with code(), details() and trailing_metadata().
+
+    Errors of grpc.aio have these methods without being a grpc.Call.
+    """
     return error
 
 

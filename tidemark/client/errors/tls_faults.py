@@ -1,4 +1,4 @@
-"""Failures of gRPC behind which TLS stands: gRPC says no more than that it reached nobody."""
+"""Finds TLS faults behind gRPC's unspecific "unavailable" errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _UNREACHED = (DeadlineExceededError, WriterUnreachableError)
 
 
 def told_apart(error: StoreError, address: str, credentials: Credentials) -> StoreError:
-    """Return *error* of a call to the writer at *address*, or one that names its cause.
+    """Return *error* of a call to the writer at *address*, or an error that names the cause.
 
-    The writer is dialled once more, for a second or two: TlsFailedError where TLS is the cause, else an error of the
-    same class that names the address and the cause.
+    Dials the writer once more, for a second or two. The result is TlsFailedError if TLS is the cause, otherwise an
+    error of the same class with the address and the cause.
     """
     if not isinstance(error, _UNREACHED):
         return error

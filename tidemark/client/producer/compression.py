@@ -1,4 +1,4 @@
-"""Bodies are compressed before they are sent, and restored by what reads them (docs/format.md §2, §15)."""
+"""Compression of bodies before the send; readers decompress them (docs/format.md §2, §15)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TYPES = {"lz4": LZ4, "zstd": ZSTD, "zlib": ZLIB}
 
 @dataclass(frozen=True)
 class Compression:
-    """Compress bodies of at least *over_bytes*, where that makes them smaller.
+    """Compress bodies of at least *over_bytes*, if that makes them smaller.
 
-    kind   zlib is in every Python; lz4 and zstd are pyarrow's: ImportError where it is not installed
-    level  as its kind counts
+    kind   zlib is part of Python; lz4 and zstd need pyarrow, and raise ImportError without it
+    level  compression level of that kind
 
-    Of single sends to topics of single messages only: a batch is never compressed. Pulls as JSON and as Arrow give the
-    original; records as they are stored stay compressed, and tell so in their sys_flag.
+    Applies only to single sends to topics of single messages: batches are never compressed. Pulls as JSON and as Arrow
+    return the original body; raw records stay compressed, and their sys_flag shows it.
     """
 
     over_bytes: int = 4096
@@ -33,7 +33,7 @@ class Compression:
         object.__setattr__(self, "_compress", _compressor(self.kind, self.level))
 
     def apply(self, body: bytes) -> tuple[bytes, int]:
-        """(*body* as it is to be sent, its bits of the sys_flag)."""
+        """Return *body* as it is to be sent, and its bits of the sys_flag."""
         if len(body) >= self.over_bytes:
             smaller = self._compress(body)
             if len(smaller) < len(body):
@@ -43,7 +43,7 @@ class Compression:
 
 def _compressor(kind: str, level: int) -> Callable[[bytes], bytes]:
     if kind not in _TYPES:
-        raise ValueError(f"bodies are compressed by {', '.join(_TYPES)}, not {kind!r}")
+        raise ValueError(f"kind must be one of {', '.join(_TYPES)}, not {kind!r}")
     if kind == "zlib":
         return lambda body: zlib.compress(body, level)
     try:

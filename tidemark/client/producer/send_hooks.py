@@ -1,4 +1,4 @@
-"""Hooks: what a program hangs into every send of a producer (docs/format.md §15)."""
+"""Hooks: functions that a producer calls around every send (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Outcome = SendResult | BaseException
 
 @dataclass(frozen=True)
 class Hooks:
-    """Called for each message, in the thread that sends it; after_send in the thread that takes the answer.
+    """Functions called for each message: in the sending thread, but after_send in the thread that takes the answer.
 
-    forbid       may raise: then the message is not sent, and its send raises that
-    before_send  with the message; what it raises is told as a warning, and the message is sent
-    after_send   with the message and its SendResult, or the exception that its send raised; the same
+    forbid       called with the message; if it raises, the message is not sent, and the send raises that exception
+    before_send  called with the message; an exception becomes a warning, and the message is sent
+    after_send   called with the message and its SendResult or exception; an exception becomes a warning
     """
 
     forbid: Callable[[Message], None] | None = None
@@ -27,7 +27,7 @@ class Hooks:
     after_send: Callable[[Message, Outcome], None] | None = None
 
     def begin(self, messages: Sequence[Message]) -> None:
-        """Before *messages* are sent; raises what `forbid` does."""
+        """Call `forbid` and `before_send` for *messages*; raise exceptions of `forbid`."""
         if self.forbid is not None:
             for message in messages:
                 self.forbid(message)
@@ -36,7 +36,7 @@ class Hooks:
                 _call(self.before_send, message)
 
     def watch(self, messages: Sequence[Message], future: Future[SendResult]) -> None:
-        """Call `after_send` for each of *messages* once their answer is there."""
+        """Call `after_send` for each of *messages* once *future* completes."""
         after_send = self.after_send
         if after_send is None:
             return

@@ -1,7 +1,7 @@
-"""SharedFuture: futures that are completed together, and so share what makes a Future expensive.
+"""SharedFuture: futures that are completed together and share one condition.
 
-A `concurrent.futures.Future` is a dozen objects, most of them its own condition's. Where a thousand are waiting,
-Python's garbage collector takes as long over them as everything else that a small send costs.
+A `concurrent.futures.Future` consists of a dozen objects, most of them its condition's. With a thousand pending ones,
+Python's garbage collector takes as long for them as everything else that a small send costs.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ _PENDING, _FINISHED = "PENDING", "FINISHED"  # as concurrent.futures spells them
 
 
 class Completion(Generic[T]):
-    """Futures with one condition, completed all at once."""
+    """Futures with one condition, which are completed all at once."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self.futures: list[SharedFuture[T]] = []
 
     def new(self) -> SharedFuture[T]:
-        """One more future."""
+        """Add and return a future."""
         future: SharedFuture[T] = SharedFuture(self._condition)
         self.futures.append(future)
         return future
 
     def set_results(self, results: Iterable[T]) -> None:
-        """Complete them, in the order they were made: who waits is woken once, when all of them are done."""
+        """Complete the futures, in the order of their creation. A waiter is woken once, when all are done."""
         self._complete(zip(self.futures, results, strict=True))
 
     def set_exception(self, error: BaseException) -> None:
-        """Fail all of them."""
+        """Fail all futures."""
         self._complete((future, error) for future in self.futures)
 
     def _complete(self, outcomes: Iterable[tuple[SharedFuture[T], T | BaseException]]) -> None:
@@ -46,13 +46,13 @@ class Completion(Generic[T]):
 
 
 class SharedFuture(Future[T]):
-    """A Future that cannot be cancelled: to tell each one that it runs costs as much as to complete it.
+    """A Future that cannot be cancelled: marking each one as running would cost as much as completing it.
 
-    Its fields are `concurrent.futures.Future`'s own, so that `wait`, `as_completed` and asyncio take it for one; only
-    who waits must look whether it was this one that was completed.
+    It has the fields of `concurrent.futures.Future`, so that `wait`, `as_completed` and asyncio accept it. Because the
+    condition is shared, a woken waiter must check whether its own future is done.
     """
 
-    def __init__(self, condition: threading.Condition) -> None:  # not Future's: it makes a condition
+    def __init__(self, condition: threading.Condition) -> None:  # no super().__init__: it would create a condition
         self._condition = condition
         self._state = _PENDING
         self._result: T | None = None
@@ -61,16 +61,16 @@ class SharedFuture(Future[T]):
         self._done_callbacks: list[Any] = []
 
     def cancel(self) -> bool:
-        """It is on its way."""
+        """Return False: the message is in flight."""
         return False
 
     def result(self, timeout: float | None = None) -> T:
-        """As Future's."""
+        """Return the result, as `Future.result` does."""
         self._wait(timeout)
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """As Future's."""
+        """Return the exception, as `Future.exception` does."""
         self._wait(timeout)
         return super().exception(0)
 
@@ -82,7 +82,7 @@ class SharedFuture(Future[T]):
                 raise TimeoutError
 
     def finish(self, outcome: T | BaseException) -> None:
-        """What `set_result` and `set_exception` do but waking and calling back. With the condition held."""
+        """Set the outcome without waking waiters or calling callbacks. The caller holds the condition."""
         if isinstance(outcome, BaseException):
             self._exception = outcome
         else:
@@ -92,6 +92,6 @@ class SharedFuture(Future[T]):
             waiter.add_exception(self) if self._exception is not None else waiter.add_result(self)
 
     def call_back(self) -> None:
-        """Call who asked for it. Without the condition."""
+        """Call the callbacks. The caller does not hold the condition."""
         if self._done_callbacks:
             self._invoke_callbacks()  # type: ignore[attr-defined]

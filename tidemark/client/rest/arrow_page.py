@@ -1,4 +1,4 @@
-"""Pages of messages as Arrow tables with the place of each message beside it."""
+"""Pages of messages as Arrow tables, with the position of each message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ARROW", "TablePage", "join_pages", "table_page"]
 
 
 class TablePage(NamedTuple):
-    """What one pull came to. skipped: records that failed their check; the first twenty."""
+    """The result of one pull as a table. skipped: the first twenty records that failed their check."""
 
     queue: TopicQueue
     table: pa.Table
@@ -26,14 +26,14 @@ class TablePage(NamedTuple):
 
 
 def table_page(queue: TopicQueue, answer: Answer) -> TablePage:
-    """The page that an Arrow *answer* holds; a StoreError when it is a problem."""
+    """Return the page in an Arrow *answer*; raise the StoreError of a problem."""
     table = table_of(require_success(answer))
     headers = answer.headers
     return TablePage(queue, table, int(headers["Tidemark-Next-Offset"]), orjson.loads(headers["Tidemark-Skipped"]))
 
 
 def join_pages(pages: Sequence[TablePage]) -> pa.Table | None:
-    """All of them, with columns topic and queue_id; None for none."""
+    """Return one table of all *pages*, with columns topic and queue_id; None for no pages."""
     if not pages:
         return None
     return pa.concat_tables([_with_place(page) for page in pages])

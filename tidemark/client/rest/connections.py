@@ -1,6 +1,6 @@
-"""Kept-alive HTTP connections to one service, for large answers: http.client, read into memory that is used again.
+"""Kept-alive HTTP connections to one service, for large answers: http.client with reused buffers.
 
-For answers of megabytes that is several times as fast as httpx, which reads in small pieces.
+For answers of megabytes this is several times as fast as httpx, which reads in small pieces.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tidemark.tls.fault import fault_of, look
 
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
-_LONGEST_IDLE_S = 3.0  # the service closes idle connections after 5 s
+_LONGEST_IDLE_S = 3.0  # less than the 5 s after which the service closes idle connections
 _CLOSED_AS_IDLE = (RemoteDisconnected, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
-_WORTH_A_LEASE = 128 << 10  # bytes of an answer; below it memory costs nothing
+_WORTH_A_LEASE = 128 << 10  # bytes of an answer; for smaller ones a new buffer costs nothing
 _PIECE = 256 << 10
 _WORTH_WAITING_FOR = 4 * _PIECE
 
@@ -37,7 +37,7 @@ class _Idle(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A whole answer."""
+    """A complete answer."""
 
     status: int
     headers: HTTPMessage | Mapping[str, str]
@@ -45,17 +45,17 @@ class Answer(NamedTuple):
 
     @property
     def is_error(self) -> bool:
-        """Whether it is no success."""
+        """Return True for a status of 400 or higher."""
         return self.status >= 400
 
 
 class Connections:
-    """Connections that nobody uses now, as many as were used at once. Safe for several threads.
+    """A pool of idle connections. Thread-safe.
 
-    url          http://host:port, or https, with or without a path before the service's own
-    timeout_s    for each wait on the network
-    kept         connections that stay open while nobody uses them
-    credentials  default, as the environment says. TlsFilesError, TokenFileError for files that cannot be used
+    url          http://host:port or https://host:port, optionally with a path prefix
+    timeout_s    limit for each wait on the network
+    kept         maximum number of idle connections
+    credentials  default: from the environment. Raises TlsFilesError, TokenFileError for unusable files
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Connections:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
-                f"the query service's address {url!r} is no http or https address: write http://host:port, as in "
+                f"the query service's address {url!r} is not an http or https address: write http://host:port, as in "
                 "http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
             )
         self.url = url
@@ -79,11 +79,11 @@ class Connections:
         self._idle: deque[_Idle] = deque(maxlen=kept)
 
     def get(self, path: str, parameters: Parameters, accept: str) -> Answer:
-        """The answer to a GET; QueryUnreachableError when there is none."""
+        """Return the answer to a GET; raise QueryUnreachableError without one."""
         return self.ask(path, parameters, accept).answer()
 
     def ask(self, path: str, parameters: Parameters, accept: str, *, is_repeatable: bool = True) -> Asked:
-        """Send a GET, and do not wait for its answer. parameters: None is left out, a list is repeated.
+        """Send a GET without waiting for its answer. parameters: None is left out, a list becomes repeated parameters.
 
         is_repeatable: False for a caller that repeats a failed request itself and must not wait for a second answer
         """
@@ -95,9 +95,9 @@ class Connections:
     def send(
         self, method: str, path: str, body: bytes | None, accept: str, *, is_repeatable: bool | None = None
     ) -> Asked:
-        """Send a request, with a JSON *body* or none, and do not wait for its answer.
+        """Send a request with a JSON *body* or without one; do not wait for its answer.
 
-        is_repeatable: whether to send it twice does its work once; default: every method but POST
+        is_repeatable: True if sending it twice has the effect of sending it once; default: every method but POST
         """
         content_type = {} if body is None else {"Content-Type": "application/json"}
         headers = {"Accept": accept, **content_type, **self._shown(), **current_carrier()}
@@ -113,7 +113,7 @@ class Connections:
 
         A request that must not be sent twice gets no connection that its server may be about to close as idle.
 
-        raises ForkedProcessError in a process that was forked from the one that made these connections
+        raises ForkedProcessError in a process that was forked from the one that created these connections
         """
         self._process.require()
         with contextlib.suppress(IndexError):
@@ -141,7 +141,7 @@ class Connections:
             connection.close()
 
     def failure(self, error: OSError | HTTPException) -> QueryUnreachableError | TlsFailedError:
-        """What to raise for *error*: where the service never answered, also what TLS has to do with it."""
+        """Return the exception to raise for *error*. If the service never answered, first look for a TLS fault."""
         fault = fault_of(error)
         if fault is None and not self._has_answered and not isinstance(error, ConnectionRefusedError | TimeoutError):
             is_tls = self._context is not None
@@ -149,8 +149,8 @@ class Connections:
             fault = look(self._host, port, credentials=self._credentials, is_tls=is_tls)
         if fault is None and self._is_writer(error):
             text = (
-                f"{self.url} was not reached: it speaks gRPC, so it is a writer's port; the query service has an http "
-                "address of its own, as in http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
+                f"{self.url} was not reached: it speaks gRPC, so it is a writer's port; the query service has its own "
+                "http address, as in http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
             )
             return QueryUnreachableError(text, url=self.url)
         if fault is None:
@@ -166,7 +166,7 @@ class Connections:
         return speaks_grpc(self._host, self._port or 80)
 
     def close(self) -> None:
-        """Close those that nobody uses now."""
+        """Close the idle connections."""
         with contextlib.suppress(IndexError):
             while True:
                 self._idle.pop().connection.close()
@@ -175,8 +175,8 @@ class Connections:
 class Asked:
     """A request that was sent. Read its answer, or close it.
 
-    A server may close an idle connection at the moment of its next use. Then the request goes once more on a new
-    connection, unless repeating it may do its work twice.
+    A server may close an idle connection at the moment of its next use. The request is then sent again on a new
+    connection, unless repeating it might have a second effect.
     """
 
     def __init__(
@@ -202,11 +202,11 @@ class Asked:
             self._fail(error)
 
     def fileno(self) -> int:
-        """Its socket, which becomes readable when the answer begins. -1 once it is closed."""
+        """Return the socket's file descriptor, which becomes readable when the answer arrives; -1 once it is closed."""
         return -1 if self._connection.sock is None else self._connection.sock.fileno()
 
     def response(self) -> HTTPResponse:
-        """Its status and headers; waits for them."""
+        """Wait for the status and headers, and return them."""
         if self._response is None:
             try:
                 self._response = self._connection.getresponse()
@@ -219,7 +219,7 @@ class Asked:
         return self._response
 
     def _repeat(self, error: OSError | HTTPException) -> None:
-        """Send the request on a new connection; fail where this one was new, or may have done its work."""
+        """Send the request on a new connection. Fail if the connection was new, or the request is not repeatable."""
         if not self._may_repeat:
             self._fail(error)
         self._may_repeat = False
@@ -233,7 +233,7 @@ class Asked:
         raise self._connections.failure(error) from error
 
     def answer(self) -> Answer:
-        """All of it."""
+        """Read and return the complete answer."""
         response = self.response()
         with self._unavailable():
             body = _read(response, self._connection.sock)
@@ -244,7 +244,7 @@ class Asked:
         return Answer(response.status, response.headers, body)
 
     def close(self) -> None:
-        """Give up on the answer."""
+        """Discard the answer."""
         self._connection.close()
 
     @contextlib.contextmanager
@@ -257,14 +257,14 @@ class Asked:
 
 
 def _read(response: HTTPResponse, sock: socket.socket | None) -> memoryview:
-    """The body; in memory that is used again when nobody refers to it any more, where its length is told."""
+    """Read the body; if its length is known, into memory that is reused once it has no references."""
     if response.length is None:
         return memoryview(response.read())
     body = _room(response.length)
     at = 0
     if sock is not None and len(body) >= _WORTH_WAITING_FOR:
         with _woken_for(_PIECE, sock):
-            while len(body) - at >= 2 * _PIECE:  # so that there is always a piece to come
+            while len(body) - at >= 2 * _PIECE:  # so that a complete piece always follows
                 at += _read_into(body, at, _PIECE, response)
     while at < len(body):
         at += _read_into(body, at, len(body), response)
@@ -281,7 +281,7 @@ def _read_into(body: memoryview, at: int, most: int, response: HTTPResponse) -> 
 
 @contextlib.contextmanager
 def _woken_for(size: int, sock: socket.socket) -> Iterator[None]:
-    """Who waits for *sock* is woken once so many bytes have come; for each packet it would cost more than the copy."""
+    """Wake a thread that waits for *sock* only after *size* bytes: a wake-up per packet costs more than the copy."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
     try:
         yield
@@ -300,7 +300,7 @@ def _room(size: int) -> memoryview:
 
 
 def _has_something_to_read(sock: socket.socket) -> bool:
-    """Whether an idle connection is of no use any more: its server has closed it, or says something unasked."""
+    """Return True if an idle connection is unusable: its server has closed it or has sent unexpected data."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))

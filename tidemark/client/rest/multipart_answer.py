@@ -1,4 +1,4 @@
-"""Answers of many queues in one (POST /v1/pull): each part an answer of its own."""
+"""Answers for many queues (POST /v1/pull): multipart, with one answer per queue as a part."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _PROBLEM = "application/problem+json"
 
 
 class Part(NamedTuple):
-    """What a pull from *queue* would have been answered with."""
+    """The part for *queue*: the answer that a pull of this queue alone would return."""
 
     queue: TopicQueue
     answer: Answer
 
 
 def parts_of(answer: Answer) -> Iterator[Part]:
-    """Of a multipart/mixed *answer*, whose parts all tell their length; none of one without content.
+    """Yield the parts of a multipart/mixed *answer*; each part has a Content-Length. None for an empty answer.
 
-    raises QueryUnreachableError for bytes that are none
+    raises QueryUnreachableError if the body is not in this form
     """
     at = 0
     while at < len(answer.body):
         try:
             part, at = _part(answer.body, at)
         except (KeyError, ValueError) as error:
-            raise QueryUnreachableError(f"the service's answer is not in parts: {error!r}") from None
+            raise QueryUnreachableError(f"the service's answer is not valid multipart: {error!r}") from None
         if part is None:
             return
         yield part
 
 
 def _part(body: memoryview, at: int) -> tuple[Part | None, int]:
-    """(the part at *at*, where the next one begins); None behind the last one. KeyError, ValueError."""
+    """Return the part at *at* (None after the last one) and the start of the next. Raises KeyError, ValueError."""
     headers, start = _headers(body, at)
     if headers is None:
         return None, start
@@ -54,7 +54,7 @@ def _part(body: memoryview, at: int) -> tuple[Part | None, int]:
 
 
 def _headers(body: memoryview, at: int) -> tuple[Mapping[str, str] | None, int]:
-    """(a part's headers, where its content begins). None behind the last one. ValueError."""
+    """Return a part's headers (None after the last part) and the start of its content. Raises ValueError."""
     head = bytes(body[at : at + _LONGEST_HEAD])
     end = head.find(_END_OF_HEAD)
     boundary, _, lines = head[: max(end, 0)].decode("latin-1").removeprefix("\r\n").partition("\r\n")

@@ -1,4 +1,4 @@
-"""Pages of messages in the forms for volume: records as stored, and Arrow tables."""
+"""Pages of messages in the two forms for high volume: stored records, and Arrow tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 class RecordsPage(NamedTuple):
-    """Records of one queue, back to back, as they are stored."""
+    """Records of one queue, back to back, in their stored form."""
 
     data: memoryview
     status: str
@@ -27,11 +27,11 @@ class RecordsPage(NamedTuple):
     min_offset: int
     max_offset: int
     message_count: int
-    skipped: list[dict[str, Any]]  # records that failed their check; the first twenty
+    skipped: list[dict[str, Any]]  # the first twenty records that failed their check
 
 
 def records_page(answer: Answer) -> RecordsPage:
-    """The page that *answer* holds."""
+    """Return the page in *answer*."""
     headers = answer.headers
     return RecordsPage(
         answer.body,
@@ -46,24 +46,24 @@ def records_page(answer: Answer) -> RecordsPage:
 
 
 def table_of(answer: Answer) -> pa.Table:
-    """The table that *answer* holds; its columns are in the answer's memory."""
-    import pyarrow as pa  # 50 MB of libraries, for those who want tables
+    """Return the table in *answer*; its columns refer to the answer's memory."""
+    import pyarrow as pa  # imported here: 50 MB of libraries, needed only for tables
 
     with pa.ipc.open_stream(pa.py_buffer(answer.body)) as reader:
         return reader.read_all()
 
 
 def has_messages(headers: HTTPMessage | Mapping[str, str]) -> bool:
-    """Whether a page with these headers holds any."""
+    """Return True if a page with these headers has messages."""
     return headers["Tidemark-Message-Count"] != "0"
 
 
 def following_offset(headers: HTTPMessage | Mapping[str, str], *, at_end: bool) -> int | None:
-    """Return where the next page begins; None when there is none yet, unless it is wanted *at_end*, too.
+    """Return the offset of the next page, or None if there is no further page now. at_end: return it even then.
 
-    A page that does not move the cursor is the last one for now: the units behind it are lost, or built again.
+    A page that does not move the cursor is the last one for now: the following units are lost, or being rebuilt.
     """
-    if "Tidemark-Next-Offset" not in headers:  # a problem
+    if "Tidemark-Next-Offset" not in headers:  # the answer is a problem
         return None
     next_offset = int(headers["Tidemark-Next-Offset"])
     has_moved = next_offset > int(headers["Tidemark-Requested-Offset"])

@@ -1,4 +1,4 @@
-"""What the query service answered for one queue: an answer of its own, or its part of the answer for many."""
+"""The query service's answer for one queue: a separate answer, or a part of an answer for many queues."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ if TYPE_CHECKING:
 
 
 class HttpFetched(NamedTuple):
-    """One answer. Its methods raise the StoreError that the pull was refused with."""
+    """One answer. Its methods raise the StoreError with which the pull was refused."""
 
     queue: TopicQueue
     answer: Answer
 
     def content(self) -> Json:
-        """Of a JSON answer."""
+        """Return the content of a JSON answer."""
         content: Json = orjson.loads(require_success(self.answer).body)
         return content
 
     def page(self) -> PulledPage:
-        """The same, as messages."""
+        """Return the JSON answer as messages."""
         return pulled_page(self.queue, self.content())
 
     def table(self) -> TablePage:
-        """Of an Arrow answer."""
+        """Return the table of an Arrow answer."""
         from tidemark.client.rest.arrow_page import table_page
 
         return table_page(self.queue, self.answer)
 
 
 class JsonFetched(NamedTuple):
-    """One queue of a JSON document about many. As HttpFetched; it holds no table."""
+    """One queue's entry in a JSON document about many queues. Like HttpFetched, but it has no table."""
 
     queue: TopicQueue
     found: Json
 
     def content(self) -> Json:
-        """The page, or what was refused."""
+        """Return the page, or raise the error of the refused pull."""
         if "reason" in self.found:
             raise error_of(self.found, self.found["status"])
         return self.found
 
     def page(self) -> PulledPage:
-        """As messages."""
+        """Return the entry as messages."""
         return pulled_page(self.queue, self.content())
 
     def table(self) -> TablePage:
-        """TypeError."""
-        raise TypeError("a JSON answer holds no table")
+        """Raise TypeError."""
+        raise TypeError("a JSON answer has no table: request Arrow")
 
 
 def fetched_of(answer: Answer, accept: str) -> Iterator[HttpFetched | JsonFetched]:
-    """Of each queue that the answer to a pull of many tells of. QueryUnreachableError for bytes that are no parts."""
+    """Yield the answer for each queue in the answer to a pull of many. Raises QueryUnreachableError for a bad body."""
     if answer.status == HTTPStatus.NO_CONTENT:
         return
     if accept == JSON:

@@ -1,4 +1,4 @@
-"""Answers of the query service that are problems (RFC 9457) → the exceptions of `tidemark.errors`, by their reason."""
+"""Converts problems (RFC 9457) of the query service into the exceptions of `tidemark.errors`, by their reason."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tidemark.status import BY_REASON
 Json = dict[str, Any]
 _PROBLEM_MEMBERS = frozenset(
     {"type", "title", "status", "detail", "instance", "reason", "message"}
-)  # RFC 9457, and ours
+)  # the members of RFC 9457, and those of Tidemark
 
 
 def require_success(answer: Answer) -> Answer:
-    """*answer*; the exception that a problem+json tells instead."""
+    """Return *answer*, or raise the exception for its problem+json."""
     if not answer.is_error:
         return answer
     try:
@@ -28,7 +28,7 @@ def require_success(answer: Answer) -> Answer:
 
 
 def error_of(problem: Json, status: int) -> StoreError:
-    """The exception that *problem* tells, or that an answer of this *status* without one is."""
+    """Return the exception for *problem*, or for *status* if the answer has no problem."""
     text = str(problem.get("detail") or problem.get("title") or f"HTTP {status}")
     facts = {name: value for name, value in problem.items() if name not in _PROBLEM_MEMBERS and _is_fact(value)}
     return BY_REASON.get(str(problem.get("reason")), StoreError)(text, **facts)

@@ -1,4 +1,4 @@
-"""Pages of many queues, each from an offset to its visible end: hundreds of queues a request, two of them under way."""
+"""Pages of many queues, each from an offset to its visible end: 256 queues per request, two requests in flight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNDER_WAY = 2
 
 
 class From(NamedTuple):
-    """Where to pull."""
+    """A queue and the offset to pull from."""
 
     queue: TopicQueue
     offset: int | str
@@ -29,7 +29,7 @@ class From(NamedTuple):
 def ask_for_many(
     connections: Connections, places: Iterable[From], accept: str, parameters: Json, *, is_repeatable: bool = True
 ) -> Asked:
-    """Send one request for all of them. parameters: None is left out. is_repeatable: as for `Connections.ask`."""
+    """Send one request for all *places*. parameters: None is left out. is_repeatable: as for `Connections.ask`."""
     given = {name: value for name, value in parameters.items() if value is not None}
     if isinstance(given.get("tag"), str):
         given["tag"] = [given["tag"]]
@@ -42,7 +42,7 @@ def ask_for_many(
 def many_pages(
     connections: Connections, offsets: Mapping[tuple[str, int], int | str], accept: str, parameters: Json
 ) -> Iterator[Part]:
-    """Of the queues in turn; a StoreError when a queue is refused. accept: not JSON."""
+    """Yield the pages of the queues in turn; raise the StoreError of a refused queue. accept: not JSON."""
     left = deque(From(TopicQueue(*queue), offset) for queue, offset in offsets.items())
     under_way: deque[tuple[Asked, list[From]]] = deque()
 
@@ -62,7 +62,7 @@ def many_pages(
                 following = following_offset(part.answer.headers, at_end=False)
                 if following is not None:
                     left.append(From(part.queue, following))
-            ask()  # so that the service has something to do while these are used
+            ask()  # the service prepares the next pages while the caller uses these
             for part in parts:
                 require_success(part.answer)
                 yield part

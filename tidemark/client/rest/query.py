@@ -1,4 +1,4 @@
-"""Query: the REST facade from Python, as far as pulls and lookups go: JSON as dicts, or large pages as bytes."""
+"""Query: pulls and lookups through the REST API, as JSON dicts or as large binary pages."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _JSON = "application/json"
 class Query:
     """Connections to one query service. Errors of the service are raised as the StoreError of their reason.
 
-    url          default TIDEMARK_QUERY_URL, else http://127.0.0.1:8080
-    timeout_s    for each wait on the network; longer than any wait_ms
-    credentials  whom to trust, and what to show: see `Credentials`. Default: as the environment says
+    url          default: TIDEMARK_QUERY_URL, then http://127.0.0.1:8080
+    timeout_s    limit for each wait on the network; must be longer than any wait_ms
+    credentials  trusted CA, client certificate and token: see `Credentials`. Default: from the environment
 
-    Safe to use from several threads.
+    Thread-safe.
     """
 
     def __init__(
@@ -47,36 +47,39 @@ class Query:
         self._connections = Connections(self.url, timeout_s=timeout_s, credentials=credentials)
 
     def watermark(self) -> Json:
-        """How far is indexed and how far is committed."""
+        """Return the watermark and the committed offset."""
         return self.get("/v1/watermark")
 
     def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> Json:
-        """Messages of one queue from *offset* (a number, earliest, latest).
+        """Return messages of one queue from *offset* (a number, earliest or latest).
 
         parameters: max_messages, max_bytes, tag (one or a list), wait_ms, body_encoding, semantics
         """
         return self.get(messages_path(topic, queue_id), offset=offset, **parameters)
 
     def queue(self, topic: str, queue_id: int) -> Json:
-        """Bounds of one queue."""
+        """Return the bounds of one queue."""
         return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}")
 
     def pull_records(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> RecordsPage:
-        """As `pull`: the records as they are stored, back to back. The fastest way, for volume."""
+        """Pull the stored records, back to back: the fastest form for high volume. Arguments as for `pull`."""
         path = messages_path(topic, queue_id)
         return records_page(self.answer(path, RECORDS, {"offset": offset, **parameters}))
 
     def pull_table(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> pa.Table:
-        """As `pull`: a table, a column a field. Its schema's metadata has the rest, as text: `tidemark.next_offset`."""
+        """Pull a table with one column per field. Arguments as for `pull`.
+
+        The schema's metadata has the other values as text, such as `tidemark.next_offset`.
+        """
         path = messages_path(topic, queue_id)
         return table_of(self.answer(path, ARROW, {"offset": offset, **parameters}))
 
     def record_pages(
         self, topic: str, queue_id: int, offset: int | str, *, wait_ms: int | None = None, **parameters: Any
     ) -> Iterator[RecordsPage]:
-        """Pages of `pull_records` from *offset* to the visible end; with wait_ms it waits there, and never ends.
+        """Yield pages of `pull_records` from *offset* to the visible end; with wait_ms, wait there for more, endlessly.
 
-        While one page is read and used, the service makes the next one.
+        The service prepares the next page while the caller uses the current one.
         """
         for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, parameters):
             if has_messages(answer.headers):
@@ -92,7 +95,10 @@ class Query:
         with_empty: bool = False,
         **parameters: Any,
     ) -> Iterator[pa.Table]:
-        """As `record_pages`, of `pull_table`. with_empty: also pages without messages, which may tell of damage."""
+        """Yield pages of `pull_table`, as `record_pages` does.
+
+        with_empty: also yield pages without messages, which may report damage
+        """
         for answer in self._answers(topic, queue_id, offset, ARROW, wait_ms, parameters):
             if with_empty or has_messages(answer.headers):
                 yield table_of(answer)
@@ -100,10 +106,12 @@ class Query:
     def record_pages_of(
         self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
     ) -> Iterator[tuple[TopicQueue, RecordsPage]]:
-        """Pages of `pull_records` of many queues, each from its offset to its visible end; hundreds of them a request.
+        """Yield pages of `pull_records` of many queues, each from its offset to its visible end.
 
-        queues  (topic, queue id) → offset. In this order, and again where a queue has more than one page
-        parameters: max_messages and max_bytes, of an answer's queues together; tag (a list)
+        One request covers up to 256 queues.
+
+        queues  (topic, queue id) → offset; pages come in this order, and again for queues with more than one page
+        parameters: max_messages and max_bytes, for all queues of an answer together; tag (a list)
         """
         for part in many_pages(self._connections, queues, RECORDS, parameters):
             if has_messages(part.answer.headers):
@@ -112,37 +120,37 @@ class Query:
     def tables_of(
         self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
     ) -> Iterator[tuple[TopicQueue, pa.Table]]:
-        """As `record_pages_of`, of `pull_table`."""
+        """Yield pages of `pull_table` of many queues, as `record_pages_of` does."""
         for part in many_pages(self._connections, queues, ARROW, parameters):
             if has_messages(part.answer.headers):
                 yield part.queue, table_of(part.answer)
 
     def offset_at(self, topic: str, queue_id: int, time: int | str, *, boundary: str = "lower") -> Json:
-        """The queue offset at a store time: epoch milliseconds or RFC 3339."""
+        """Return the queue offset at a store time: epoch milliseconds or RFC 3339."""
         return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/offset", time=time, boundary=boundary)
 
     def by_key(self, topic: str, key: str, **parameters: Any) -> Json:
-        """Messages that carry *key*. parameters: from, to, limit, cursor, body_encoding."""
+        """Return messages that have *key*. parameters: from, to, limit, cursor, body_encoding."""
         return self.get(f"/v1/topics/{quote(topic, safe='')}/messages", key=key, **parameters)
 
     def message(self, offset_msg_id: str, **parameters: Any) -> Json:
-        """One message by its offset message id. parameters: wait_ms, body_encoding."""
+        """Return one message by its offset message id. parameters: wait_ms, body_encoding."""
         return self.get(f"/v1/messages/{offset_msg_id}", **parameters)
 
     def get(self, path: str, **parameters: Any) -> Json:
-        """Any path of the facade; a StoreError for a problem it answers, UnavailableError when nobody does."""
+        """GET any path of the API. Raises the StoreError of a problem; UnavailableError without an answer."""
         return cast(Json, orjson.loads(self.answer(path, _JSON, parameters).body))
 
     def put(self, path: str, body: Json) -> Json:
-        """PUT *body* as JSON; the answer, {} where it has none. Fails as `get` does."""
+        """PUT *body* as JSON; return the answer, {} if it is empty. Raises as `get` does."""
         return self._send("PUT", path, orjson.dumps(body))
 
     def post(self, path: str, body: Json) -> Json:
-        """As `put`, POST."""
+        """POST *body* as JSON; otherwise like `put`."""
         return self._send("POST", path, orjson.dumps(body))
 
     def delete(self, path: str) -> Json:
-        """As `put`, DELETE, without a body."""
+        """DELETE *path* without a body; otherwise like `put`."""
         return self._send("DELETE", path, None)
 
     def _send(self, method: str, path: str, body: bytes | None) -> Json:
@@ -150,13 +158,13 @@ class Query:
         return cast(Json, orjson.loads(answer.body)) if len(answer.body) else {}
 
     def answer(self, path: str, accept: str, parameters: Json) -> Answer:
-        """A GET's answer in the form *accept*, as it came; fails as `get` does."""
+        """Return a GET's answer in the form *accept*, not decoded. Raises as `get` does."""
         return require_success(self._connections.get(path, parameters, accept))
 
     def _answers(
         self, topic: str, queue_id: int, offset: int | str, accept: str, wait_ms: int | None, parameters: Json
     ) -> Iterator[Answer]:
-        """Pages, empty ones too. The next one is asked for as soon as it is known where this one ends."""
+        """Yield pages, including empty ones. Request the next page as soon as the current page's end is known."""
         path = messages_path(topic, queue_id)
 
         def ask(offset: int | str) -> Asked:
@@ -187,12 +195,12 @@ class Query:
 
 
 def _default_url() -> str:
-    """TIDEMARK_QUERY_URL, else http://127.0.0.1:8080."""
-    from tidemark.client.settings import ClientSettings  # pydantic takes long to import
+    """Return TIDEMARK_QUERY_URL, or its default http://127.0.0.1:8080."""
+    from tidemark.client.settings import ClientSettings  # imported here: pydantic's import is slow
 
     return ClientSettings().query_url
 
 
 def messages_path(topic: str, queue_id: int) -> str:
-    """Where messages of one queue are pulled from."""
+    """Return the path for pulls from one queue."""
     return f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/messages"

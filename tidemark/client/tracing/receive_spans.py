@@ -1,4 +1,4 @@
-"""Spans of a consumer that traces: of a poll, linked to all that was sent; of one message, a child of its send."""
+"""Consumer spans: one per poll, linked to the messages' sends, and one per processed message, a child of its send."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tidemark.format.properties import TRACEPARENT
 from tidemark.tracing import attributes
 from tidemark.tracing.propagation import context_of, links_to
 
-_MOST_LINKS = 128  # the SDK's own limit of links, unless OTEL_SPAN_LINK_COUNT_LIMIT says otherwise
+_MOST_LINKS = 128  # the SDK's default limit of links (OTEL_SPAN_LINK_COUNT_LIMIT)
 _tracer = get_tracer("tidemark.client")
 
 
 def tell_poll(messages: Sequence[ReceivedMessage], group: str | None, *, waited_s: float) -> None:
-    """The span of a poll that ends now; the topic in its name where there is one alone."""
+    """Record the span of a poll that ends now; its name has the topic if all messages are of one topic."""
     topics = {message.topic for message in messages}
     topic = topics.pop() if len(topics) == 1 else ""
     carriers = (message.properties for message in messages if TRACEPARENT in message.properties)
@@ -41,8 +41,10 @@ def tell_poll(messages: Sequence[ReceivedMessage], group: str | None, *, waited_
 
 
 def process_span(message: ReceivedMessage, group: str | None) -> AbstractContextManager[Span]:
-    """Current while it lasts; an exception that leaves it is recorded. Without a sender's context it is as others of
-    the program: a child of what is current."""
+    """Return the span for processing *message*, as a context manager that makes it current and records exceptions.
+
+    It is a child of the sender's context; without one, of the current span.
+    """
     return _tracer.start_as_current_span(
         f"process {message.topic}",
         context_of(message.properties) if TRACEPARENT in message.properties else None,

@@ -1,6 +1,6 @@
-"""SendSpan: one send of a program that traces; its messages carry its context to whoever reads them.
+"""SendSpan: the span of one send; the messages carry its context to their consumers.
 
-As OpenTelemetry's instrumentations do with Kafka's record headers: `traceparent` becomes a property of the message.
+`traceparent` becomes a property of the message, as OpenTelemetry's instrumentations put it into Kafka's headers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _tracer = get_tracer("tidemark.client")
 
 
 class SendSpan:
-    """It ends with the send's answer. carrier: what its messages carry, or its request."""
+    """A span that ends with the send's answer. carrier: the context to put into the messages or the request."""
 
     def __init__(self, span: Span) -> None:
         self._span = span
@@ -30,7 +30,7 @@ class SendSpan:
 
     @classmethod
     def begin(cls, topic: str, count: int) -> Self | None:
-        """None where it is not sampled, or the program has no provider of traces."""
+        """Start a span; return None if it is not sampled or the program has no tracer provider."""
         span = _tracer.start_span(
             f"send {topic}",
             kind=SpanKind.PRODUCER,
@@ -45,11 +45,11 @@ class SendSpan:
         return cls(span) if span.is_recording() else None
 
     def mark(self, messages: Sequence[Message]) -> list[Message]:
-        """*messages* with the context among their properties, instead of an older one."""
+        """Return *messages* with this context as properties, which replace an older context."""
         return [replace(message, properties={**message.properties, **self.carrier}) for message in messages]
 
     def around(self, send: Callable[[], Future[SendResult]]) -> Future[SendResult]:
-        """The answer to come of *send*."""
+        """Call *send* and return its future; end the span when it completes."""
         try:
             future = send()
         except BaseException as error:

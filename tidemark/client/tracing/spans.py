@@ -1,6 +1,6 @@
-"""What the client tells of itself to a program that traces. Without OpenTelemetry in the program nothing is done.
+"""The client's spans, for programs that use OpenTelemetry; no effect in other programs.
 
-Whether it is there is asked of what the program has imported: the client does not need it, and imports it only then.
+The check looks at the modules that the program has imported: the client does not require OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _OPEN_TELEMETRY = "opentelemetry.trace"
 
 
 def is_tracing() -> bool:
-    """Whether spans could be anybody's."""
+    """Return True if the program has imported OpenTelemetry."""
     return hasattr(sys.modules.get(_OPEN_TELEMETRY), "get_tracer")  # not yet while it is being imported
 
 
 def begin_send(topic: str, count: int) -> SendSpan | None:
-    """The span of a send of *count* messages; None where it is nobody's."""
+    """Return the span of a send of *count* messages; None if it is not recorded."""
     if not is_tracing():
         return None
     from tidemark.client.tracing.send_span import SendSpan
@@ -33,9 +33,9 @@ def begin_send(topic: str, count: int) -> SendSpan | None:
 
 
 def processing(message: ReceivedMessage, group: str | None = None) -> AbstractContextManager[object]:
-    """While it lasts, a span for the handling of *message*, a child of the one that sent it; none without traces.
+    """Return a context manager with a span for processing *message*, a child of the span that sent it.
 
-    `Consumer.consume` does so around its handler. For who polls:
+    It does nothing in a program without OpenTelemetry. `Consumer.consume` applies it to its handler. With `poll`:
 
         for message in consumer.poll():
             with processing(message, group="billing"):
@@ -49,7 +49,7 @@ def processing(message: ReceivedMessage, group: str | None = None) -> AbstractCo
 
 
 def tell_received(messages: Sequence[ReceivedMessage], group: str | None, *, waited_s: float) -> None:
-    """A span for a poll that gave out *messages*, with a link to each one's sender."""
+    """Record a span for a poll that returned *messages*, with a link to each message's send."""
     if messages and is_tracing():
         from tidemark.client.tracing.receive_spans import tell_poll
 
@@ -57,7 +57,7 @@ def tell_received(messages: Sequence[ReceivedMessage], group: str | None, *, wai
 
 
 def current_carrier() -> dict[str, str]:
-    """`traceparent`, and `tracestate` where there is one, of the program's current span; {} without one."""
+    """Return `traceparent`, and `tracestate` if set, of the program's current span; {} without one."""
     if not is_tracing():
         return {}
     from opentelemetry.trace import get_current_span
