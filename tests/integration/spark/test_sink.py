@@ -140,7 +140,7 @@ def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, t
         ("string(null) AS body", {"topic": "t"}, "row 0: its body is null or empty"),
         ("'x' AS body, map('TAGS', 'A') AS properties", {"topic": "t"}, "TAGS has a column of its own"),
         ("'x' AS body", {"topic": "t", "writers": ""}, "writers names no writer"),
-        ("'x' AS body", {"topic": "t", "writers": "127.0.0.1:1", "timeout": "1s"}, "no writer has told"),
+        ("'x' AS body", {"topic": "t", "writers": "127.0.0.1:1", "timeout": "1s"}, "no writer has answered"),
         ("'x' AS body", {"topic": "bad topic"}, "a topic's name has letters"),
     ],
 )

@@ -74,7 +74,7 @@ class Membership:
         self._state = threading.Lock()
         self._assignment = Assignment(0, 0, {})
         self._in_use: frozenset[TopicQueue] = frozenset()
-        self._incarnation = 0  # the one that the consumer has seen: it may commit only what it read since
+        self._incarnation = 0  # the one that the consumer has seen: it may only commit messages read since then
         self._wake = threading.Event()
         self._closed = False
         self._member_id: str | None = None  # None: not joined

@@ -1,8 +1,8 @@
-"""Accumulator: single sends that come close together go as one batch (docs/format.md §15).
+"""Accumulator: combines single sends into batches (docs/format.md §15).
 
-A batch costs the writer and the wire what a single message does. So while batches are on their way, messages gather by
-topic, queue and tag; a group goes when the writer has answered everything that was on its way, when it has hold_bytes,
-or after hold_ms. With nothing on its way nobody waits.
+A batch costs the writer and the network as much as a single message. While batches are unanswered, messages gather by
+topic, queue and tag. A group is sent when the writer has answered all earlier batches, when it has hold_bytes, or after
+hold_ms. If nothing is unanswered, a message is sent at once.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from tidemark.format.message_id import UniqueKeys
 class Accumulation:
     """Bounds of an accumulator.
 
-    hold_ms         how long a message waits for others at most; 1 to 30,000. Never longer than half of the timeout
-    hold_bytes      a group goes once it has so many; up to 2 MiB. A larger message goes alone
-    total_bytes     held and unanswered; beyond them sends wait. The same:
-    total_messages  RocketMQ's bound for async sends. Each is a future, and a dozen objects with it: with 32,768 of them
-                    Python's garbage collector took as long as all the rest of a send
+    hold_ms         longest time that a message waits for others; 1 to 30,000. At most half of the timeout is used
+    hold_bytes      size at which a group is sent; up to 2 MiB. A larger message is sent alone
+    total_bytes     limit of held and unanswered bytes; further sends wait
+    total_messages  limit of held and unanswered messages; further sends wait. RocketMQ has such a limit for async
+                    sends. Each message has a future of a dozen objects: with 32,768 of them, Python's garbage collector
+                    took as long as the rest of a send
     """
 
     hold_ms: float = 10.0
@@ -42,15 +43,20 @@ class Accumulation:
 
     def __post_init__(self) -> None:
         if not (1 <= self.hold_ms <= 30_000 and 1 <= self.hold_bytes <= 2 << 20):
-            raise ValueError("hold_ms is 1 to 30,000, hold_bytes 1 to 2 MiB")
+            raise ValueError(
+                f"hold_ms is {self.hold_ms} and hold_bytes is {self.hold_bytes}; hold_ms must be 1 to 30,000, "
+                "hold_bytes 1 to 2 MiB"
+            )
         if self.total_bytes < 1 or self.total_messages < 1:
-            raise ValueError("total_bytes and total_messages are at least 1")
+            raise ValueError(
+                f"total_bytes is {self.total_bytes} and total_messages is {self.total_messages}; each must be 1 or more"
+            )
 
 
 class Accumulator:
-    """Gathers messages and hands their batches to *sender*. One thread, for what nobody else sends in time.
+    """Gathers messages and hands their batches to *sender*. Its thread sends the groups that are due.
 
-    timeout_s  for each send: the wait for room, the hold, and all attempts of its batch
+    timeout_s  limit for each send: the wait for room, the hold, and all attempts of its batch
     """
 
     def __init__(self, bounds: Accumulation, sender: Sender, *, timeout_s: float) -> None:
@@ -59,27 +65,27 @@ class Accumulator:
         self._timeout_s = timeout_s
         self._hold_s = min(bounds.hold_ms / 1000, timeout_s / 2)
         self._unique_keys = UniqueKeys()
-        self._sending = threading.RLock()  # taken before _lock: groups of a queue are sent in the order they began
+        self._sending = threading.RLock()  # taken before _lock: groups of a queue are sent in the order they started
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._due = threading.Condition(self._lock)
-        self._groups: dict[GroupKey, Group] = {}  # that still take messages
-        self._unanswered = 0  # batches on their way
-        self._messages = self._bytes = 0  # held or on their way
+        self._groups: dict[GroupKey, Group] = {}  # groups that still accept messages
+        self._unanswered = 0  # batches in flight
+        self._messages = self._bytes = 0  # held or in flight
         self._closed = False
         self._timer: threading.Thread | None = None
 
     def takes(self, element: Element) -> bool:
-        """Whether it is small enough to gather others."""
+        """Return True if the element is small enough for a group."""
         return len(element.body) + len(element.properties) < self._bounds.hold_bytes
 
     def add(
         self, message: Message, element: Element, queue: MessageQueue | None, route: Route, *, began: float
     ) -> Future[SendResult]:
-        """Send *message* with others; its own result to come.
+        """Send *message* in a group, and return the future of its own result.
 
-        began  time.monotonic() at which the program called. The timeout of its batch counts from the earliest of these
-        raises InFlightLimitError when no room came within the timeout, StoreClosedError
+        began  time.monotonic() of the program's call. The timeout of a batch counts from its earliest message
+        raises InFlightLimitError if there is no room within the timeout, StoreClosedError
         """
         key = GroupKey(message.topic, queue, message.tag or None)
         size = size_of(element)
@@ -99,21 +105,21 @@ class Accumulator:
         return future
 
     def release(self, topic: str) -> None:
-        """Send what is held of *topic*, so that what is sent next comes behind it."""
+        """Send the held messages of *topic*, so that a later send is stored after them."""
         with self._lock:
             keys = [key for key in self._groups if key.topic == topic]
         for key in keys:
             self._send(key)
 
     def flush(self) -> None:
-        """Send everything that is held."""
+        """Send all held messages."""
         with self._lock:
             keys = list(self._groups)
         for key in keys:
             self._send(key)
 
     def close(self) -> None:
-        """Send everything that is held, and take no more."""
+        """Send all held messages, and accept no more."""
         with self._lock:
             self._closed = True
             self._room.notify_all()
@@ -128,7 +134,7 @@ class Accumulator:
             return sum(len(group) for group in self._groups.values())
 
     def has_room(self, size: int) -> bool:
-        """Whether `add` would not wait, as of now."""
+        """Return True if `add` would not wait now."""
         with self._lock:
             return self._fits(size)
 
@@ -137,7 +143,9 @@ class Accumulator:
             lambda: self._closed or self._fits(size), max(0.0, deadline - time.monotonic())
         ):
             raise InFlightLimitError(
-                "the writer takes messages too slowly", limit_bytes=self._bounds.total_bytes, size=size
+                "no room in flight within the timeout: the writer is too slow",
+                limit_bytes=self._bounds.total_bytes,
+                size=size,
             )
         if self._closed:
             raise StoreClosedError("this producer is closed")
@@ -174,7 +182,7 @@ class Accumulator:
             self._messages -= len(group)
             self._bytes -= group.size
             if 2 * self._messages <= self._bounds.total_messages and 2 * self._bytes <= self._bounds.total_bytes:
-                self._room.notify_all()  # not one by one: those who wait fill it again in a long run each
+                self._room.notify_all()  # late and together: each woken sender then adds many messages in a row
 
     def _complete(self, group: Group, done: Future[SendResult]) -> None:
         error = done.exception()
@@ -187,7 +195,7 @@ class Accumulator:
             group.answers.set_exception(error)
 
     def _send_singles(self, group: Group) -> None:
-        """One bad message must not fail the others: nothing of the batch was stored."""
+        """Send each message alone, so that one bad message does not fail the others. None of the batch was stored."""
         for future, outgoing in group.singles():
             try:
                 self._sender.send(outgoing).add_done_callback(partial(_copy, future))
@@ -198,7 +206,7 @@ class Accumulator:
     # ── the timer ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _watch(self) -> None:
-        """A group was begun that is not sent at once."""
+        """Wake the timer for a new group that is not sent at once."""
         if self._timer is None:
             self._timer = threading.Thread(target=self._run_timer, name="tidemark-accumulator", daemon=True)
             self._timer.start()

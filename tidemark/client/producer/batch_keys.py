@@ -1,4 +1,4 @@
-"""The UNIQ_KEYs of a batch: each message has one of its own, which consumers see as its `message_id`."""
+"""The UNIQ_KEYs of a batch: each message has its own key, which consumers see as its `message_id`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNIQUE_KEY = UNIQ_KEY.encode() + b"\x01%b\x02"
 
 
 class KeyedBatch(NamedTuple):
-    """A wire batch, and the UNIQ_KEY of each of its messages."""
+    """A wire batch with the UNIQ_KEY of each of its messages."""
 
     packed: bytes
     request_id: str
@@ -29,10 +29,10 @@ class KeyedBatch(NamedTuple):
 def pack_batch(
     messages: Sequence[Message], request_id: str | None, unique_keys: UniqueKeys, *, max_size: int
 ) -> KeyedBatch:
-    """Pack *messages* into a wire batch of at most *max_size* bytes in which each has a UNIQ_KEY.
+    """Pack *messages* into a wire batch of at most *max_size* bytes in which each message has a UNIQ_KEY.
 
     With a *request_id*, or a UNIQ_KEY of the first message, the keys of the others are derived from it, so that the
-    same call sends the same bytes. The keys do not count towards *max_size*: where they do not fit, the writer derives
+    same call sends the same bytes. The keys do not count towards *max_size*: if they do not fit, the writer derives
     them.
     Raises as `Message.to_element`, `require_batch_size`; PropertiesSizeExceededError (fact: at).
     """
@@ -58,7 +58,7 @@ def pack_batch(
 
 
 class MadeKeys(Sequence[str]):
-    """Consecutive keys of `UniqueKeys.reserve`, each made when it is asked for."""
+    """Consecutive keys of `UniqueKeys.reserve`; each one is formatted on access."""
 
     def __init__(self, head: str, first: int, count: int) -> None:
         self._head = head
@@ -81,7 +81,7 @@ class MadeKeys(Sequence[str]):
 
 
 def _with_made_keys(elements: Sequence[Element], unique_keys: UniqueKeys) -> tuple[MadeKeys, list[Parts]]:
-    """Return new keys, and *elements* with them: the common case, without a text for each key."""
+    """Return new keys, and *elements* with them: the common case, which builds no str per key."""
     head, first = unique_keys.reserve(len(elements))
     entry = f"{UNIQ_KEY}\x01{head}%012X\x02".encode()
     keyed = [
@@ -93,12 +93,12 @@ def _with_made_keys(elements: Sequence[Element], unique_keys: UniqueKeys) -> tup
 
 
 def derived_keys(first_key: str, count: int) -> list[str]:
-    """Return the keys that the writer derives from the key of a batch's first message."""
+    """Return the keys that the writer derives from *first_key*, the key of a batch's first message."""
     return [first_key, *(f"{first_key}#{number}" for number in range(1, count))]
 
 
 def with_unique_keys(elements: Sequence[Element], own: Sequence[str | None], keys: Sequence[str]) -> list[Element]:
-    """Return *elements* with *keys* among their properties, except those that have a key of their *own*.
+    """Return *elements* with *keys* among their properties, except elements that have their *own* key.
 
     Raises PropertiesSizeExceededError (fact: at) for a message whose properties have no room for its key.
     """
@@ -115,9 +115,9 @@ def _require_room(keyed: Sequence[Parts], keys: Sequence[str]) -> None:
         size = len(properties)
         if size > MAX_PROPERTIES_SIZE_BYTES:
             raise PropertiesSizeExceededError(
-                f"the properties of message {at} are {size:,} bytes with its UNIQ_KEY, and at most "
-                f"{MAX_PROPERTIES_SIZE_BYTES:,} fit: leave {len(_UNIQUE_KEY) - 2 + len(keys[at].encode())} bytes for "
-                "the key, or give the message a UNIQ_KEY of its own",
+                f"the properties of message {at} are {size:,} bytes with its UNIQ_KEY; the limit is "
+                f"{MAX_PROPERTIES_SIZE_BYTES:,}: leave {len(_UNIQUE_KEY) - 2 + len(keys[at].encode())} bytes for "
+                "the key, or give the message its own UNIQ_KEY",
                 at=at,
                 size=size,
                 limit=MAX_PROPERTIES_SIZE_BYTES,

@@ -1,4 +1,4 @@
-"""Delivery: what a producer has on its way, until it is acknowledged or given up; also when the program ends."""
+"""Delivery: tracks a producer's messages until they are acknowledged or given up, also at the end of the program."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ _log = logging.getLogger("tidemark.client.producer")
 
 
 class Holds(Protocol):
-    """Messages that are held back for a while, as an Accumulator does."""
+    """Messages that are held back for a while, as by an Accumulator."""
 
     def flush(self) -> None:
-        """Send them."""
+        """Send the held messages."""
 
     def close(self) -> None:
-        """Send them, and take no more."""
+        """Send the held messages, and accept no more."""
 
     def held_messages(self) -> int:
-        """Return their number."""
+        """Return the number of held messages."""
 
 
 class Delivery:
-    """Waits for everything that one producer has sent, counts failures, and ends its connections.
+    """Waits for everything that one producer has sent, counts failures, and closes its connections.
 
-    timeout_s  how long `close` waits, and the end of the program for a producer that was not closed
+    timeout_s  how long `close` waits; also the wait at the end of a program that did not close its producer
     """
 
     def __init__(self, writers: Writers, *, timeout_s: float) -> None:
         self._writers = writers
         self._held: Holds | None = None
         self._timeout_s = timeout_s
-        self._lock = threading.Lock()  # of the four fields below; futures complete in several threads
-        self._failed = 0  # messages, since the last flush
-        self._failed_oneway = 0  # those of them whose failure no future reports
+        self._lock = threading.Lock()  # guards the four fields below: futures complete in several threads
+        self._failed = 0  # messages that failed since the last flush
+        self._failed_oneway = 0  # of these, the messages whose failure no future reports
         self._last_error: BaseException | None = None
         self._is_open = False
 
     def hold(self, held: Holds) -> None:
-        """Flush and close *held*, too."""
+        """Also flush and close *held*."""
         self._held = held
 
     def open(self) -> None:
-        """Wait for this producer at the end of the program: it has sent something."""
+        """Wait for this producer at the end of the program, because it has sent messages."""
         if not self._is_open:
             self._is_open = True
             _add_open(self)
@@ -77,21 +77,21 @@ class Delivery:
             self._last_error = error
 
     def seen(self, messages: int) -> None:
-        """Do not count *messages* as failed: their caller got the exception."""
+        """Subtract *messages* from the failures: their caller got the exception."""
         with self._lock:
             self._failed -= messages
 
     def flush(self, timeout_s: float | None) -> bool:
         """Wait until everything is acknowledged or has failed.
 
-        Return True if it came so far in time, and no message failed since the last `flush`.
+        Return True if that happened in time, and no message failed since the last `flush`.
         """
         in_time = self._wait(timeout_s)
         failed, _, _ = self._take_failures()
         return in_time and failed <= 0
 
     def close(self) -> bool:
-        """Wait at most `timeout_s` for answers, end the connections, and log the number of messages given up.
+        """Wait at most `timeout_s` for answers, close the connections, and log the number of messages given up.
 
         Return True if no message failed since the last `flush`.
         """
@@ -134,19 +134,19 @@ def _report(messages: int, error: BaseException | None, when: str) -> None:
         _log.error("%d messages were given up when %s; the last reason: %s", messages, when, reason)
 
 
-_open: set[Delivery] = set()  # that have sent something and were not closed
-_finalizers: set[int] = set()  # process ids in which multiprocessing calls _end_all
+_open: set[Delivery] = set()  # those that have sent messages and were not closed
+_finalizers: set[int] = set()  # ids of the processes in which multiprocessing calls _end_all
 
 
 def _add_open(delivery: Delivery) -> None:
     _open.add(delivery)
     if multiprocessing.parent_process() is not None and os.getpid() not in _finalizers:
         _finalizers.add(os.getpid())
-        util.Finalize(None, _end_all, exitpriority=0)  # a child of multiprocessing ends without atexit
+        util.Finalize(None, _end_all, exitpriority=0)  # a multiprocessing child does not run atexit functions
 
 
 def _end_all() -> None:
-    """Give every producer that was not closed its time, counted from now for all of them."""
+    """Wait for every producer that was not closed; their timeouts all start now."""
     began = time.monotonic()
     for delivery in list(_open):
         delivery.end(began)

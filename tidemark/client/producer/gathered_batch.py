@@ -1,4 +1,4 @@
-"""Group: single messages that go as one batch, each with a result of its own (docs/format.md §15)."""
+"""Group: single messages that are sent as one batch, each with its own result (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TAGS, TRACEPARENT, TRACESTATE, UNIQ_KEY
 from tidemark.v1 import commit_log_pb2
 
-_UNIQUE_KEY_SIZE = len(f"{UNIQ_KEY}__") + 32  # two separators and 32 digits
+_UNIQUE_KEY_SIZE = len(f"{UNIQ_KEY}__") + 32  # name, two separators and 32 digits
 
 
 class GroupKey(NamedTuple):
-    """What the messages of one group have in common. queue: None for any queue of the topic."""
+    """The common properties of a group's messages. queue: None for any queue of the topic."""
 
     topic: str
     queue: MessageQueue | None
@@ -28,15 +28,15 @@ class GroupKey(NamedTuple):
 
 
 def size_of(element: Element) -> int:
-    """Bytes of *element* in the batch of a group."""
+    """Return the size of *element* in a group's batch, in bytes."""
     return ELEMENT_OVERHEAD + len(element.body) + len(element.properties) + _UNIQUE_KEY_SIZE
 
 
 class Group:
     """Messages in the order of their sends.
 
-    began  time.monotonic() at which the program called for the earliest of them; the batch's timeout counts from here
-    due    time.monotonic() at which it goes at the latest
+    began  time.monotonic() of the program's call for the earliest message; the batch's timeout counts from here
+    due    time.monotonic() at which the group is sent at the latest
     """
 
     def __init__(self, key: GroupKey, route: Route, began: float, *, due: float) -> None:
@@ -49,13 +49,13 @@ class Group:
         self._elements: list[Element] = []
         self._own_ids: list[str | None] = []
         self._ids: list[str] = []
-        self._carrier: Mapping[str, str] = {}  # the trace context that its first traced message carries
+        self._carrier: Mapping[str, str] = {}  # trace context of the first traced message
 
     def __len__(self) -> int:
         return len(self._elements)
 
     def add(self, element: Element, properties: Mapping[str, str], size: int, began: float) -> SharedFuture[SendResult]:
-        """Take one more message, of *size* bytes and these further *properties*; its own result to come."""
+        """Add a message of *size* bytes with these further *properties*; return the future of its result."""
         self._elements.append(element)
         self._own_ids.append(properties.get(UNIQ_KEY))
         if not self._carrier and TRACEPARENT in properties:
@@ -65,20 +65,20 @@ class Group:
         return self.answers.new()
 
     def outgoing(self, unique_keys: UniqueKeys) -> Outgoing:
-        """The batch. Each message has a UNIQ_KEY; on a batch topic its tag is the whole batch's."""
+        """Return the batch. Each message has a UNIQ_KEY; on a batch topic, the messages' tag becomes the batch's."""
         self._ids = [own or new for own, new in zip(self._own_ids, unique_keys.make_many(len(self)), strict=True)]
         self._elements = with_unique_keys(self._elements, self._own_ids, self._ids)
         return self._outgoing(self._elements, self._ids[0])
 
     def singles(self) -> list[tuple[SharedFuture[SendResult], Outgoing]]:
-        """The messages of a batch that was refused, each alone."""
+        """Return the messages of a refused batch as batches of one."""
         parts = zip(self.answers.futures, self._elements, self._ids, strict=True)
         return [(future, self._outgoing([element], name)) for future, element, name in parts]
 
     def complete(self, batch: SendResult) -> None:
-        """Give each message its own result, out of the result of all."""
+        """Give each message its own result, derived from the result of the batch."""
         raw = batch.raw_physical_offsets
-        step = 8 if len(raw) > 8 else 0  # an inner batch is one record
+        step = 8 if len(raw) > 8 else 0  # an inner batch is a single record
         self.answers.set_results(
             batch._replace(
                 queue_offset=batch.queue_offset + number,

@@ -1,4 +1,4 @@
-"""Outbox: what becomes of checked messages on their way out: their queue, their request; alone or with others."""
+"""Outbox: chooses queue and request for checked messages, and sends them alone or in groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tidemark.v1 import commit_log_pb2
 
 
 class Outbox:
-    """Of one producer. Futures of one message are its own, whatever batch it goes in."""
+    """The outbox of one producer. Each message has its own future, even in a group."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Outbox:
         self._request_ids = UniqueKeys()
 
     def send(self, message: Message, element: Element, options: SendOptions, *, once: bool) -> Future[SendResult]:
-        """One message: with others where it may be, else alone, behind what is held of its topic."""
+        """Send one message in a group if allowed; otherwise alone, after the held messages of its topic."""
         began = time.monotonic()
         queue = self._queue_of(message, options)
         accumulator = self._accumulator
@@ -61,7 +61,7 @@ class Outbox:
         return pack_batch(messages, request_id_of(options), self._request_ids, max_size=max_size)
 
     def send_batch(self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions) -> Future[SendResult]:
-        """Send *messages*, which are packed in *batch*."""
+        """Send *messages*, which *batch* has packed."""
         began = time.monotonic()
         first = messages[0]
         if self._accumulator is not None:
@@ -75,7 +75,7 @@ class Outbox:
     def send_packed(
         self, topic: str, packed: bytes, options: PlaceOptions, *, count: int, carrier: Mapping[str, str]
     ) -> Future[SendResult]:
-        """Send a wire batch of *count* messages as it is; in flight it counts as one. carrier: its trace context."""
+        """Send a wire batch of *count* messages unchanged; in flight it counts as one. carrier: its trace context."""
         began = time.monotonic()
         request = self._request(topic, options, carrier=carrier)
         return self._sender.send(
@@ -124,7 +124,7 @@ class Outbox:
         sys_flag: int = 0,
         request_id: str | None = None,
     ) -> commit_log_pb2.AppendBatchRequest:
-        """All of it but its messages."""
+        """Return the request without its messages."""
         return commit_log_pb2.AppendBatchRequest(
             topic=topic,
             request_id=request_id or request_id_of(options) or self._request_ids.make(),
@@ -136,7 +136,7 @@ class Outbox:
         )
 
     def _queue_of(self, message: Message, options: PlaceOptions | SendOptions) -> MessageQueue | None:
-        """Where *message* must go; None where any queue will do."""
+        """Return the queue that *message* must go to; None if any queue is allowed."""
         queue = self._placed(message.topic, options)
         selector = options.get("selector")
         if selector is not None:
@@ -147,7 +147,7 @@ class Outbox:
         return queue
 
     def _placed(self, topic: str, options: PlaceOptions | SendOptions) -> MessageQueue | None:
-        """The queue that *options* name."""
+        """Return the queue that *options* name; None without one."""
         self._writers.look()
         queue_id = options.get("queue_id")
         return self._choice.named(topic, queue_id) if isinstance(queue_id, int) else queue_id

@@ -1,4 +1,4 @@
-"""QueueChoice: which queue of a route a message goes to (docs/format.md §15)."""
+"""QueueChoice: chooses a message's queue (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _Wanted = Callable[[MessageQueue], bool]
 
 
 class QueueChoice:
-    """Round robin with a turn of each thread's own, which begins anywhere; avoids writers that are down.
+    """Round robin per thread, from a random start; avoids writers that do not answer.
 
-    avoid_slow  whether writers that answer late are avoided, too, while others are not late
+    avoid_slow  also avoid writers that answer late, if others answer in time
     """
 
     def __init__(self, writers: Writers, *, avoid_slow: bool) -> None:
@@ -28,28 +28,32 @@ class QueueChoice:
         self._local = threading.local()
 
     def by_key(self, topic: str, key: str) -> MessageQueue:
-        """|hashCode(key)| mod queues, whichever writers are up: the messages of a key stay in one queue."""
+        """Return queue |hashCode(key)| mod queues. It ignores outages, so that a key's messages stay in one queue."""
         queues = _require_queues(self._writers.routes.route(topic), topic)
         return queues[queue_of_key(key, len(queues))]
 
     def named(self, topic: str, queue_id: int) -> MessageQueue:
-        """The queue of this number, where it can be only one; of a single writer it need not exist.
+        """Return the queue with this number. With a single writer, it need not exist.
 
-        raises QueueIllegalError where there is none, ArgumentIllegalError where several writers have the topic
+        raises QueueIllegalError if it does not exist, ArgumentIllegalError if several writers have the topic
         """
         links = self._writers.links()
         if len(links) == 1:
             return MessageQueue(topic, links[0].address, queue_id)
         queues = _require_queues(self._writers.routes.route(topic), topic)
         if len({queue.writer for queue in queues}) > 1:
-            raise ArgumentIllegalError("several writers have this topic: give a MessageQueue", argument="queue_id")
+            raise ArgumentIllegalError(
+                "several writers have this topic, so a number is ambiguous: give a MessageQueue", argument="queue_id"
+            )
         found = [queue for queue in queues if queue.queue_id == queue_id]
         if not found:
-            raise QueueIllegalError("no such queue", queue_id=queue_id, queues=len(queues))
+            raise QueueIllegalError(
+                f"queue {queue_id} does not accept messages of the topic", queue_id=queue_id, queues=len(queues)
+            )
         return found[0]
 
     def next(self, route: Route, topic: str, *, avoid: str | None = None) -> MessageQueue:
-        """The next one in turn, if it can be of a writer that is well, and not the one at *avoid*."""
+        """Return the next queue in turn, if possible of a healthy writer and not of the writer at *avoid*."""
         queues = _require_queues(route, topic)
         turns = self._turns()
         if len(self._writers.by_address) > 1:
@@ -61,7 +65,7 @@ class QueueChoice:
         return queues[next(turns) % len(queues)]
 
     def _wishes(self, avoid: str | None) -> Iterator[_Wanted]:
-        """From the best to the least."""
+        """Yield conditions on the queue, from the strictest to the weakest."""
         link = self._writers.link
 
         def is_other(queue: MessageQueue) -> bool:
@@ -84,5 +88,5 @@ class QueueChoice:
 
 def _require_queues(route: Route, topic: str) -> tuple[MessageQueue, ...]:
     if not route.queues:
-        raise TopicForbiddenError("the topic has no queue that takes messages", topic=topic)
+        raise TopicForbiddenError("the topic has no queue that accepts messages", topic=topic)
     return route.queues

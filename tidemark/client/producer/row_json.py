@@ -1,15 +1,15 @@
-"""Rows of a table as strict JSON objects, column by column in Arrow's compiled code: no Python object per row.
+"""Converts rows of a table into strict JSON objects, column by column in Arrow's compiled code.
 
-A value arrives as it was sent, or its row is refused:
+A value is written exactly, or its row is refused:
 
 - integers, decimals and floats: exact numbers (517.0 is written 517, as JSON has one kind of number); NaN and
   infinities have no JSON form and are refused
-- text: escaped as JSON asks; binary: base64 text, as Spark's to_json writes it
-- timestamps: ISO 8601 with all digits of their unit (none where the fraction is zero), and the offset of their zone;
+- text: escaped as JSON requires; binary: base64 text, as Spark's to_json writes it
+- timestamps: ISO 8601 with all digits of their unit (none if the fraction is zero), and the offset of their zone;
   without a zone, no offset. Years outside 0001 to 9999 are refused
 - dates and times of day: ISO 8601; durations: ISO 8601 seconds, such as PT1.500S
 - lists: arrays; structs and maps with text keys: objects. A null is null at every depth
-- dictionary- and run-end-encoded values, and extension types: as the values that they stand for
+- dictionary- and run-end-encoded values, and extension types: their decoded values
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FOUR_DIGIT_YEAR = r"^\d{4}-"
 
 
 class _Refused(Exception):  # noqa: N818 - it never leaves this module
-    """A value that has no JSON form. at: its index in the array that was converted; path: where in a nested value."""
+    """A value without a JSON form. at: its index in the converted array; path: its path in a nested value."""
 
     def __init__(self, at: int, reason: str, path: str = "") -> None:
         super().__init__(reason)
@@ -42,10 +42,10 @@ class _Refused(Exception):  # noqa: N818 - it never leaves this module
 
 
 def json_rows(table: pa.Table, *, first_row: int = 0) -> pa.LargeStringArray:
-    """Return one JSON object for each row, columns in the table's order.
+    """Return one JSON object for each row, with the columns in the table's order.
 
-    Raises ArgumentIllegalError (facts: column; row, counted from *first_row*) for a value that JSON cannot hold, a type
-    that has no JSON form, or two columns of one name.
+    Raises ArgumentIllegalError (facts: column; row, counted from *first_row*) for a value or type without a JSON form,
+    or for two columns with the same name.
     """
     if table.num_columns == 0:
         return pa.array(["{}"] * table.num_rows, _TEXT)
@@ -112,7 +112,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 def _floats(array: pa.Array) -> pa.LargeStringArray:
     if pa.types.is_float16(array.type):
         array = pc.cast(array, pa.float32())
-    _require(pc.is_finite(array), array, "{} is no JSON number; give null, or a text, instead")
+    _require(pc.is_finite(array), array, "{} has no JSON form: use null or text instead")
     return pc.cast(array, _TEXT)
 
 
@@ -169,7 +169,7 @@ def _durations(array: pa.Array) -> pa.LargeStringArray:
     return pc.binary_join_element_wise(*parts, _text('S"'), _text(""))
 
 
-# ── values of several values ────────────────────────────────────────────────────────────────────────────────────────
+# ── nested values ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _nested(array: pa.Array) -> pa.LargeStringArray:
@@ -214,7 +214,7 @@ def _maps(array: pa.MapArray) -> pa.LargeStringArray:
 
 
 def _child(values: pa.Array, offsets: pa.Array, path: str) -> pa.LargeStringArray:
-    """Return *values* as JSON; a refusal names the index of the list that holds the value."""
+    """Return *values* as JSON; a refusal names the index of the list that contains the value."""
     first, last = (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) > 1 else (0, 0)
     try:
         used = _json_values(values.slice(first, last - first))
@@ -236,11 +236,11 @@ def _where_present(array: pa.Array, texts: pa.LargeStringArray) -> pa.LargeStrin
     return pc.if_else(array.is_valid(), texts, pa.scalar(None, _TEXT))
 
 
-# ── what all use ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── shared functions ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _require(allowed: pa.BooleanArray, values: pa.Array, reason: str) -> None:
-    """Raise _Refused for the first value that is not *allowed*; nulls are."""
+    """Raise _Refused for the first value that is not *allowed*; nulls are allowed."""
     at = pc.index(pc.fill_null(allowed, True), False).as_py()
     if at >= 0:
         raise _Refused(at, reason.format(values[at].as_py()))
@@ -249,11 +249,11 @@ def _require(allowed: pa.BooleanArray, values: pa.Array, reason: str) -> None:
 def _require_distinct(names: Iterable[str], what: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ArgumentIllegalError(f"two {what} have the name {twice[0]!r}: a JSON object has each name once")
+        raise ArgumentIllegalError(f"two {what} have the name {twice[0]!r}: names in a JSON object are unique")
 
 
 def _no_form(kind: pa.DataType) -> ArgumentIllegalError:
-    return ArgumentIllegalError(f"values of type {kind} have no JSON form: cast the column, or leave it out")
+    return ArgumentIllegalError(f"values of type {kind} have no JSON form: cast the column, or omit it")
 
 
 def _wrapped(before: str, texts: pa.LargeStringArray, after: str) -> pa.LargeStringArray:

@@ -1,4 +1,4 @@
-"""A whole table as messages: packed into wire batches by queue, sent with many in flight, acknowledged as they come."""
+"""Sends a table as messages: packed into wire batches by queue, with many batches in flight."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class BatchSender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """Where the rows of a table lie. queue_numbers, queue_offsets: one number a row, in the table's order.
+    """The stored positions of a table's rows. queue_numbers, queue_offsets: one number per row, in the table's order.
 
-    queues  that have rows; queue_numbers are places in it
+    queues  the queues that have rows; queue_numbers are indexes into it
     """
 
     topic: str
@@ -48,34 +48,34 @@ class TableResult:
 
     @property
     def queue_ids(self) -> NDArray[np.int32]:
-        """Of each row; with several writers `queue_numbers` tells the writer, too."""
+        """Return the queue id of each row; with several writers, use `queue_numbers` to get the writer as well."""
         return np.array([queue.queue_id for queue in self.queues], np.int32)[self.queue_numbers]
 
     @property
     def count(self) -> int:
-        """Rows."""
+        """Return the number of rows."""
         return len(self.queue_numbers)
 
     @property
     def status(self) -> SendStatus:
-        """PUT_OK only when it is so for all batches."""
+        """Return PUT_OK only if all batches have it."""
         statuses = {result.status for result in self.results}
         return SendStatus.FLUSH_DISK_TIMEOUT if SendStatus.FLUSH_DISK_TIMEOUT in statuses else SendStatus.PUT_OK
 
     @property
     def end_physical_offset(self) -> int:
-        """All rows are visible once the watermark has reached this; 0 for an empty table."""
+        """Return the watermark at which all rows are visible; 0 for an empty table."""
         return max((result.end_physical_offset for result in self.results), default=0)
 
 
 class TableSend:
-    """One `Producer.send_table`. Rows of one queue keep their order; each batch is all or nothing, the table is not."""
+    """One `Producer.send_table`. Rows of a queue keep their order; each batch is stored as a whole, a table is not."""
 
     def __init__(
         self, producer: BatchSender, topic: str, *, batch_size: int, on_acknowledged: Callable[[int], None] | None
     ) -> None:
         if not 1 <= batch_size <= MAX_INNER_BATCH_COUNT:
-            raise ValueError(f"batch_size is 1 to {MAX_INNER_BATCH_COUNT}, not {batch_size}")
+            raise ValueError(f"batch_size must be 1 to {MAX_INNER_BATCH_COUNT}, not {batch_size}")
         self._producer = producer
         self._topic = topic
         self._batch_size = batch_size
@@ -92,9 +92,9 @@ class TableSend:
         body: str | None,
         unique_key: str | None,
     ) -> TableResult:
-        """Send all rows; the first failure stops further batches and is raised once all are answered.
+        """Send all rows. The first failure stops further batches and is raised once all batches are answered.
 
-        raises KeyError for a name that is no column; BatchEmptyError and the like (fact: row) for a row that is no
+        raises KeyError for an unknown column; BatchEmptyError and the like (fact: row) for a row that is not a valid
         message: slices of some 10,000 rows are checked as a whole before any of their rows is sent
         """
         arrow = to_arrow(table)
@@ -111,7 +111,7 @@ class TableSend:
     def _send_batches(self, table: pa.Table, names: ColumnNames, sent: list[_Sent]) -> None:
         queues = self._producer.queues(self._topic)
         if not queues:
-            raise TopicForbiddenError("the topic has no queue that takes messages", topic=self._topic)
+            raise TopicForbiddenError("the topic has no queue that accepts messages", topic=self._topic)
         for first_row, columns in column_slices(table, names):
             batches = pack_batches(
                 columns,
@@ -150,7 +150,7 @@ class TableSend:
 
 
 def _wait(sent: list[_Sent]) -> int:
-    """Wait for all answers; how many rows were acknowledged."""
+    """Wait for all answers; return the number of acknowledged rows."""
     acknowledged = 0
     for rows, future in sent:
         error = future.exception()

@@ -1,4 +1,4 @@
-"""Sender: sends one batch to a writer, and to another one if the first cannot have stored it (docs/format.md §15)."""
+"""Sender: sends a batch to a writer, and to another one if the first has certainly not stored it (format.md §15)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tidemark.errors import (
 )
 from tidemark.v1 import commit_log_pb2
 
-OVERHEAD = 256  # bytes of a request beside its batch
+OVERHEAD = 256  # estimate of a request's bytes without its batch
 _OTHER_ROUTE = (QueueIllegalError, TopicForbiddenError, TopicNotFoundError)
 _MAY_MOVE = (
     *_OTHER_ROUTE,
@@ -45,20 +45,20 @@ _MAY_MOVE = (
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A batch to send, and *request*, which is all of it but its messages.
+    """A batch to send. request: everything except its messages.
 
-    count     of messages in flight that it counts as; queue: None for any of *route*'s; wait: for room in flight
-    once      without any repeat
-    messages  the number of messages in it, where that is not *count*
-    began     time.monotonic() at which the program called; its timeout counts from here. None: from now
-    is_final  whether its failure is the failure of its messages: False where they are sent again one by one
+    count     the messages in flight that it counts as; queue: None for any of *route*; wait: for room in flight
+    once      never repeat it
+    messages  the number of messages in it, if that is not *count*
+    began     time.monotonic() of the program's call, from which its timeout counts. None: from now
+    is_final  True if its failure is the failure of its messages; False if they are sent again one by one
     """
 
     request: commit_log_pb2.AppendBatchRequest
     packed: bytes
     count: int
     queue: MessageQueue | None = None
-    route: Route | None = None  # None where a queue is given, or it is still to be asked for
+    route: Route | None = None  # None if a queue is given, or the route is not known yet
     wait: bool = True
     once: bool = False
     messages: int = 0
@@ -68,7 +68,7 @@ class Outgoing:
 
 
 class Sender:
-    """Sends batches within *timeout_s* each, over all attempts; to at most *retries* further queues."""
+    """Sends each batch within *timeout_s* over all attempts, to at most *retries* further queues."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class Sender:
         self._observe = observe
 
     def send(self, outgoing: Outgoing) -> Future[SendResult]:
-        """Send it and return the future of its answer. Its failure counts in `delivery`, if it is the last attempt.
+        """Send the batch and return the future of its answer. Its failure counts in `delivery` if *is_final* is True.
 
-        Raises what `AppendStream.submit` raises, and a StoreError where there is no route.
+        Raises as `AppendStream.submit`, or a StoreError if there is no route.
         """
         self.delivery.open()
         future = self._send(outgoing)
@@ -106,15 +106,15 @@ class Sender:
         return self.submit(outgoing, queue, deadline, Repeat.NEVER if outgoing.once else Repeat.HERE).future
 
     def route(self, outgoing: Outgoing) -> Route:
-        """What its queue is chosen from; may wait for a first answer."""
+        """Return the route for the batch; may wait for a first answer."""
         return outgoing.route or self._writers.routes.route(outgoing.request.topic)
 
     def choose(self, route: Route, outgoing: Outgoing, *, avoid: str | None = None) -> MessageQueue:
-        """A queue for a batch that names none."""
+        """Return a queue for a batch without a queue."""
         return self._choice.next(route, outgoing.request.topic, avoid=avoid)
 
     def submit(self, outgoing: Outgoing, queue: MessageQueue, deadline: float, repeat: Repeat) -> Pending:
-        """Give it to the stream of *queue*'s writer."""
+        """Submit the batch to the stream of *queue*'s writer."""
         request = outgoing.request
         request.queue_id = queue.queue_id
         size = len(outgoing.packed) + OVERHEAD
@@ -145,7 +145,7 @@ class Sender:
 
 
 class _Moving:
-    """A batch that may go to several writers, one after the other; its future is completed once."""
+    """A batch that may be sent to several writers in turn; its future is completed once."""
 
     def __init__(self, sender: Sender, outgoing: Outgoing, deadline: float, moves: int) -> None:
         self._sender = sender
@@ -161,7 +161,7 @@ class _Moving:
         return self._future
 
     def _try(self, queue: MessageQueue) -> None:
-        """On the last attempt it stays where it is until the deadline."""
+        """Send it to *queue*. The last attempt repeats on this writer until the deadline."""
         repeat = Repeat.ELSEWHERE if self._moves else Repeat.HERE
         pending = self._sender.submit(self._outgoing, queue, self._deadline, repeat)
         pending.future.add_done_callback(lambda done: self._done(queue, pending, done))
@@ -176,7 +176,7 @@ class _Moving:
             self._move(queue, error)
 
     def _move(self, queue: MessageQueue, error: BaseException) -> None:
-        """In the thread of the stream that gave it back, which must not wait: for room, or for a new route."""
+        """Send it to another writer. Runs in the first stream's thread, so it must not wait for room or a route."""
         self._moves -= 1
         self._outgoing = replace(self._outgoing, wait=False)
         try:

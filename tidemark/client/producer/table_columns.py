@@ -1,6 +1,6 @@
-"""A table of pyarrow, pandas, polars or the like → message columns, slice by slice.
+"""Converts a table of pyarrow, pandas, polars or similar libraries into message columns, slice by slice.
 
-Buffers are handed on, no value becomes Python's.
+Buffers are passed on; no value becomes a Python object.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class ArrowStream(Protocol):
-    """What exports itself through the Arrow C stream interface, as a polars frame does."""
+    """An object with the Arrow C stream interface, such as a polars frame."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A PyCapsule of an ArrowArrayStream."""
+        """Return a PyCapsule of an ArrowArrayStream."""
         ...
 
 
@@ -37,7 +37,7 @@ _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_b
 
 
 class ColumnNames(NamedTuple):
-    """Which columns of a table are what; body None: the row as JSON. properties: as they are written."""
+    """Names of a table's columns by role; body None: the row as JSON. properties: an encoded properties string."""
 
     body: str | None = None
     tag: str | None = None
@@ -47,19 +47,19 @@ class ColumnNames(NamedTuple):
 
 
 def to_arrow(table: TableLike) -> pa.Table:
-    """*table* as Arrow; of pandas the index is left out, NaN and None become null. TypeError for what is no table."""
+    """Return *table* as Arrow, without a pandas index; NaN and None become null. TypeError for an unsupported type."""
     if isinstance(table, pa.Table):
         return table
-    pandas = sys.modules.get("pandas")  # whoever has a frame has imported it
+    pandas = sys.modules.get("pandas")  # a program with a frame has imported it
     if pandas is not None and isinstance(table, pandas.DataFrame):
         return pa.Table.from_pandas(table, preserve_index=False)
     if not hasattr(table, "__arrow_c_stream__"):
-        raise TypeError(f"{type(table).__name__} is no table of pyarrow, pandas, polars or the like")
+        raise TypeError(f"a {type(table).__name__} is not a table of pyarrow, pandas, polars or a similar library")
     return pa.table(table)
 
 
 def column_slices(table: pa.Table, names: ColumnNames) -> Iterator[tuple[int, MessageColumns]]:
-    """(number of the first row, columns) of slices of about 32 MiB; KeyError for a name that is no column."""
+    """Yield slices of about 32 MiB with the number of their first row. Raises KeyError for an unknown column."""
     rows = _rows_per_slice(table)
     for first_row in range(0, table.num_rows, rows):
         part = table.slice(first_row, rows)
@@ -78,9 +78,9 @@ def _rows_per_slice(table: pa.Table) -> int:
 
 
 def _values(part: pa.Table, name: str, first_row: int) -> pa.ChunkedArray:
-    """Return column *name* as text or bytes; numbers and times as Arrow writes them.
+    """Return column *name* as text or bytes; numbers and times in Arrow's text form.
 
-    Raises ArgumentIllegalError (facts: column, row) for a type of several values, such as a list.
+    Raises ArgumentIllegalError (facts: column, row) for a nested type, such as a list.
     """
     values = part[name]
     if pa.types.is_dictionary(values.type):
@@ -91,8 +91,8 @@ def _values(part: pa.Table, name: str, first_row: int) -> pa.ChunkedArray:
         return pc.cast(values, pa.large_string())
     except pa.ArrowException as error:
         raise ArgumentIllegalError(
-            f"column {name!r} of type {values.type} has no text: name a column of text, bytes, numbers or times, or "
-            "leave body= out to send the row as JSON",
+            f"column {name!r} of type {values.type} has no text form: name a column of text, bytes, numbers or times, "
+            "or omit body= to send the row as JSON",
             column=name,
             row=first_row,
         ) from error
@@ -105,7 +105,8 @@ def _utf8(values: pa.ChunkedArray, name: str, first_row: int) -> pa.ChunkedArray
     except pa.ArrowInvalid:
         at = next(at for at, value in enumerate(values.to_pylist()) if value is not None and not _is_utf8(value))
         raise PropertiesIllegalError(
-            f"row {first_row + at}, column {name!r}: {values[at].as_py()[:32]!r} is no UTF-8 text, as a key or tag is",
+            f"row {first_row + at}, column {name!r}: {values[at].as_py()[:32]!r} is not UTF-8 text, as keys and tags "
+            "must be",
             column=name,
             row=first_row + at,
         ) from None
@@ -124,7 +125,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _column(values: pa.Array | pa.ChunkedArray) -> Column:
-    """Return bytes and offsets of *values*, which are text or bytes; nulls have no bytes."""
+    """Return bytes and offsets of *values*, which are text or bytes; a null has no bytes."""
     is_bytes = _is_bytes(values.type)
     array = pc.cast(values, pa.large_binary() if is_bytes else pa.large_string())
     if isinstance(array, pa.ChunkedArray):

@@ -1,4 +1,4 @@
-"""Routes: which queues of a topic take messages, over all writers; asked for, remembered and refreshed."""
+"""Routes: the queues of a topic that accept messages, over all writers; requested, cached and refreshed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import DeadlineExceededError, RejectedError, StoreError, WriterUnreachableError
 from tidemark.v1 import topics_pb2
 
-AGE_S = 30.0  # of a route, then it is asked for again, while the old one serves
-INCOMPLETE_AGE_S = 2.0  # of a route that a writer has not answered yet
-GRACE_S = 1.0  # for the other writers, once one has answered
+AGE_S = 30.0  # age at which a route is requested again; the old one is used meanwhile
+INCOMPLETE_AGE_S = 2.0  # the same for a route that lacks a writer's answer
+GRACE_S = 1.0  # wait for the other writers after the first answer
 _BATCH = next(iter(BATCH_QUEUE.items()))
 _WRITABLE = 2
 _UNREACHED = (DeadlineExceededError, WriterUnreachableError)
 
 
 class Route(NamedTuple):
-    """Queues that take messages of one topic: by store, writer and queue id. is_batch: whether one is a BatchCQ's."""
+    """The queues of a topic that accept messages, by store and queue id. is_batch: True if one is a BatchCQ queue."""
 
     queues: tuple[MessageQueue, ...]
     is_batch: bool
@@ -36,19 +36,19 @@ class Route(NamedTuple):
 
 @dataclass(eq=False)
 class _Asked:
-    """What the writers have said of one topic. answers: by address; an error of a writer that has no such topic."""
+    """The writers' answers for one topic. answers: by address; a StoreError from a writer without the topic."""
 
     answers: dict[str, topics_pb2.GetRouteResponse | StoreError] = field(default_factory=dict)
-    failures: dict[str, StoreError] = field(default_factory=dict)  # of writers that said nothing
-    open: int = 0  # calls without an answer
+    failures: dict[str, StoreError] = field(default_factory=dict)  # by address, of writers that did not answer
+    open: int = 0  # calls in progress
     asked_at: float = float("-inf")
-    answered_at: float | None = None  # the first of this round
+    answered_at: float | None = None  # time of this round's first answer
     route: Route | None = None
-    is_ready: bool = False  # every writer has had its time: before, a key would have another queue a moment later
+    is_ready: bool = False  # every writer had time to answer: an earlier use could map a key to another queue
 
 
 class Routes:
-    """Over the writers that *links* gives, now. Safe for several threads."""
+    """Routes over the current writers, which *links* returns. Thread-safe."""
 
     def __init__(self, links: Callable[[], Sequence[WriterLink]], *, timeout_s: float) -> None:
         self._links = links
@@ -57,14 +57,14 @@ class Routes:
         self._changed = threading.Condition()
 
     def route(self, topic: str) -> Route:
-        """The route of *topic*; waits for a first answer, later ones are taken as they come.
+        """Return the route of *topic*. Wait for its first answer; later calls use the answers so far.
 
-        raises what the writers refuse it with; WriterUnreachableError where none answers; TlsFailedError
+        raises the writers' refusal; WriterUnreachableError if none answers; TlsFailedError
         """
         return self.known(topic) or self._wait(topic)
 
     def known(self, topic: str) -> Route | None:
-        """The same without waiting; None where nothing is known yet. Asks again when it is old."""
+        """Return the known route without waiting; None if there is none. Request it again if it is old."""
         asked = self._topics.get(topic)
         if asked is None:
             return None
@@ -74,12 +74,12 @@ class Routes:
         return asked.route if asked.is_ready else None
 
     def forget(self, topic: str) -> None:
-        """Wait for new answers next time: the topic turned out to be another."""
+        """Forget the route of *topic*, so that the next call waits for new answers: the topic has changed."""
         with self._changed:
             self._topics.pop(topic, None)
 
     def forget_all(self) -> None:
-        """The same of all topics: the writers are others."""
+        """Forget all routes: the list of writers has changed."""
         with self._changed:
             self._topics.clear()
 
@@ -108,7 +108,7 @@ class Routes:
         raise self._failure(asked)
 
     def _require_right_addresses(self, topic: str) -> None:
-        """Raise at once where none of the addresses can be a writer's."""
+        """Raise at once if none of the addresses can be a writer's."""
         faults = [link.wrong_address() for link in self._links()]
         if faults and faults[0] is not None and None not in faults:
             with self._changed:
@@ -116,19 +116,19 @@ class Routes:
             raise faults[0]
 
     def _failure(self, asked: _Asked) -> StoreError:
-        """Why there is no route: what a writer said, else why none was reached."""
+        """Return the reason for a missing route: a writer's refusal, or why no writer was reached."""
         said = [answer for answer in asked.answers.values() if isinstance(answer, StoreError)]
         failures = list(asked.failures.values())
         telling = [*said, *(failure for failure in failures if not isinstance(failure, _UNREACHED))]
         if telling:
             return telling[0]
-        error = WriterUnreachableError("no writer has told where the topic is; nothing was sent")
+        error = WriterUnreachableError("no writer has answered with a route for the topic; nothing was sent")
         error.__cause__ = failures[0] if failures else None
         causes = (link.told_apart(error) for link in self._links())
         return next((cause for cause in causes if cause is not error), error)
 
     def _ask(self, topic: str, asked: _Asked) -> None:
-        """Ask every writer, unless a round is under way; answers come in gRPC's threads."""
+        """Request the route from every writer, unless a round is in progress; answers arrive in gRPC's threads."""
         links = self._links()
         with self._changed:
             if asked.open:
@@ -167,7 +167,7 @@ def _error_of(call: grpc.Future[topics_pb2.GetRouteResponse]) -> StoreError | No
 
 
 def _route(answers: Mapping[str, topics_pb2.GetRouteResponse | StoreError]) -> Route | None:
-    """Of the writers that have the topic; else of those that would create it."""
+    """Return the route over the writers that have the topic, or else over those that would create it."""
     found = {address: answer for address, answer in answers.items() if not isinstance(answer, StoreError)}
     existing = {address: answer for address, answer in found.items() if not answer.would_create}
     chosen = existing or found
@@ -181,7 +181,7 @@ def _route(answers: Mapping[str, topics_pb2.GetRouteResponse | StoreError]) -> R
 
 
 def _queues(answers: Mapping[str, topics_pb2.GetRouteResponse]) -> Iterable[tuple[str, MessageQueue]]:
-    """With the store's name, by which they are sorted: it stays when an address changes."""
+    """Yield each queue with its store's name as the sort key, because a store's address may change."""
     for address, answer in answers.items():
         topic = answer.topic
         if topic.permission & _WRITABLE:

@@ -1,4 +1,4 @@
-"""Which writers a producer sends to: a list of addresses, or a file of them that may change."""
+"""The writers that a producer sends to: a fixed list of addresses, or a file that may change."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LOOK_EVERY_S = 1.0
 
 
 class WriterList(Protocol):
-    """Gives addresses."""
+    """A source of writer addresses."""
 
     def addresses(self) -> tuple[str, ...]:
-        """host:port of each writer, now."""
+        """Return host:port of each current writer."""
 
 
 class FixedList:
-    """*writers*: host:port, several with commas between or as a sequence."""
+    """A fixed list. writers: host:port; several as a sequence, or separated by commas."""
 
     def __init__(self, writers: str | Sequence[str]) -> None:
         parts = writers.split(",") if isinstance(writers, str) else writers
@@ -35,10 +35,10 @@ class FixedList:
 
 
 class RouteFile:
-    """A TOML or JSON file (by its suffix) whose top level is ``name = "host:port"``, a line a writer.
+    """A TOML or JSON file (by its suffix) with one top-level line ``name = "host:port"`` per writer.
 
-    It is looked at once a second and read again when it has changed. While it cannot be read or understood, as in the
-    middle of a change, the writers of before stay.
+    It is checked once a second and read again after a change. While it cannot be read or parsed, for example in the
+    middle of a change, the previous writers stay in use.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,15 +72,17 @@ def _read(path: Path) -> tuple[str, ...]:
     text = path.read_text()
     try:
         table: Any = orjson.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except ValueError as error:  # of both parsers
-        raise ArgumentIllegalError(f"{path} is no route file: {error}", argument="route_file") from error
+    except ValueError as error:  # both parsers raise subclasses of it
+        raise ArgumentIllegalError(f"{path} is not a route file: {error}", argument="route_file") from error
     if not isinstance(table, dict) or not all(isinstance(address, str) for address in table.values()):
-        raise ArgumentIllegalError(f'{path} is no route file: it has lines name = "host:port"', argument="route_file")
+        raise ArgumentIllegalError(
+            f'{path} is not a route file: it needs lines of the form name = "host:port"', argument="route_file"
+        )
     return _checked(list(table.values()), "route_file")
 
 
 def _checked(parts: Sequence[str], argument: str) -> tuple[str, ...]:
     addresses = tuple(dict.fromkeys(part.strip() for part in parts))
     if not addresses:
-        raise ArgumentIllegalError(f"{argument} names no writer: at least one host:port", argument=argument)
+        raise ArgumentIllegalError(f"{argument} has no writer; give at least one host:port", argument=argument)
     return tuple(require_writer_address(address, argument) for address in addresses)

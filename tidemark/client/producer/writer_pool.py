@@ -1,4 +1,4 @@
-"""Writers: the connections of one producer, made when a writer is first heard of and kept until the end."""
+"""Writers: one producer's connections, each created at its writer's first use and kept until the producer closes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.tls.credentials import Credentials
 
 
 class Writers:
-    """A link to each writer of *listed*. One that leaves the list gets nothing new, and answers what it was sent."""
+    """Links to the writers of *listed*. A writer that leaves the list gets no new batches, and answers its old ones."""
 
     def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
         self._listed = listed
@@ -30,11 +30,11 @@ class Writers:
 
     @property
     def by_address(self) -> Mapping[str, WriterLink]:
-        """All, also those that have left the list."""
+        """Return all links by address, including writers that have left the list."""
         return self._links
 
     def look(self) -> None:
-        """Take the list as it is now."""
+        """Update the links from the current list."""
         addresses = self._listed.addresses()
         if addresses is self._now or addresses == self._now:
             return
@@ -49,18 +49,20 @@ class Writers:
         self.routes.forget_all()
 
     def links(self) -> list[WriterLink]:
-        """Those in the list."""
+        """Return the links of the current list."""
         return [self._links[address] for address in self._now]
 
     def link(self, address: str) -> WriterLink:
-        """The one at *address*; ArgumentIllegalError where there never was one."""
+        """Return the link to *address*; raise ArgumentIllegalError if it was never in the list."""
         try:
             return self._links[address]
         except KeyError:
-            raise ArgumentIllegalError(f"{address!r} is no writer of this producer", argument="queue_id") from None
+            raise ArgumentIllegalError(
+                f"{address!r} is not the address of a writer of this producer", argument="queue_id"
+            ) from None
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until everything submitted is answered or given up, also what moves from one to another."""
+        """Wait until everything submitted is answered or given up, including batches that move between writers."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while not all(link.stream.is_idle for link in self._links.values()):
             for link in self._links.values():
@@ -69,11 +71,11 @@ class Writers:
         return True
 
     def unanswered_messages(self) -> int:
-        """Return the number of messages that are submitted to any writer and not answered."""
+        """Return the number of submitted and unanswered messages, over all writers."""
         return sum(link.stream.unanswered_messages() for link in self._links.values())
 
     def close(self, deadline: float) -> None:
-        """Wait for answers until *deadline*, also for batches that move to another writer, and end all connections."""
+        """Wait for answers until *deadline*, including moving batches, and close all connections."""
         self.flush(max(0.0, deadline - time.monotonic()))
         for link in self._links.values():
             link.close(deadline)

@@ -1,7 +1,7 @@
-"""A message of the append stream as bytes of protobuf, with each wire batch copied once.
+"""Encodes an append stream's message as protobuf bytes, with one copy of each wire batch.
 
-As message objects a batch would be copied into its request, from there into the frame, and into the frame's bytes.
-Fields of a message may come in any order, so `packed` stands behind what protobuf writes of the rest.
+With message objects, a batch would be copied into its request, then into the frame, and then into the frame's bytes.
+Fields of a message may come in any order, so `packed` follows the fields that protobuf serializes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LENGTH_DELIMITED = 2  # protobuf's wire type of bytes and messages
 
 
 def encode_frame(batches: Iterable[tuple[int, AppendBatchRequest, bytes]]) -> bytes:
-    """An AppendStreamRequest of (correlation id, request without its payload, wire batch)."""
+    """Return the AppendStreamRequest for (correlation id, request without its payload, wire batch) as bytes."""
     pieces: list[bytes] = []
     for correlation_id, request, packed in batches:
         packed_head = _PACKED + _varint(len(packed))
@@ -27,7 +27,7 @@ def encode_frame(batches: Iterable[tuple[int, AppendBatchRequest, bytes]]) -> by
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; the highest bit says that more follow."""
+    """Return *value* as a varint: seven bits per byte, lowest first; the top bit marks that more bytes follow."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -1,7 +1,7 @@
-"""AppendStream: many batches in flight on one gRPC stream, each with a future, over broken connections.
+"""AppendStream: many batches in flight on one gRPC stream, each with a future, across broken connections.
 
-Two threads of its own: one opens the stream and reads answers, one watches deadlines and delays. gRPC takes frames in a
-third. A batch is repeated only on this writer, with the same request id and queue: the writer knows it again.
+It has two threads: one opens the stream and reads answers, the other watches deadlines and delays. gRPC takes frames in
+a third. A batch is repeated only on this writer, with the same request id and queue, so that the writer recognizes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AppendStream:
     """One stream to the writer at *address*.
 
     timeout_s  how long `close` waits for answers
-    explain    returns why the writer does not answer, and whether waiting does not help; it may take two seconds
+    explain    returns the reason why the writer does not answer, and True if waiting cannot help; may take two seconds
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class AppendStream:
     ) -> None:
         self._explain = explain
         self.has_connected = False  # a writer has answered at this address
-        self._explain_at = 0.0  # time.monotonic() from which a silent writer is looked at again
+        self._explain_at = 0.0  # time.monotonic() of the next check of a silent writer
         self._stub = CommitLogServiceStub(channel)
-        # As the stub's, of requests that are bytes already.
+        # like the stub's method, but for requests that are already bytes
         self._append: grpc.StreamStreamMultiCallable[bytes, Any] = channel.stream_stream(
             _APPEND_STREAM, response_deserializer=commit_log_pb2.AppendStreamResponse.FromString
         )
         self._address = address
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._sendable = threading.Condition(self._lock)  # something is ready, the stream broke, or it is over
-        self._room = threading.Condition(self._lock)  # bytes or messages in flight became fewer
-        self._timers = threading.Condition(self._lock)  # an event earlier than the watcher knows
+        self._sendable = threading.Condition(self._lock)  # a batch is ready, the stream broke, or the stream is closed
+        self._room = threading.Condition(self._lock)  # bytes or messages in flight decreased
+        self._timers = threading.Condition(self._lock)  # an event is earlier than the watcher's wait
         self._pending = PendingBatches(limits)
         self._watch_until = float("inf")
         self._stream_number = 0
@@ -75,12 +75,12 @@ class AppendStream:
         self._completing = 0  # futures being completed, outside the lock
         self._closing = self._closed = False
         self._threads: list[threading.Thread] = []
-        self.is_down = False  # it was called, and does not answer now; looked for until it does
+        self.is_down = False  # a call failed; the thread tries to connect until the writer answers
 
     def submit(self, pending: Pending, *, wait: bool = True) -> None:
-        """Send *pending*; waits while too much is in flight, unless told not to.
+        """Send *pending*. With *wait*, wait for room in flight.
 
-        raises StoreClosedError when closed, InFlightLimitError when no room came before its deadline
+        raises StoreClosedError if closed, InFlightLimitError if there is no room before its deadline
         """
         with self._lock:
             if wait and not self._room.wait_for(
@@ -89,7 +89,9 @@ class AppendStream:
             ):
                 limits = self._pending.limits
                 raise InFlightLimitError(
-                    "the writer takes batches too slowly", limit_bytes=limits.max_bytes, size=pending.size
+                    "no room in flight before the deadline: the writer is too slow",
+                    limit_bytes=limits.max_bytes,
+                    size=pending.size,
                 )
             if self._closing:
                 raise StoreClosedError("this producer is closed")
@@ -99,19 +101,19 @@ class AppendStream:
             self._watch(pending.deadline)
 
     def has_room(self, size: int) -> bool:
-        """Whether `submit` of one message would not wait, as of now."""
+        """Return True if `submit` of one message would not wait now."""
         with self._lock:
             return self._pending.have_room(size, 1)
 
     def waiting_s(self) -> float:
-        """For how long the oldest batch in flight has been waiting; 0 where nothing is in flight."""
+        """Return how long the oldest batch in flight has been waiting; 0 if none is in flight."""
         with self._lock:
             oldest = self._pending.oldest
         return 0.0 if oldest is None else time.monotonic() - oldest
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything submitted is answered or given up, and its callbacks are done."""
+        """Return True if everything submitted is answered or given up, and its callbacks are done."""
         with self._lock:
             return self._is_idle()
 
@@ -119,17 +121,17 @@ class AppendStream:
         return not self._completing and not len(self._pending)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until everything submitted is answered or given up; whether it came so far in time."""
+        """Wait until everything submitted is answered or given up; return False after *timeout_s*."""
         with self._lock:
             return self._room.wait_for(self._is_idle, timeout_s)
 
     def unanswered_messages(self) -> int:
-        """Return the number of messages that are submitted and not answered."""
+        """Return the number of submitted and unanswered messages."""
         with self._lock:
             return self._pending.messages
 
     def close(self, deadline: float | None = None) -> None:
-        """Wait for answers until *deadline* (default: for the timeout), and end the stream."""
+        """Wait for answers until *deadline* (default: for the timeout), and close the stream."""
         with self._lock:
             self._closing = True
             self._room.notify_all()
@@ -167,17 +169,17 @@ class AppendStream:
                 self._stream_number += 1
                 call = self._call = self._append(self._frames(self._stream_number))
             error, resume = self._read_answers(call)
-            del call  # while it waits for more to send, an ended one is not kept
+            del call  # do not keep the ended call while waiting for more batches
             self._break(error, resume=resume)
 
     def _read_answers(self, call: Iterable[commit_log_pb2.AppendStreamResponse]) -> tuple[StoreError, bool]:
-        """Until the stream ends: why it did, and whether another one may carry on."""
+        """Read until the stream ends; return the reason, and True if a new stream may continue."""
         try:
             for response in call:
                 self._settle(response.results)
         except grpc.RpcError as failure:
-            # The failure is the call itself. With its traceback it would be a cycle, which may be collected as late as
-            # when the interpreter ends: then gRPC waits for a lock of threads that are gone.
+            # The failure is the call itself. With its traceback it would be a reference cycle, which may be collected
+            # as late as the interpreter's exit: gRPC would then wait for a lock held by threads that no longer exist.
             failure.__traceback__ = None
             return error_of_rpc(failure), may_resume(failure)
         return StoreClosedError("the writer ended the stream"), True
@@ -188,7 +190,7 @@ class AppendStream:
             return not self._closed
 
     def _connect(self) -> bool:
-        """Whether the writer answers; so that a batch counts as sent only when it may have arrived."""
+        """Return True if the writer answers. Checked first, so that a batch counts as sent only if it may arrive."""
         try:
             request = commit_log_pb2.GetLogInfoRequest()
             self._stub.GetLogInfo(request, timeout=_CONNECT_SLICE_S, wait_for_ready=True)
@@ -202,7 +204,7 @@ class AppendStream:
         return True
 
     def _look_for_a_cause(self) -> None:
-        """Note why the writer does not answer. Fail all waiting batches where no writer can be at its address."""
+        """Record why the writer does not answer. Fail all waiting batches if no writer can be at its address."""
         now = time.monotonic()
         if self._explain is None or now < self._explain_at:
             return
@@ -214,7 +216,7 @@ class AppendStream:
         self._complete([partial(pending.future.set_exception, error) for pending in failed])
 
     def _give_back(self, reason: StoreError) -> None:
-        """The writer does not answer: what another one may get is given back."""
+        """Fail the batches that may go to another writer, because this one does not answer."""
         with self._lock:
             self.is_down = True
             movable = self._pending.take_movable()
@@ -227,7 +229,7 @@ class AppendStream:
         self._complete(outcomes)
 
     def _frames(self, stream_number: int) -> Iterator[bytes]:
-        """Frames for one stream; ends when another has taken its place. Runs in gRPC's thread."""
+        """Yield frames for one stream, until another stream replaces it. Runs in gRPC's thread."""
 
         def is_over() -> bool:
             return self._closed or stream_number != self._stream_number
@@ -241,7 +243,7 @@ class AppendStream:
             yield encode_frame((pending.correlation_id, pending.request, pending.packed) for pending in frame)
 
     def _break(self, error: StoreError, *, resume: bool) -> None:
-        """The stream ended: what it carried is sent again on the next one, or given up."""
+        """Handle the end of the stream: prepare its batches for the next stream, or fail them."""
         with self._lock:
             self._stream_number += 1
             self._call = None
@@ -272,7 +274,7 @@ class AppendStream:
         self._complete(outcomes)
 
     def _complete(self, outcomes: Sequence[_Outcome]) -> None:
-        """Complete futures whose number was added to `_completing`; not under the lock: callbacks may submit again."""
+        """Complete futures that `_completing` counts. Without the lock, because callbacks may submit again."""
         for complete in outcomes:
             complete()
         if outcomes:
@@ -304,7 +306,7 @@ class AppendStream:
     # ── deadlines and delays ────────────────────────────────────────────────────────────────────────────────────────
 
     def _watch(self, event: float) -> None:
-        """Make sure that the watcher is awake at *event*."""
+        """Ensure that the watcher wakes up at *event*."""
         if event < self._watch_until:
             self._watch_until = event
             self._timers.notify()
@@ -331,5 +333,5 @@ def _answer(pending: Pending, response: commit_log_pb2.AppendBatchResponse, writ
         pending.future.set_result(
             SendResult.of(pending.request, response, writer=writer, message_ids=pending.message_ids)
         )
-    except ValueError as error:  # an answer this client does not understand ends one send, not the stream
-        pending.future.set_exception(StoreError(f"unknown answer: {error}"))
+    except ValueError as error:  # an answer that this client does not know fails one send, not the stream
+        pending.future.set_exception(StoreError(f"the writer's answer is not understood: {error}"))

@@ -1,4 +1,4 @@
-"""Bearer: a gRPC channel's interceptor that shows the client's token with each call."""
+"""Bearer: a gRPC interceptor that adds the client's token to each call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.tls.credentials import Credentials
 
 
 class _CallDetails(NamedTuple):
-    """As gRPC asks for them."""
+    """The call details that gRPC passes on."""
 
     method: str
     timeout: float | None
@@ -22,21 +22,21 @@ class _CallDetails(NamedTuple):
 
 
 class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor, grpc.StreamStreamClientInterceptor):
-    """tls: where the token is. TokenFileError from the call itself, for a file that holds none."""
+    """Adds the token of *credentials*. A call raises TokenFileError for a file without a token."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
 
     def intercept_unary_unary(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
-        """As gRPC asks for it."""
+        """Add the token to a unary call."""
         return continuation(self._shown(details), request)
 
     def intercept_unary_stream(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
-        """As gRPC asks for it."""
+        """Add the token to a call with a stream of answers."""
         return continuation(self._shown(details), request)
 
     def intercept_stream_stream(self, continuation: Callable[..., Any], details: Any, requests: Any) -> Any:
-        """As gRPC asks for it."""
+        """Add the token to a call with streams of requests and answers."""
         return continuation(self._shown(details), requests)
 
     def _shown(self, details: Any) -> _CallDetails:

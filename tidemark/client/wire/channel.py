@@ -1,4 +1,4 @@
-"""The gRPC channel of a client: keepalive, reconnecting, and retries of calls that may be repeated, all gRPC's own."""
+"""The gRPC channel of a client. Keepalive, reconnection, and retries of repeatable calls are gRPC's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.client.errors.address_faults import require_writer_address
 from tidemark.client.wire.bearer_token import Bearer
 from tidemark.tls.credentials import Credentials
 
-KEEPALIVE_TIME_MS = 20_000  # not below what a writer allows (its min_ping_interval_ms)
+KEEPALIVE_TIME_MS = 20_000  # at least the writer's min_ping_interval_ms, which it enforces
 _REPEATABLE = (
     {"service": "tidemark.v1.CommitLogService", "method": "GetLogInfo"},
     {"service": "tidemark.v1.TopicService", "method": "CreateTopic"},
@@ -41,23 +41,23 @@ _OPTIONS = (
     ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 5_000),  # in spite of its name: how long one attempt to connect may take
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # despite its name: the time limit of one connection attempt
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    ("grpc.use_local_subchannel_pool", 1),  # a connection of its own: producers of one process do not share one
+    ("grpc.use_local_subchannel_pool", 1),  # own connection: producers of one process do not share one
 )
 
 
 def default_address() -> str:
-    """TIDEMARK_WRITER_ADDRESS, else 127.0.0.1:8081."""
+    """Return TIDEMARK_WRITER_ADDRESS, or its default 127.0.0.1:8081."""
     from tidemark.client.settings import ClientSettings  # pydantic takes longer to import than gRPC
 
     return ClientSettings().writer_address
 
 
 def open_channel(address: str, credentials: Credentials | None = None) -> grpc.Channel:
-    """A channel to the writer at *address*: host:port, or tls://host:port. It connects at the first call.
+    """Open a channel to the writer at *address*: host:port or tls://host:port. It connects at the first call.
 
-    credentials: default, as the environment says. TlsFilesError for files that cannot be used
+    credentials: default: from the environment. Raises TlsFilesError for unusable files
     """
     credentials = credentials or Credentials.from_environment()
     target = credentials.target(require_writer_address(address))
@@ -70,15 +70,15 @@ def open_channel(address: str, credentials: Credentials | None = None) -> grpc.C
 
 
 def proxy_option() -> tuple[str, int]:
-    """Return the channel option that has gRPC ignore http_proxy and the like, unless TIDEMARK_GRPC_PROXY asks for them.
+    """Return the channel option that makes gRPC ignore http_proxy and the like, unless TIDEMARK_GRPC_PROXY is set.
 
-    The environment is read by hand: pydantic takes longer to import than gRPC.
+    It reads the environment directly, because importing pydantic takes longer than importing gRPC.
     """
     asked = os.environ.get("TIDEMARK_GRPC_PROXY", "").strip().lower() in ("1", "true", "t", "yes", "y", "on")
     return "grpc.enable_http_proxy", int(asked)
 
 
 def credentials_of(credentials: Credentials) -> grpc.ChannelCredentials:
-    """Whom a channel trusts, and what it shows."""
+    """Return the trusted CA and the client certificate for a channel."""
     pems = credentials.read()
     return grpc.ssl_channel_credentials(pems.ca, pems.key, pems.cert)

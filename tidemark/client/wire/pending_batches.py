@@ -1,6 +1,6 @@
-"""Batches on their way: which are unanswered, which to send now or later, how many bytes they are. No gRPC, no threads.
+"""PendingBatches: the unanswered batches of a stream, and which to send next. It uses neither gRPC nor threads.
 
-Not safe by itself: `append_stream.AppendStream` holds its lock around every call.
+Not thread-safe: `append_stream.AppendStream` holds its lock around every call.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tidemark.v1 import commit_log_pb2
 
 FRAME_BYTES = 1 << 20
 FRAME_BATCHES = 512
-_WORTH_SENDING_BYTES = 64 << 10  # few of so many bytes cost more than their frame
+_WORTH_SENDING_BYTES = 64 << 10  # for smaller frames, the overhead of a frame exceeds the cost of its batches
 
 
 class Repeat(enum.Enum):
-    """What becomes of a batch that is refused for now, or that a broken stream carried."""
+    """What to do with a batch that is refused temporarily or was on a broken stream."""
 
-    HERE = "here"  # sent again to this writer until its deadline
-    ELSEWHERE = "elsewhere"  # given back as soon as it surely is not stored here; else as HERE
-    NEVER = "never"  # given up
+    HERE = "here"  # send it again to this writer until its deadline
+    ELSEWHERE = "elsewhere"  # fail it, for another writer, if it is certainly not stored here; otherwise as HERE
+    NEVER = "never"  # fail it
 
 
 class Limits(NamedTuple):
-    """Of what is in flight to one writer; a larger batch goes alone."""
+    """Limits of unanswered bytes and messages per writer; a larger batch is sent alone."""
 
     max_bytes: int
     max_messages: int
@@ -41,12 +41,13 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """One batch without an answer yet.
+    """One unanswered batch.
 
-    request          all of it but its messages
-    packed           these, a wire batch; size: bytes of both, about
+    request          everything except its messages
+    packed           the messages as a wire batch
+    size             approximate bytes of both
     deadline, given  time.monotonic() seconds
-    count            of messages in flight that it counts as
+    count            the messages in flight that it counts as
     messages         the number of messages in it
     message_ids      the UNIQ_KEY of each message, for its result
     """
@@ -62,18 +63,18 @@ class Pending:
     given: float = field(default_factory=time.monotonic)
     future: Future[SendResult] = field(default_factory=Future)
     correlation_id: int = 0
-    sent: bool = False  # on the stream of now
-    maybe_stored: bool = False  # was on a stream that broke before it was answered
+    sent: bool = False  # it is on the current stream
+    maybe_stored: bool = False  # it was on a stream that broke before its answer
     refusals: int = 0
     last_error: StoreError | None = None
 
     @property
     def may_move(self) -> bool:
-        """Whether another writer may get it now: a refusal of this one was definite."""
+        """Return True if another writer may get it: this writer has certainly not stored it."""
         return self.repeat is Repeat.ELSEWHERE and not self.maybe_stored
 
     def expiry(self) -> StoreError:
-        """Why it is given up: unknown outcome, the last refusal, or never sent."""
+        """Return the error of its expiry: unknown outcome, the last refusal, or never sent."""
         if self.sent or self.maybe_stored:
             error = DeadlineExceededError(
                 "no answer in time; the batch may be stored", request_id=self.request.request_id
@@ -84,18 +85,19 @@ class Pending:
 
 
 class PendingBatches:
-    """All unanswered batches of one stream, in the order they were given."""
+    """All unanswered batches of one stream, in the order of their submission."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.bytes_in_flight = 0
         self.messages_in_flight = 0
         self._numbers = itertools.count(1)
-        self._unanswered: dict[int, Pending] = {}  # by correlation id, which grows: in the order they came
+        self._unanswered: dict[int, Pending] = {}  # by correlation id, in order of submission
         self._ready: deque[Pending] = deque()
         self._ready_bytes = 0
-        self._sent = 0  # on the stream of now
-        self._deadlines: list[tuple[float, int]] = []  # heaps of (when, correlation id); some are answered already
+        self._sent = 0  # number of batches on the current stream
+        # heaps of (time, correlation id); some entries are answered already
+        self._deadlines: list[tuple[float, int]] = []
         self._delayed: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
@@ -103,11 +105,11 @@ class PendingBatches:
 
     @property
     def messages(self) -> int:
-        """The number of messages in all unanswered batches."""
+        """Return the number of messages in all unanswered batches."""
         return sum(pending.messages for pending in self._unanswered.values())
 
     def have_room(self, size: int, count: int) -> bool:
-        """Whether a batch of *size* bytes and *count* messages is within the limits."""
+        """Return True if a batch of *size* bytes and *count* messages is within the limits."""
         return not self._unanswered or (
             self.bytes_in_flight + size <= self.limits.max_bytes
             and self.messages_in_flight + count <= self.limits.max_messages
@@ -115,15 +117,15 @@ class PendingBatches:
 
     @property
     def has_frame(self) -> bool:
-        """Whether a frame is to be sent now.
+        """Return True if a frame should be sent now.
 
-        Each costs both sides ten times what a small batch in it does. So while some are on their way, as many gather
-        first, or enough bytes; with nothing on its way nobody waits.
+        A frame costs both sides ten times as much as a small batch in it. While batches are unanswered, as many new
+        ones gather first, or enough bytes; otherwise a batch is sent at once.
         """
         return bool(self._ready) and (len(self._ready) >= self._sent or self._ready_bytes >= _WORTH_SENDING_BYTES)
 
     def add(self, pending: Pending) -> None:
-        """Take a new batch; its future can no longer be cancelled."""
+        """Add a new batch; its future can no longer be cancelled."""
         pending.correlation_id = next(self._numbers)
         pending.future.set_running_or_notify_cancel()
         self._unanswered[pending.correlation_id] = pending
@@ -134,7 +136,7 @@ class PendingBatches:
 
     @property
     def oldest(self) -> float | None:
-        """When the batch that waits longest for its answer was given; None where none does."""
+        """Return the submission time of the oldest unanswered batch; None if there is none."""
         for pending in self._unanswered.values():
             return pending.given
         return None
@@ -144,7 +146,7 @@ class PendingBatches:
         self._ready_bytes += sum(batch.size for batch in pending)
 
     def take_frame(self) -> list[Pending]:
-        """The next batches to send, about a MiB of them; at least one."""
+        """Return the next batches to send: at least one, and about 1 MiB at most."""
         frame: list[Pending] = []
         size = 0
         while self._ready and len(frame) < FRAME_BATCHES:
@@ -159,7 +161,7 @@ class PendingBatches:
         return frame
 
     def settle(self, correlation_id: int) -> Pending | None:
-        """Remove a batch that is answered; None when it was given up before."""
+        """Remove an answered batch and return it; None if it was given up before."""
         pending = self._unanswered.pop(correlation_id, None)
         if pending is not None:
             self.bytes_in_flight -= pending.size
@@ -177,14 +179,14 @@ class PendingBatches:
         heapq.heappush(self._delayed, (due, pending.correlation_id))
 
     def find(self, correlation_id: int) -> Pending | None:
-        """An unanswered batch."""
+        """Return an unanswered batch; None if there is none with this id."""
         return self._unanswered.get(correlation_id)
 
     def stream_broke(self, error: StoreError) -> list[Pending]:
-        """Everything unanswered is to be sent on the next stream, in its old order; what is not is removed and given.
+        """Prepare unanswered batches for the next stream, in their old order; remove and return those to give up.
 
-        Also what was refused and waits: a writer that shuts down refuses, and the next one must not get later sends
-        before. Finding another stream is delay enough.
+        Refused batches lose their delay: a writer that shuts down refuses, and the next writer must not get later
+        batches first. Opening the next stream is delay enough.
         """
         for pending in self._unanswered.values():
             if pending.sent:
@@ -196,14 +198,14 @@ class PendingBatches:
         return self._remove(lambda pending: pending.maybe_stored and pending.repeat is Repeat.NEVER)
 
     def explain(self, error: StoreError, *, remove: bool) -> list[Pending]:
-        """Note *error* as the reason why batches that were never sent wait; with *remove*, remove and return them."""
+        """Set *error* as the last error of batches that were never sent; with *remove*, remove and return them."""
         waiting = [pending for pending in self._unanswered.values() if not pending.sent and not pending.maybe_stored]
         for pending in waiting:
             pending.last_error = error
         return self._remove(lambda pending: not pending.sent and not pending.maybe_stored) if remove else []
 
     def take_movable(self) -> list[Pending]:
-        """Remove and give what another writer may get; while no stream carries anything."""
+        """Remove and return the batches that another writer may get. Called while there is no stream."""
         return self._remove(lambda pending: pending.may_move)
 
     def _remove(self, is_wanted: Callable[[Pending], bool]) -> list[Pending]:
@@ -216,7 +218,7 @@ class PendingBatches:
         return removed
 
     def wake_delayed(self, now: float) -> bool:
-        """Make ready what is due at *now*; whether there was any."""
+        """Make the batches that are due at *now* ready; return True if there were any."""
         woken = False
         while self._delayed and self._delayed[0][0] <= now:
             pending = self._unanswered.get(heapq.heappop(self._delayed)[1])
@@ -226,11 +228,11 @@ class PendingBatches:
         return woken
 
     def expire(self, now: float) -> list[Pending]:
-        """Remove and give the batches whose deadline has passed."""
+        """Remove and return the batches whose deadline has passed."""
         expired = []
         while self._deadlines and self._deadlines[0][0] <= now:
             pending = self.settle(self._deadlines[0][1])
-            assert pending is not None  # settle leaves an unanswered one on top
+            assert pending is not None  # settle removes answered batches from the top of the heap
             expired.append(pending)
         if expired:
             left = [pending for pending in self._ready if pending.correlation_id in self._unanswered]
@@ -239,11 +241,11 @@ class PendingBatches:
         return expired
 
     def next_event(self) -> float:
-        """When the next deadline passes or delay ends; infinity when there is neither."""
+        """Return the time of the next deadline or end of a delay; infinity if there is neither."""
         return min((heap[0][0] for heap in (self._deadlines, self._delayed) if heap), default=float("inf"))
 
     def drain(self) -> list[Pending]:
-        """Remove and give everything."""
+        """Remove and return all batches."""
         everything = list(self._unanswered.values())
         for pending in everything:
             self.settle(pending.correlation_id)

@@ -1,4 +1,4 @@
-"""One call to a writer, which fails at once where waiting does not help."""
+"""call_writer: one call to a writer, which fails at once if waiting cannot help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.tls.credentials import Credentials
 def call_writer(method: Any, request: Any, address: str, credentials: Credentials, *, timeout_s: float) -> Any:
     """Return the answer to *request*. *method*: of a gRPC stub, on a channel to *address*.
 
-    Raises a StoreError: the writer's reason; WriterUnreachableError, at once where no writer can be at the address;
+    Raises a StoreError: the writer's reason; WriterUnreachableError, at once if no writer can be at the address;
     DeadlineExceededError after *timeout_s*.
     """
     call = method.future(request, timeout=timeout_s)

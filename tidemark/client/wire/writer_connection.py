@@ -1,4 +1,4 @@
-"""WriterLink: everything that goes to one writer, over one connection."""
+"""WriterLink: one connection to a writer, for all calls and appends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 
 
 class WriterLink:
-    """A stream for appends, and calls, to the writer at *address*. Nothing is dialled before it is used."""
+    """An append stream and calls to the writer at *address*. It connects at its first use."""
 
     def __init__(self, address: str, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
         self.address = address
@@ -40,7 +40,7 @@ class WriterLink:
         self._greatest_batch: int | None = None
 
     def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
-        """Bounds, limits and identity of the writer's log, now."""
+        """Return the current bounds, limits and identity of the writer's log."""
         request = commit_log_pb2.GetLogInfoRequest()
         answer: commit_log_pb2.GetLogInfoResponse = call_writer(
             self._log.GetLogInfo, request, self.address, self._credentials, timeout_s=self._timeout_s
@@ -48,7 +48,7 @@ class WriterLink:
         return answer
 
     def wrong_address(self) -> StoreError | None:
-        """Return the error for an address at which no writer can be, as far as one dial shows.
+        """Return the error for an address at which no writer can be, according to one dial.
 
         None after a writer has answered there: its name may be unknown while it restarts.
         """
@@ -57,37 +57,41 @@ class WriterLink:
         return wrong_address(self.address, self._credentials)
 
     def _explain_silence(self) -> tuple[StoreError, bool]:
-        """Return why the writer does not answer, and whether waiting does not help."""
+        """Return the reason why the writer does not answer, and True if waiting cannot help."""
         wrong = self.wrong_address()
         if wrong is not None:
             return wrong, True
         return self.told_apart(WriterUnreachableError("the writer did not answer in time; nothing was sent")), False
 
     def told_apart(self, error: StoreError) -> StoreError:
-        """*error* of a call to this writer, or the TlsFailedError behind it."""
+        """Return *error* of a call to this writer, or the TlsFailedError that caused it."""
         return told_apart(error, self.address, self._credentials)
 
     def ask_route(self, topic: str) -> grpc.Future[topics_pb2.GetRouteResponse]:
-        """The writer's answer to come: where it takes messages of *topic*."""
+        """Request the writer's route for *topic*; return the future of its answer."""
         request = topics_pb2.GetRouteRequest(name=topic)
         answer: grpc.Future[topics_pb2.GetRouteResponse]
         answer = self._topic_service.GetRoute.future(request, timeout=self._timeout_s)
         return answer
 
     def require_transportable(self, size: int) -> None:
-        """Refuse what would end the stream for all: the writer's transport takes about twice its greatest batch."""
+        """Reject a batch that would end the stream for all: the transport's limit is twice the writer's batch limit."""
         if size <= MAX_MESSAGE_SIZE_BYTES:
             return
         if self._greatest_batch is None:
             self._greatest_batch = self.log_info().max_message_size_bytes
         if size > 2 * self._greatest_batch:
-            raise MessageSizeExceededError("the batch is too large", size=size, limit=self._greatest_batch)
+            raise MessageSizeExceededError(
+                f"the batch is {size:,} bytes; the writer's limit is {self._greatest_batch:,}",
+                size=size,
+                limit=self._greatest_batch,
+            )
 
     def is_slow(self) -> bool:
-        """Whether it has answered late, or does not answer what it was sent, so that others are better now."""
+        """Return True if sends should avoid this writer: it answered late, or does not answer."""
         return self.latency.is_avoided(time.monotonic(), waiting_s=self.stream.waiting_s())
 
     def close(self, deadline: float | None = None) -> None:
-        """Wait for answers until *deadline* (default: for the timeout), and end the connection."""
+        """Wait for answers until *deadline* (default: for the timeout), and close the connection."""
         self.stream.close(deadline)
         self._channel.close()
