@@ -1,7 +1,7 @@
-"""The `tidemark` command: its verbs by name, one file a verb or a group of them.
+"""The `tidemark` command: its verbs by name, one module per verb or group of verbs.
 
-`tidemark --help` is to be there at once: the modules of verbs import at their top what the command line needs, and
-inside their functions what the work needs.
+`tidemark --help` must start fast: the modules of verbs import only what the command line needs at their top, and
+everything else inside their functions.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tidemark.cli.verbs.topic import app as topic_app
 
 HELP = """Tidemark: an append-only event log in RocketMQ's file format.
 
-Verbs of a client find the services at TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL, or where --writer and --query
-say; over TLS with the CAs of TIDEMARK_TLS_CA, and the certificate of TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY. They show
-the token in the file TIDEMARK_TOKEN_FILE.
-`tidemark VERB --help` has an example of each."""
+Client verbs connect to the services at TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL, or at --writer and --query. For
+TLS, set TIDEMARK_TLS_CA to the trusted CAs, TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY to the client's certificate and key,
+and TIDEMARK_TOKEN_FILE to the file of the client's token.
+`tidemark VERB --help` shows an example of each verb."""
 
 app = typer.Typer(
     cls=FailuresTold,
     no_args_is_help=True,
     add_completion=False,  # the verb `completion` prints the script
-    rich_markup_mode=None,  # rich is half of the time that --help may take
+    rich_markup_mode=None,  # importing rich would double the time of --help
     pretty_exceptions_enable=False,
 )
-if completion.VARIABLE in os.environ:  # the shell asks what could stand here
+if completion.VARIABLE in os.environ:  # the shell asks for completions
     completion_init()
 
 

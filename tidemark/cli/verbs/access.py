@@ -1,4 +1,4 @@
-"""`tidemark access …`: tokens, and what an access file allows."""
+"""`tidemark access …`: make tokens, and check access files."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tidemark.cli.terminal.output import Output, OutputOption, print_json, print
 if TYPE_CHECKING:
     from tidemark.access.right import Right
 
-app = typer.Typer(no_args_is_help=True, help="Tokens, and who may do what by an access file.")
+app = typer.Typer(no_args_is_help=True, help="Make tokens, and check access files.")
 
 
 @app.callback()
 def _access() -> None:
-    """Tokens, and who may do what by an access file."""
+    """Make tokens, and check access files."""
 
 
 @app.command(epilog="Example: tidemark access token > orders.token")
 def token(output: OutputOption = Output.TABLE) -> None:
-    """Make a token: it alone goes to standard output, and its hash, for the access file, to standard error.
+    """Make a token. Print it on standard output, and its hash, for the access file, on standard error.
 
-    The services keep the hash only: a token that is lost is replaced.
+    The services store only the hash, so a lost token cannot be recovered: make a new one.
     """
     from tidemark.access.tokens import hash_token, make_token
 
@@ -40,17 +40,24 @@ def token(output: OutputOption = Output.TABLE) -> None:
 @app.command(epilog="Example: tidemark access check access.toml --as orders --may 'Pub Topic:orders-eu'")
 def check(
     file: Annotated[Path, typer.Argument(help="The access file.")],
-    principal: Annotated[str | None, typer.Option("--as", help="A principal of it.")] = None,
-    may: Annotated[
-        list[str] | None, typer.Option(metavar="'ACTION RESOURCE'", help="What to ask: 'Sub Topic:t'. Repeatable.")
+    principal: Annotated[
+        str | None, typer.Option("--as", help="Check the rights of this principal of the file.")
     ] = None,
-    role: Annotated[list[str] | None, typer.Option(help="A role that a token would give. Repeatable.")] = None,
-    source: Annotated[str, typer.Option("--from", metavar="IP", help="Where the principal is.")] = "127.0.0.1",
+    may: Annotated[
+        list[str] | None,
+        typer.Option(metavar="'ACTION RESOURCE'", help="Check this right, such as 'Sub Topic:t'. Repeatable."),
+    ] = None,
+    role: Annotated[
+        list[str] | None, typer.Option(help="Add a role, as from the principal's token. Repeatable.")
+    ] = None,
+    source: Annotated[
+        str, typer.Option("--from", metavar="IP", help="Address from which the principal connects.")
+    ] = "127.0.0.1",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Check an access file as a service does when it starts; and what somebody may.
+    """Check an access file as a service does at its start, and what a principal is allowed to do.
 
-    Exit status 5 where a service would refuse the file, 1 where something that was asked is not allowed.
+    Exit status 5 if a service would refuse the file, 1 if a right of --may is not allowed.
     """
     from tidemark.access.access_file import AccessFile
     from tidemark.access.identity import Identity
@@ -58,7 +65,7 @@ def check(
     loaded = AccessFile(file).load()
     if principal is None:
         if may:
-            raise typer.BadParameter("who? give --as PRINCIPAL", param_hint="--may")
+            raise typer.BadParameter("needs --as PRINCIPAL", param_hint="--may")
         say(f"{file}: good")
         return
     identity = Identity(principal, loaded.authenticator.roles_of(principal) | frozenset(role or ()))
@@ -81,5 +88,5 @@ def _right(text: str) -> Right:
     try:
         asked, kind_asked = Action(action), Kind(kind)
     except ValueError:
-        raise typer.BadParameter(f"{text!r}: write 'Pub Topic:name'", param_hint="--may") from None
+        raise typer.BadParameter(f"{text!r} is not a right: write 'Pub Topic:name'", param_hint="--may") from None
     return on_topic(name, asked) if kind_asked is Kind.TOPIC else Right(kind_asked, name, (asked,))

@@ -1,4 +1,4 @@
-"""`tidemark config …`: what the services would be set to."""
+"""`tidemark config …`: the settings that the services would read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidemark.cli.terminal.output import Output, OutputOption, print_json, print
 if TYPE_CHECKING:
     from tidemark.settings.effective import Setting
 
-app = typer.Typer(no_args_is_help=True, help="Settings, and where each is from.")
+app = typer.Typer(no_args_is_help=True, help="Show settings and their sources.")
 
 
 class Reader(enum.StrEnum):
-    """Who reads settings."""
+    """Programs that read settings."""
 
     CLIENT = "client"
     WRITER = "writer"
@@ -29,40 +29,40 @@ class Reader(enum.StrEnum):
     ATTACH = "attach"
 
 
-_SHOWN = (Reader.CLIENT, Reader.WRITER, Reader.PIPELINE, Reader.QUERY)  # attach must be told a folder
+_SHOWN = (Reader.CLIENT, Reader.WRITER, Reader.PIPELINE, Reader.QUERY)  # without attach, which requires a folder
 _WITH_OPTIONS = (Reader.PIPELINE, Reader.QUERY, Reader.ATTACH)
 
 
 @app.callback()
 def _config() -> None:
-    """Settings, and where each is from."""
+    """Show settings and their sources."""
 
 
 @app.command(epilog="Example: TIDEMARK_FLUSH_MODE=async tidemark config show writer")
 def show(
-    reader: Annotated[Reader | None, typer.Argument(help="Whose; all but attach, if not said.")] = None,
+    reader: Annotated[Reader | None, typer.Argument(help="Service to show. Default: all but attach.")] = None,
     options: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SERVICE-OPTIONS", help="Behind --: options as on the service's own command line."),
+        typer.Argument(metavar="SERVICE-OPTIONS", help="After --: options as on the service's own command line."),
     ] = None,
     env_file: Annotated[
         Path | None,
         typer.Option(
-            help="Instead of this shell's TIDEMARK_ variables those of a file, as EnvironmentFile= of systemd."
+            help="Read TIDEMARK_ variables from this file (systemd's EnvironmentFile= format), not from this shell."
         ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show every setting, its value, and where that is from: environment, file, command line, or default.
+    """Show every setting, its value and its source: environment, file, command line or default.
 
-    What a service would read if it was started here now; one that runs has been started with its own environment, and
-    `tidemark serve` sets store, addresses and a new store's file sizes itself. Of a secret only asterisks are shown.
-    Exit status 4 where a service would refuse to start: a value that is wrong, or a variable TIDEMARK_… that is none.
+    The values are those that a service would read if it started here now. A running service has its own environment,
+    and `tidemark serve` sets the store, addresses and file sizes of a new store itself. Secrets are shown as asterisks.
+    Exit status 4 if a service would refuse to start: for an invalid value, or an unknown TIDEMARK_… variable.
     """
     from tidemark.settings.unknown import unknown_settings
 
     if options and reader not in _WITH_OPTIONS:
-        raise typer.BadParameter("only pipeline, query and attach take any", param_hint="OPTIONS")
+        raise typer.BadParameter("only pipeline, query and attach take service options", param_hint="OPTIONS")
     with contextlib.ExitStack() as closing:
         if env_file is not None:
             from tidemark.settings.effective import environment_of
@@ -82,7 +82,10 @@ def show(
 
 
 def _settings_of(readers: tuple[Reader, ...], options: list[str], *, is_file: bool) -> dict[str, dict[str, Setting]]:
-    """By reader; those that are not installed left out. ArgumentIllegalError for a value that would be refused."""
+    """Return the settings by reader, without services that are not installed.
+
+    Raises ArgumentIllegalError for a value that a service would refuse.
+    """
     from pydantic import ValidationError
 
     from tidemark.errors import ArgumentIllegalError

@@ -1,4 +1,4 @@
-"""The verb `consume`: messages of a topic, to standard output."""
+"""The verb `consume`: prints messages of a topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE = "Example: tidemark consume orders --from earliest --max 10"
 
 
 class _Asked(NamedTuple):
-    """What of the topic's queues is wanted."""
+    """The requested queues, range and filter."""
 
     queue_ids: list[int]
     first: Place
@@ -31,7 +31,7 @@ class _Asked(NamedTuple):
 
 
 class Form(enum.StrEnum):
-    """How messages are printed."""
+    """Output forms of messages."""
 
     TABLE = "table"
     JSON = "json"
@@ -40,38 +40,45 @@ class Form(enum.StrEnum):
 
 def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
-    queue: Annotated[list[int] | None, typer.Option(min=0, help="A queue; may be repeated. Without: all.")] = None,
-    start: Annotated[str, typer.Option("--from", metavar=METAVAR, help=f"Where to begin. {HELP}.")] = "earliest",
+    queue: Annotated[list[int] | None, typer.Option(min=0, help="Read this queue. Repeatable. Default: all.")] = None,
+    start: Annotated[str, typer.Option("--from", metavar=METAVAR, help=f"Start position. {HELP}.")] = "earliest",
     end: Annotated[
-        str | None, typer.Option("--to", metavar=METAVAR, help="Where to end, exclusive. Without: what is visible now.")
+        str | None,
+        typer.Option("--to", metavar=METAVAR, help="End position, exclusive. Default: the visible end at the start."),
     ] = None,
-    most: Annotated[int | None, typer.Option("--max", min=1, help="At most so many messages.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further ones, until Ctrl-C.")] = False,
-    tag: Annotated[list[str] | None, typer.Option(help="Only with this tag; may be repeated.")] = None,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number of messages. Default: all.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further messages, until Ctrl-C.")] = False,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Print only messages with this tag. Repeatable. Default: all.")
+    ] = None,
     key: Annotated[
         str | None,
-        typer.Option(help="Only with this key, by the index, in the order of the log; --from and --to: times."),
+        typer.Option(
+            help="Print only messages with this key, from the index, in log order. --from and --to must be times."
+        ),
     ] = None,
     form: Annotated[
         Form,
-        typer.Option("--output", "-o", help="json: a line each; raw: bodies, a line each.", callback=remember_output),
+        typer.Option(
+            "--output", "-o", help="json: one line per message; raw: one body per line.", callback=remember_output
+        ),
     ] = Form.TABLE,
     null: Annotated[
-        bool, typer.Option("--null", "-0", help="With raw: a NUL byte behind each body, no newline.")
+        bool, typer.Option("--null", "-0", help="With raw: end each body with a NUL byte instead of a newline.")
     ] = False,
     query: QueryUrl = None,
 ) -> None:
-    """Print messages, queue by queue; with --follow as they come. Within a queue their order is kept.
+    """Print messages, queue by queue; with --follow, as they arrive. The order within a queue is kept.
 
-    With --follow and without --queue and --to, queues that the topic gets later are read from their beginning.
+    With --follow and without --queue and --to, also read queues that are added to the topic later, from their start.
 
-    A body that is no text is printed as base64, but for raw. Who reads may end the pipe at any time: that is exit
-    status 0. Nothing is committed for any group.
+    A body that is not text is printed as base64, except with raw. A reader may close the pipe at any time: the exit
+    status is then 0. No offsets are committed.
     """
     first = Place.parse(start, option="--from")
     last = None if end is None else Place.parse(end, option="--to")
     if null and form is not Form.RAW:
-        raise typer.BadParameter("only with --output raw", param_hint="--null")
+        raise typer.BadParameter("needs --output raw", param_hint="--null")
     if key is not None:
         _require_fit_for_key(first, last, others=bool(queue or tag or follow))
     with open_query(query) as service:
@@ -86,7 +93,9 @@ def consume(
 def _require_fit_for_key(first: Place, last: Place | None, *, others: bool) -> None:
     is_time = first.kind in (PlaceKind.EARLIEST, PlaceKind.TIME) and (last is None or last.kind is PlaceKind.TIME)
     if others or not is_time:
-        raise typer.BadParameter("goes with --max, and with times for --from and --to, alone", param_hint="--key")
+        raise typer.BadParameter(
+            "can only be combined with --max, and with times for --from and --to", param_hint="--key"
+        )
 
 
 def _by_key(service: Query, topic: str, key: str, first: Place, last: Place | None) -> Iterator[list[dict[str, Any]]]:
@@ -110,7 +119,7 @@ def _by_queue(service: Query, topic: str, asked: _Asked) -> Iterator[list[dict[s
 
 
 def _print(pages: Iterator[list[dict[str, Any]]], form: Form, most: int | None, *, terminator: bytes) -> None:
-    """Page by page, each there when it is printed."""
+    """Print the pages, and flush standard output after each one."""
     from tidemark.cli.reading.message_text import HEADER, body_bytes, message_line
 
     left = sys.maxsize if most is None else most

@@ -1,4 +1,4 @@
-"""`tidemark dlq …`: messages that failed too often, and the way back for them."""
+"""`tidemark dlq …`: dead letters, and how to send them back."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tidemark.cli.terminal.output import (
 )
 from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query
 
-app = typer.Typer(no_args_is_help=True, help="Dead letters: messages that a group has failed at too often.")
+app = typer.Typer(no_args_is_help=True, help="Dead letters: messages that a group failed to process too often.")
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group's name.")]
 _LINE = "{queue_id:>5}  {queue_offset:>10}  {stored:24}  {origin:24}  {attempts:>8}  {keys:16}  {body}"
 
 
 @app.callback()
 def _dlq() -> None:
-    """Dead letters: messages that a group has failed at too often."""
+    """Dead letters: messages that a group failed to process too often."""
 
 
 @app.command("list", epilog="Example: tidemark dlq list")
 def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
-    """List the groups that have dead letters, how many, and how many no redrive has sent back."""
+    """List the groups that have dead letters, their number, and how many no redrive has sent back."""
     from tidemark.cli.reading.dead_letters import all_dead_letters
 
     with open_query(query) as service:
@@ -46,11 +46,11 @@ def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> 
 @app.command(epilog="Example: tidemark dlq show billing --max 10")
 def show(
     group: _Group,
-    most: Annotated[int | None, typer.Option("--max", min=1, help="At most so many.")] = None,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number. Default: all.")] = None,
     query: QueryUrl = None,
     output: StreamOption = Output.TABLE,
 ) -> None:
-    """Show a group's dead letters, oldest first in each queue, and the topic that each came from."""
+    """Show a group's dead letters, oldest first in each queue, with their original topics."""
     from tidemark.cli.reading.dead_letters import dead_letter_topic, origin_of
     from tidemark.cli.reading.message_pages import pages_of_queue, spans_of
     from tidemark.cli.reading.queue_places import Place
@@ -86,20 +86,21 @@ def show(
 @app.command(epilog="Example: tidemark dlq redrive billing --max 100 --yes")
 def redrive(
     group: _Group,
-    most: Annotated[int | None, typer.Option("--max", min=1, help="At most so many.")] = None,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number. Default: all.")] = None,
     to: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Send all there. Without: each to the topic it came from.")
+        str | None,
+        typer.Option(metavar="TOPIC", help="Send all to this topic. Default: each to its original topic."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     query: QueryUrl = None,
     writer: WriterAddress = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Send dead letters back, with their attempts counted anew. They stay in the dead letters as well.
+    """Send dead letters back with their number of attempts reset. They also stay among the dead letters.
 
-    The next redrive continues after the last one: its progress is kept as offsets of the group GROUP-redrive, which
-    `tidemark group reset` moves to send dead letters once more. All groups that read the topic get the messages, not
-    this one alone.
+    A redrive continues where the last one ended: its progress is stored as offsets of the group GROUP-redrive. Move
+    them with `tidemark group reset` to send dead letters again. Every group that reads the topic gets the messages, not
+    only this one.
     """
     from tidemark.cli.reading.dead_letters import Progress, Redrive, dead_letters_of
     from tidemark.cli.reading.dead_letters import redrive as send_back
@@ -126,7 +127,7 @@ def redrive(
     else:
         known = done.passed - done.stored
         before = f" ({known:,} more were stored by an earlier redrive)" if known else ""
-        say(f"{done.stored:,} dead letters are sent back{before}, {left:,} wait")
+        say(f"{done.stored:,} dead letters were sent back{before}, {left:,} are waiting")
 
 
 def _line(message: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The verb `doctor`: whether this machine has what Tidemark needs."""
+"""The verb `doctor`: checks this machine for Tidemark's requirements."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _STYLES = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.
 
 def doctor(
     data: Annotated[
-        Path, typer.Option(help="Where the store lies, or is to lie.", envvar="TIDEMARK_STORE_ROOT")
+        Path, typer.Option(help="Directory of the store, existing or planned.", envvar="TIDEMARK_STORE_ROOT")
     ] = Path("data"),
     writer: WriterAddress = None,
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Check whether this machine has what Tidemark needs.
+    """Check this machine for Tidemark's requirements.
 
-    Java, Python, packages, ports, disk, fdatasync, clock, memory. Leaves nothing behind. Each line is ok, warn or fail;
-    what is not ok tells the next step. Exit status 1 when something fails.
+    Checks Java, Python, packages, ports, disk, fdatasync, clock and memory, and changes nothing. Each line is ok, warn
+    or fail, and names the next step unless it is ok. Exit status 1 if a check fails.
     """
     from tidemark.cli.health.doctor_checks import all_checks
     from tidemark.cli.health.finding import Level

@@ -1,4 +1,4 @@
-"""`tidemark get …`: single messages, by id, by place, by key."""
+"""`tidemark get …`: single messages by id, physical offset or key."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import typer
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json
 from tidemark.cli.terminal.service_addresses import QueryUrl, open_query, topic_path
 
-app = typer.Typer(no_args_is_help=True, help="Get messages by id, place or key.")
-_WaitMs = Annotated[int, typer.Option(min=0, help="Wait so long for it to become visible.")]
+app = typer.Typer(no_args_is_help=True, help="Get messages by id, physical offset or key.")
+_WaitMs = Annotated[int, typer.Option(min=0, help="Milliseconds to wait for the message to become visible.")]
 
 
 @app.callback()
 def _get() -> None:
-    """Get messages by id, place or key."""
+    """Get messages by id, physical offset or key."""
 
 
 @app.command(epilog="Example: tidemark get message 7F00000100001F910000000000002000")
@@ -25,14 +25,14 @@ def message(
         str,
         typer.Argument(
             metavar="ID",
-            help="An offset message id: 32 or 56 hex digits, and -N after them for message N of an inner batch.",
+            help="An offset message id: 32 or 56 hex digits, followed by -N for message N of an inner batch.",
         ),
     ],
     wait_ms: _WaitMs = 0,
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Get the message of an offset message id. One that its client has made is found by `get key --unique`."""
+    """Get a message by its offset message id. For a message id from the client, use `get key --unique`."""
     with open_query(query) as service:
         answer = service.get(f"/v1/messages/{quote(message_id, safe='')}", wait_ms=wait_ms, body_encoding="auto")
     _show(answer, output)
@@ -40,12 +40,14 @@ def message(
 
 @app.command(epilog="Example: tidemark get at 8192")
 def at(
-    physical_offset: Annotated[int, typer.Argument(min=0, metavar="PHYS", help="Where its record begins in the log.")],
+    physical_offset: Annotated[
+        int, typer.Argument(min=0, metavar="PHYS", help="Physical offset of the first byte of its record.")
+    ],
     wait_ms: _WaitMs = 0,
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Get the message whose record lies at a place of the log; all messages, if it is an inner batch."""
+    """Get the message of the record at a physical offset; for an inner batch, all of its messages."""
     with open_query(query) as service:
         answer = service.get(f"/v1/messages/at/{physical_offset}", wait_ms=wait_ms, body_encoding="auto")
     _show(answer, output)
@@ -55,19 +57,19 @@ def at(
 def key(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     value: Annotated[str, typer.Argument(metavar="KEY", help="One of the message's keys.")],
-    unique: Annotated[bool, typer.Option("--unique", help="KEY is a message id that its client has made.")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 32,
+    unique: Annotated[bool, typer.Option("--unique", help="KEY is a message id from the client.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of messages.")] = 32,
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Get the messages that carry a key, in the order of the log. Exit status 3 when there is none."""
+    """Get the messages that have a key, in log order. Exit status 3 if there are none."""
     from tidemark.errors import MessageNotFoundError
 
     name = "unique_key" if unique else "key"
     with open_query(query) as service:
         answer = service.get(f"{topic_path(topic)}/messages", limit=limit, body_encoding="auto", **{name: value})
     if not answer["messages"]:
-        raise MessageNotFoundError(f"no visible message of {topic} has this key", topic=topic, key=value)
+        raise MessageNotFoundError(f"no visible message of {topic} has the key {value!r}", topic=topic, key=value)
     _show(answer, output)
 
 

@@ -1,4 +1,4 @@
-"""`tidemark group …`: where consumer groups are, and how to move them."""
+"""`tidemark group …`: show and move the offsets of consumer groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name."
 
 
 class Move(NamedTuple):
-    """One queue of a reset. before: None where the group has no offset yet."""
+    """One queue of a reset. before: None if the group has no offset yet."""
 
     topic: str
     queue_id: int
@@ -36,7 +36,7 @@ def _group() -> None:
 
 @app.command("list", epilog="Example: tidemark group list")
 def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
-    """List the groups that have an offset anywhere, or members."""
+    """List the groups that have members or offsets."""
     with open_query(query) as service:
         answer = service.get("/v1/groups")
     if output is Output.JSON:
@@ -48,7 +48,7 @@ def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> 
 
 @app.command(epilog="Example: tidemark group show billing")
 def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
-    """Show a group's members and what each holds; its offset in each queue, and the queue's bounds."""
+    """Show a group's members and their queues; its offset in each queue, and the queue's bounds."""
     with open_query(query) as service:
         answer = service.get(group_path(group))
     if output is Output.JSON:
@@ -66,11 +66,13 @@ def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TA
 @app.command(epilog="Example: tidemark group lag billing --max 1000")
 def lag(
     group: _Group,
-    most: Annotated[int | None, typer.Option("--max", min=0, help="Exit status 1 when the lag is greater.")] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", min=0, help="Exit with status 1 if the lag is greater. Default: no limit.")
+    ] = None,
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show how many visible messages a group has not had, by topic and in all."""
+    """Show how many visible messages a group has not consumed yet, by topic and in total."""
     with open_query(query) as service:
         answer = service.get(group_path(group))
     topics: dict[str, int] = {}
@@ -88,15 +90,15 @@ def lag(
 @app.command(epilog="Example: tidemark group reset billing --topic orders --to earliest --dry-run")
 def reset(
     group: _Group,
-    topic: Annotated[str, typer.Option(help="Of this topic.")],
-    to: Annotated[str, typer.Option(metavar=METAVAR, help=f"Where the group is to go on. {HELP}.")],
-    queue: Annotated[list[int] | None, typer.Option(min=0, help="A queue; may be repeated. Without: all.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be set, and set nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    topic: Annotated[str, typer.Option(help="Topic in which to set the offsets.")],
+    to: Annotated[str, typer.Option(metavar=METAVAR, help=f"Position at which the group continues. {HELP}.")],
+    queue: Annotated[list[int] | None, typer.Option(min=0, help="Set this queue. Repeatable. Default: all.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without applying them.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Set where a group goes on in a topic, in all queues or in none. Stop its consumers first."""
+    """Set a group's offsets in a topic, in all queues or in none. Stop its consumers first."""
     from tidemark.client import TopicQueue
     from tidemark.client.consumer.group_member import commit_as_administrator
 
@@ -108,13 +110,13 @@ def reset(
         if not dry_run:
             confirm(f"Set {len(moves)} offsets of group {group}?", yes=yes)
             commit_as_administrator(service, group, [(TopicQueue(topic, move.queue_id), move.offset) for move in moves])
-            say(f"{len(moves)} offsets are set")
+            say(f"{len(moves)} offsets were set")
     if output is Output.JSON:
         print_json({"group": group, "dry_run": dry_run, "offsets": [move._asdict() for move in moves]})
 
 
 def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: Place) -> list[Move]:
-    """What is to be set; an OffsetError for an offset that the queue does not have."""
+    """Return the offsets to set. Raises OffsetError for an offset that the queue does not have."""
     queues = queues_of(service, topic, queue_ids)
     require_one_queue(place, queues, option="--to")
     before = offsets_of(service, group, topic)
@@ -126,7 +128,7 @@ def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: P
 
 
 def _held(queues: list[dict[str, Any]]) -> str:
-    """Queue ids by topic: `orders 0 1 2, returns 0`."""
+    """Return queue ids by topic, such as `orders 0 1 2, returns 0`."""
     by_topic: dict[str, list[int]] = {}
     for queue in queues:
         by_topic.setdefault(queue["topic"], []).append(queue["queue_id"])

@@ -1,4 +1,4 @@
-"""`tidemark log …`: the CommitLog's files themselves."""
+"""`tidemark log …`: read the CommitLog's files."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ def cat(
         Path, typer.Argument(metavar="DIR", help="A store, or its commitlog folder.", exists=True, file_okay=False)
     ],
     offset: Annotated[
-        int | None, typer.Option("--offset", min=0, metavar="PHYS", help="Physical offset to begin at; of a record.")
+        int | None,
+        typer.Option("--offset", min=0, metavar="PHYS", help="Physical offset of the first record. Default: start."),
     ] = None,
-    most: Annotated[int | None, typer.Option("--max", min=1, help="At most so many messages.")] = None,
-    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None,
+    most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number of messages. Default: all.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Print only messages of this topic. Default: all.")] = None,
     output: StreamOption = Output.TABLE,
 ) -> None:
-    """Decode the records of a log: a RocketMQ broker's or ours, also while it is written. Takes no lock.
+    """Decode the records of a log, of Tidemark or of a RocketMQ broker, even during writes. Takes no lock.
 
-    Damaged places are told on standard error and stepped over; exit status 1 when there were any.
+    Damaged records are reported on standard error and skipped; the exit status is then 1.
     """
     from tidemark.cli.reading.log_records import decode_log, open_log_folder
 

@@ -1,4 +1,4 @@
-"""The verb `produce`: rows of a file or of standard input, as messages of a topic."""
+"""The verb `produce`: sends rows of a file or of standard input as messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE = "Example: tidemark produce orders --file orders.csv --key-field id"
 
 
 class Format(enum.StrEnum):
-    """What the input is."""
+    """Input formats."""
 
     LINES = "lines"
     JSONL = "jsonl"
@@ -39,38 +39,45 @@ _BY_ENDING = {
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="What to send. Without: standard input.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File to send. Default: standard input.")
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Of the input. Without: by the file's ending, else lines.")
+        Format | None,
+        typer.Option("--format", help="Format of the input. Default: by the file's suffix, otherwise lines."),
     ] = None,
     body_field: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Field or column that is the body. Without: the row, as JSON.")
+        str | None,
+        typer.Option(metavar="NAME", help="Field or column with the body. Default: the whole row, as JSON."),
     ] = None,
     key_field: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Field or column that is the key; it chooses the queue, too.")
+        str | None,
+        typer.Option(metavar="NAME", help="Field or column with the key, which also chooses the queue. Default: none."),
     ] = None,
-    tag_field: Annotated[str | None, typer.Option(metavar="NAME", help="Field or column that is the tag.")] = None,
+    tag_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Field or column with the tag. Default: none.")
+    ] = None,
     infer_types: Annotated[
-        bool, typer.Option("--infer-types", help="Of CSV: numbers, booleans and times instead of text.")
+        bool,
+        typer.Option("--infer-types", help="For CSV: convert numbers, booleans and times; default: send text."),
     ] = False,
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact", help="Of lines: keep a carriage return before a newline, and a byte order mark at the start."
+            "--exact",
+            help="For lines: keep a carriage return before a newline, and a byte order mark at the start.",
         ),
     ] = False,
-    batch_size: Annotated[int, typer.Option(min=1, max=32_767, help="The most messages in a batch.")] = 1000,
+    batch_size: Annotated[int, typer.Option(min=1, max=32_767, help="Maximum number of messages per batch.")] = 1000,
     writer: WriterAddress = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Send lines, JSON lines, CSV or Parquet, a message a row. Lines of a pipe are sent as they come.
+    """Send lines, JSON lines, CSV or Parquet, one message per row. Lines of a pipe are sent as they arrive.
 
     A line ends with LF or CRLF, and a UTF-8 byte order mark at the start of the input is left out; --exact keeps both.
-    A field that is a body is sent as it stands in the line: numbers keep their digits.
+    A field that is the body is sent exactly as it is written in the line: numbers keep their digits.
 
-    CSV and Parquet need the extra `table`. A malformed line or row is named by its number, and nothing after it is
-    sent. However the command ends, also by Ctrl-C, it reports how many messages are acknowledged: these are stored.
+    CSV and Parquet need the extra `table`. A malformed line or row is reported with its number, and nothing after it is
+    sent. The command always reports, even after Ctrl-C, how many messages were acknowledged and are therefore stored.
     """
     from tidemark.cli.sending.line_input import FieldNames
     from tidemark.cli.sending.send_rows import send_rows
@@ -80,7 +87,7 @@ def produce(
     if chosen is Format.LINES and any(names):
         raise typer.BadParameter("lines have no fields: give --format jsonl, csv or parquet", param_hint="--format")
     if exact and chosen is not Format.LINES:
-        raise typer.BadParameter(f"--exact is for lines, and the input is {chosen.value}", param_hint="--exact")
+        raise typer.BadParameter(f"applies only to lines, but the input is {chosen.value}", param_hint="--exact")
     rows = _rows(file, chosen, names, infer_types=infer_types, exact=exact)
     is_typed = file is None and sys.stdin.isatty()
     send_rows(
@@ -94,7 +101,7 @@ def produce(
 
 
 def _rows(file: Path | None, form: Format, names: FieldNames, *, infer_types: bool, exact: bool) -> Iterator[Rows]:
-    """Opens what is to be read when the first row is asked for: by then the topic's writer has answered."""
+    """Open the input when the first row is requested: by then the topic's writer has answered."""
     from tidemark.cli.sending import line_input as rows
     from tidemark.cli.sending.line_reader import Arrivals, line_chunks
 

@@ -1,4 +1,4 @@
-"""The verb `serve`; `tidemark.local.foreground` does it."""
+"""The verb `serve`; see `tidemark.local.foreground`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXAMPLE = "Example: tidemark serve --data ./data"
 
 
 class Profile(enum.StrEnum):
-    """Sizes of files that a store does not have yet."""
+    """File sizes for a new store."""
 
     LAPTOP = "laptop"
     SERVER = "server"
@@ -20,33 +20,32 @@ class Profile(enum.StrEnum):
 
 def serve(
     data: Annotated[
-        Path, typer.Option(help="The store's directory; made when it is missing.", envvar="TIDEMARK_STORE_ROOT")
+        Path, typer.Option(help="The store's directory; created if it is missing.", envvar="TIDEMARK_STORE_ROOT")
     ] = Path("data"),
-    writer_port: Annotated[int, typer.Option(min=1, max=65535, help="gRPC, for producers.")] = 8081,
-    query_port: Annotated[int, typer.Option(min=1, max=65535, help="REST, for consumers.")] = 8080,
+    writer_port: Annotated[int, typer.Option(min=1, max=65535, help="gRPC port, for producers.")] = 8081,
+    query_port: Annotated[int, typer.Option(min=1, max=65535, help="REST port, for consumers.")] = 8080,
     profile: Annotated[
         Profile,
-        typer.Option(help="Files of a new store. laptop: 64 MiB segments and a small index; server: RocketMQ's sizes."),
+        typer.Option(
+            help="File sizes for a new store. laptop: 64 MiB segments and a small index; server: RocketMQ's sizes."
+        ),
     ] = Profile.LAPTOP,
     start_timeout: Annotated[
         float,
-        typer.Option(
-            min=1, help="Seconds that each service may take until it is healthy.", envvar="TIDEMARK_START_TIMEOUT_S"
-        ),
+        typer.Option(min=1, help="Seconds for each service to become healthy.", envvar="TIDEMARK_START_TIMEOUT_S"),
     ] = 600.0,
     attach: Annotated[
-        Path | None, typer.Option(help="Read the store of a living broker instead; nothing in it is written.")
+        Path | None, typer.Option(help="Read the store of a running broker at this path; nothing in it is written.")
     ] = None,
-    state: Annotated[Path | None, typer.Option(help="With --attach: the directory for files of our own.")] = None,
+    state: Annotated[Path | None, typer.Option(help="With --attach: directory for Tidemark's own files.")] = None,
 ) -> None:
     """Start all services here; one Ctrl-C stops them.
 
-    They are writer, pipeline and query.
+    The services are writer, pipeline and query.
 
-    With --attach DIR --state DIR2: only query, and a follower of the log of a broker whose storePathRootDir is DIR.
-
-    Where a store has files already, their sizes hold, whatever the profile. Every TIDEMARK_ setting of the services may
-    be given in the environment.
+    With --attach DIR --state DIR2: start only query, and a follower of the log of a broker with storePathRootDir DIR.
+    Existing files keep their sizes, whatever the profile. Every TIDEMARK_ setting of the services can be given in the
+    environment.
     """
     from rich.console import Console
 
@@ -54,7 +53,7 @@ def serve(
     from tidemark.local.foreground import serve as run
 
     if (attach is None) != (state is None):
-        raise typer.BadParameter("--attach and --state go together")
+        raise typer.BadParameter("--attach and --state must be given together")
     if attach is not None and state is not None:
         raise typer.Exit(
             run_attached(attach, state, query_port=query_port, console=Console(), start_timeout_s=start_timeout)

@@ -1,4 +1,4 @@
-"""The verb `status`: is it taking writes, how far behind is it, what is damaged, how long will the disk last."""
+"""The verb `status`: health of a store's services, pipeline, log and disk on one screen."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: tidemark status --follow"
 _WRITER_TIMEOUT_S = _QUERY_TIMEOUT_S = 3.0
-_LONGEST_QUIET_MS = 10_000  # of a pipeline that is there: its tasks tell so every second
+_LONGEST_QUIET_MS = 10_000  # a running pipeline's tasks report every second
 _REFRESH_S = 1.0
 _Status = dict[str, Any]
 
 
 class _Asked(NamedTuple):
-    """Whom to ask, and what is too much."""
+    """The services to ask, and the limits of a healthy store."""
 
     query: str | None
     writer: str | None
@@ -35,24 +35,25 @@ def status(
     query: QueryUrl = None,
     writer: WriterAddress = None,
     max_behind_s: Annotated[
-        float, typer.Option(min=0, help="Unhealthy when the oldest message that cannot be read yet is older.")
+        float,
+        typer.Option(min=0, help="Unhealthy if the oldest message that is not visible yet is older (seconds)."),
     ] = 60,
     min_disk_hours: Annotated[
-        float, typer.Option(min=0, help="Unhealthy when the disk is full sooner, as fast as the log has grown lately.")
+        float, typer.Option(min=0, help="Unhealthy if the disk will be full sooner, at the log's recent growth.")
     ] = 24,
     output: StreamOption = Output.TABLE,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", "--watch", "-w", help="Look again every second, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", "--watch", "-w", help="Refresh every second, until Ctrl-C.")
     ] = False,
 ) -> None:
-    """Show whether all is well, on one screen.
+    """Show on one screen whether the store is healthy.
 
-    Is it taking writes, how far behind is the pipeline, what is damaged, how long will the disk last, which groups lag
-    most. `unknown` stands for what cannot be known.
+    It shows whether the writer accepts appends, how far behind the pipeline is, what is damaged, when the disk will be
+    full, and which groups lag most. `unknown` marks values that cannot be determined.
 
-    Exit status 0: healthy. 1: a service does not answer, appends are refused, the pipeline is too far behind, a place
-    of the log is damaged, the disk is full soon, or a service refuses to tell; the lines under `problems` say which. 5:
-    no service answers.
+    Exit status 0: healthy. 1: a service does not answer or refuses the request, appends are refused, the pipeline is
+    too far behind, a part of the log is damaged, or the disk will soon be full; the lines under `problems` say which.
+    5: no service answers.
     """
     asked = _Asked(query, writer, Limits(max_behind_s, min_disk_hours))
     if follow:
@@ -66,8 +67,9 @@ def status(
 
 
 def look(asked: _Asked) -> _Status:
-    """What the services say of themselves: `query`, `writer`, `pipeline` each with `answers`; `store` is null, or what
-    GET /v1/status says; `problems`, a line each, none where all is well."""
+    """Return the services' state: `query`, `writer` and `pipeline`, each with `answers`; `store`, the answer to
+    GET /v1/status or null; and `problems`, one line each, empty for a healthy store.
+    """
     told, store = _ask_query(asked.query)
     is_attached = bool(store and store["attached"])
     pipeline = store["pipeline"] if store else None
@@ -83,7 +85,7 @@ def look(asked: _Asked) -> _Status:
 
 
 def exit_status(seen: _Status) -> ExitStatus:
-    """OK when all is well."""
+    """Return OK for a healthy store, UNAVAILABLE if no service answers, otherwise FAILED."""
     if not any(seen[name]["answers"] or seen[name].get("refuses") for name in ("query", "writer", "pipeline")):
         return ExitStatus.UNAVAILABLE
     return ExitStatus.OK if seen["healthy"] else ExitStatus.FAILED
@@ -124,7 +126,7 @@ def _ask_writer(address: str | None) -> _Status:
 
 
 def _unanswered(error: StoreError) -> _Status:
-    """refuses: it is there, and does not tell us."""
+    """Return the state of a service that did not answer. refuses: it is running, but rejects the request."""
     from tidemark.errors import ForbiddenError, UnauthenticatedError
 
     refuses = isinstance(error, ForbiddenError | UnauthenticatedError)

@@ -1,5 +1,8 @@
-"""`tidemark topic …`. create, alter and delete ask the writer; list and show the query service, which also knows what
-may be read, and of an attached store is the only one there is."""
+"""`tidemark topic …`: create, alter, delete, list and show topics.
+
+create, alter and delete call the writer. list and show call the query service, which also knows the readable range of
+each queue, and is the only service of an attached store.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")
 
 
 class Permission(enum.StrEnum):
-    """What may be done with a topic."""
+    """Operations that clients may perform on a topic."""
 
     READ = "read"
     WRITE = "write"
@@ -40,15 +43,20 @@ def _topic() -> None:
 @app.command(epilog="Example: tidemark topic create orders --queues 8")
 def create(
     name: _Name,
-    queues: Annotated[int, typer.Option(min=0, help="How many; 0: the writer's default.")] = 0,
+    queues: Annotated[int, typer.Option(min=0, help="Number of queues; 0: the writer's default.")] = 0,
     attribute: Annotated[
         list[str] | None,
-        typer.Option("--attribute", "-a", metavar="NAME=VALUE", help="Such as queue.type=BatchCQ. May be repeated."),
+        typer.Option(
+            "--attribute",
+            "-a",
+            metavar="NAME=VALUE",
+            help="Set an attribute, such as queue.type=BatchCQ. Repeatable.",
+        ),
     ] = None,
     writer: WriterAddress = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Create a topic; one of the same shape that exists already is as good."""
+    """Create a topic; succeed without a change if a topic of the same shape exists."""
     from tidemark.client import Topics
 
     attributes = dict(map(_attribute, attribute or []))
@@ -92,7 +100,7 @@ def show(
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show a topic, and the first and the next offset of each of its queues."""
+    """Show a topic, and the range of readable offsets in each of its queues."""
     moment = None if at is None else parse_time(at, option="--at")
     with open_query(query) as service:
         answer = service.get(topic_path(name))
@@ -123,27 +131,30 @@ def show(
 @app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=NORMAL")
 def alter(
     name: _Name,
-    queues: Annotated[int | None, typer.Option(min=1, help="How many take messages, and are read.")] = None,
+    queues: Annotated[int | None, typer.Option(min=1, help="Number of queues to write to and to read.")] = None,
     read_queues: Annotated[
-        int | None, typer.Option(min=1, help="How many are read, where these are others. Beyond it nothing is read.")
+        int | None,
+        typer.Option(
+            min=1, help="Number of queues to read, if different. Queues beyond it are not read. Default: --queues."
+        ),
     ] = None,
-    permission: Annotated[Permission | None, typer.Option(help="What clients may do.")] = None,
+    permission: Annotated[Permission | None, typer.Option(help="Operations that clients may perform.")] = None,
     attribute: Annotated[
         list[str] | None,
-        typer.Option("--attribute", "-a", metavar="+NAME=VALUE|-NAME", help="Set, or take away. May be repeated."),
+        typer.Option("--attribute", "-a", metavar="+NAME=VALUE|-NAME", help="Set or remove an attribute. Repeatable."),
     ] = None,
     writer: WriterAddress = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Change a topic; what is not named stays.
+    """Change a topic; options that are not given change nothing.
 
-    For fewer queues: first `--queues 4 --read-queues 8`, and when the last ones are consumed `--read-queues 4`.
+    To reduce the queues: first use `--queues 4 --read-queues 8`; once the last queues are consumed, `--read-queues 4`.
     """
     from tidemark.client import Topics
 
     attributes = dict(map(_signed_attribute, attribute or []))
     if (queues, read_queues, permission) == (None, None, None) and not attributes:
-        raise typer.BadParameter("name what is to be changed")
+        raise typer.BadParameter("give at least one of --queues, --read-queues, --permission and --attribute")
     with Topics(writer) as topics:
         changed = topics.alter(
             name,
@@ -158,7 +169,7 @@ def alter(
 @app.command(epilog="Example: tidemark topic delete orders --yes")
 def delete(
     name: _Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     writer: WriterAddress = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -166,7 +177,7 @@ def delete(
     from tidemark.client import Topics
 
     with Topics(writer) as topics:
-        topics.describe(name)  # before the question: there is such a topic
+        topics.describe(name)  # fail before the question if there is no such topic
         confirm(f"Delete topic {name} with all its messages?", yes=yes)
         topics.delete(name)
     if output is Output.JSON:
@@ -176,7 +187,7 @@ def delete(
 
 
 def _print_topic(topic: Topic, output: Output) -> None:
-    """As the writer has answered it."""
+    """Print the topic from the writer's answer."""
     if output is Output.JSON:
         print_json(
             {
@@ -199,7 +210,7 @@ def _print_topic(topic: Topic, output: Output) -> None:
 
 
 def _signed_attribute(text: str) -> tuple[str, str]:
-    """+NAME=VALUE, or -NAME."""
+    """Parse +NAME=VALUE or -NAME."""
     if text.startswith("-") and len(text) > 1 and "=" not in text:
         return text, ""
     if not text.startswith("+"):
