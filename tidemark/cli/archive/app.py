@@ -1,4 +1,4 @@
-"""`tidemark archive …`: messages as Parquet, for good. One file a verb; this one only names them."""
+"""`tidemark archive …`: archives of messages as Parquet. One module per verb; this one only registers them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import typer
 from tidemark.cli.archive.run import run
 from tidemark.cli.archive.verify import verify
 
-app = typer.Typer(no_args_is_help=True, help="Archive topics as Parquet files, on Spark, and verify them.")
+app = typer.Typer(no_args_is_help=True, help="Archive topics as Parquet files with Spark, and verify archives.")
 
 
 @app.callback()
 def _archive() -> None:
-    """Archive topics as Parquet files, on Spark, and verify them."""
+    """Archive topics as Parquet files with Spark, and verify archives."""
 
 
 app.command(epilog="Example: tidemark archive run data /archives/data --topic orders")(run)

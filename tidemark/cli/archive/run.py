@@ -1,4 +1,4 @@
-"""`tidemark archive run`: what a store has and its archive has not, as Parquet."""
+"""`tidemark archive run`: adds a store's new messages to its archive, as Parquet."""
 
 from __future__ import annotations
 
@@ -22,35 +22,43 @@ def run(
         Path, typer.Argument(metavar="DIR", help="The store's directory.", exists=True, file_okay=False)
     ],
     destination: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The archive's folder: new, or with an archive of this store.")
+        Path, typer.Argument(metavar="OUT", help="The archive's folder: new, or with an earlier archive of this store.")
     ],
-    topic: Annotated[list[str] | None, typer.Option(help="This topic; may be repeated. Default: all.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Archive this topic. Repeatable. Default: all.")] = None,
     topic_pattern: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Topics whose whole name matches; beside those of --topic.")
+        str | None,
+        typer.Option(metavar="REGEX", help="Also archive topics whose whole name matches. Default: none."),
     ] = None,
     all_records: Annotated[
-        bool, typer.Option("--all", help="Up to the watermark, not only what log files hold that are full.")
+        bool, typer.Option("--all", help="Archive up to the watermark. Default: only full log files.")
     ] = False,
     fail_on_corruption: Annotated[
-        bool, typer.Option(help="Fail at damaged records; else leave them out, and name them in the manifest.")
+        bool,
+        typer.Option(help="Fail at damaged records; otherwise leave them out and list them in the manifest."),
     ] = True,
     fail_on_data_loss: Annotated[
-        bool, typer.Option(help="Fail where messages expired before they were archived; else name them.")
+        bool,
+        typer.Option(help="Fail if messages expired before they were archived; otherwise list them in the manifest."),
     ] = True,
-    file_mib: Annotated[int, typer.Option(min=1, help="MiB of messages a file holds, about, uncompressed.")] = 256,
-    row_group_mib: Annotated[int, typer.Option(min=1, help="MiB of a row group, about, uncompressed.")] = 32,
+    file_mib: Annotated[int, typer.Option(min=1, help="Approximate uncompressed size of a file, in MiB.")] = 256,
+    row_group_mib: Annotated[
+        int, typer.Option(min=1, help="Approximate uncompressed size of a row group, in MiB.")
+    ] = 32,
     master: MasterOption = LOCAL,
     conf: ConfOption = None,
     state: Annotated[
-        Path | None, typer.Option(help="Of an attached broker's directory: where Tidemark keeps its own files.")
+        Path | None,
+        typer.Option(help="For the directory of an attached broker: directory of Tidemark's own files for it."),
     ] = None,
-    store_name: Annotated[str, typer.Option(help="Noted in the archive.", envvar="TIDEMARK_STORE_NAME")] = "tidemark-0",
+    store_name: Annotated[
+        str, typer.Option(help="Name of the store to record in the archive.", envvar="TIDEMARK_STORE_NAME")
+    ] = "tidemark-0",
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Archive topics as Parquet, by topic and day, while writer and pipeline run.
 
-    A run adds what has come since the last one. It reads what it has written, compares it with the store, and only then
-    names it in OUT/manifest.json. When it fails, or is killed, the archive before it is as it was.
+    A run adds the messages that have arrived since the last run. It reads the written files again and compares them
+    with the store before it lists them in OUT/manifest.json. A failed or killed run leaves the previous archive intact.
     """
     from tidemark.archive.options import ArchiveOptions, Source
     from tidemark.archive.run import run_archive
@@ -58,7 +66,7 @@ def run(
     from tidemark.store.paths import StorePaths
 
     if not StorePaths(directory).commit_log.is_dir():
-        raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
+        raise ArgumentIllegalError(f"{directory} is not a store: it has no commitlog folder", argument="directory")
     settings = parse_conf(conf)
     options = ArchiveOptions(
         store_name=store_name,
@@ -81,7 +89,7 @@ def run(
 
 
 def _session(master: str, settings: dict[str, str]) -> AbstractContextManager[Any]:
-    """Spark's, which is loaded only when there is work for it."""
+    """Open a Spark session; Spark is imported only when there is work for it."""
     from tidemark.archive.session import spark_session
 
     return spark_session(master, settings)
@@ -107,5 +115,5 @@ def _print_text(archived: Archived) -> None:
     )
     if archived.left_out:
         left = sum(one.next - one.first for one in archived.left_out)
-        typer.echo(f"left out {left:,} messages: the manifest's left_out names them")
+        typer.echo(f"left out {left:,} messages: see left_out in the manifest")
     typer.echo(f"the archive has {manifest.rows:,} messages in {len(manifest.files):,} files ({manifest.size:,} bytes)")

@@ -1,4 +1,4 @@
-"""Options of verbs that run on Spark, and the progress of their jobs."""
+"""Options of verbs that run Spark, and the progress bar of their jobs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import typer
 
 from tidemark.errors import ArgumentIllegalError
 
-MasterOption = Annotated[str, typer.Option(help="Spark's master: of this machine, or of a cluster that sees DIR, too.")]
+MasterOption = Annotated[str, typer.Option(help="Spark master: local, or a cluster that also has access to DIR.")]
 ConfOption = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's; may be repeated.")
+    list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Set a Spark property. Repeatable.")
 ]
 LOCAL = "local[*]"
 JobProgress = Callable[[str, int, int], None]
 
 
 def parse_conf(given: list[str] | None) -> dict[str, str]:
-    """By name; ArgumentIllegalError for one without `=`."""
+    """Return the properties by name. Raises ArgumentIllegalError for an entry without a name or `=`."""
     pairs = [entry.partition("=") for entry in given or []]
     wrong = next((name for name, equals, _ in pairs if not equals or not name), None)
     if wrong is not None:
@@ -30,7 +30,7 @@ def parse_conf(given: list[str] | None) -> dict[str, str]:
 
 @contextlib.contextmanager
 def job_progress(*, quiet: bool) -> Iterator[JobProgress]:
-    """A bar of Spark's tasks on standard error, a step at a time; gone when it ends. quiet, or no terminal: none."""
+    """Show a bar of the current step's Spark tasks on standard error. No bar if quiet, or without a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""`tidemark archive verify`: whether an archive is what it was, and what the store says."""
+"""`tidemark archive verify`: compares an archive with its manifest and with the store."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ def verify(
     archive: Annotated[Path, typer.Argument(metavar="OUT", help="The archive's folder.", exists=True, file_okay=False)],
     against: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The store, to compare messages with.", exists=True, file_okay=False),
+        typer.Option(metavar="DIR", help="Compare messages with this store.", exists=True, file_okay=False),
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(help="Of an attached broker's directory: where Tidemark keeps its own files.")
+        Path | None,
+        typer.Option(help="For the directory of an attached broker: directory of Tidemark's own files for it."),
     ] = None,
     master: MasterOption = LOCAL,
     conf: ConfOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Check every file of an archive against its manifest; with --against also every message against the store.
+    """Check every file of an archive against its manifest; with --against, also every message against the store.
 
-    Without --against no Spark is needed. What the store has deleted since is not compared, and told. Exit status 1 when
-    something is wrong.
+    Without --against, Spark is not needed. Messages that the store has deleted since are counted and not compared. Exit
+    status 1 if the archive is damaged or differs.
     """
     from tidemark.archive.verify import verify_archive
     from tidemark.cli.terminal.progress import byte_progress
@@ -97,6 +98,6 @@ def _print_text(verified: Verified, compared: Compared | None, findings: list[Fi
         console.print(f"[red]{finding.reason}[/]", end=" ")
         console.print(f"{place}: {finding.text}", markup=False)
     if compared is not None:
-        console.print(f"{compared.rows:,} messages compared with the store, {compared.gone:,} are there no more")
+        console.print(f"{compared.rows:,} messages compared with the store; {compared.gone:,} no longer exist there")
     outcome = f"{len(findings)} findings" if findings else "sound"
     console.print(f"{verified.rows:,} messages in {len(verified.manifest.files):,} files: [bold]{outcome}[/]")

@@ -1,4 +1,4 @@
-"""What `doctor` looks at: a function a line. None of them raises for what it finds, and none leaves anything behind."""
+"""Local checks of `doctor`, one function each. None raises for a fault or leaves files behind."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tidemark.version import program_version
 _LEAST_PYTHON = (3, 11)
 _CLIENT = ("grpcio", "protobuf", "numpy", "numba", "pyarrow", "orjson", "pydantic")
 _SERVICES = ("pyspark", "fastapi", "uvicorn", "structlog")
-_LEAST_FREE_BYTES = 32 << 20  # what the writer's min_free_disk_bytes is, unless set: below it refuses
+_LEAST_FREE_BYTES = 32 << 20  # the default of the writer's min_free_disk_bytes: below it, the writer refuses appends
 _LITTLE_FREE_BYTES = 2 << 30  # two of RocketMQ's segments
 _SYNCS, _SYNC_BYTES = 25, 4096
 _SLOW_SYNC_MS = 20.0
-_LITTLE_MEMORY_BYTES = 1 << 30  # the three services, with Spark's driver at its default, and room
+_LITTLE_MEMORY_BYTES = 1 << 30  # for the three services, Spark's driver at its default, and a margin
 
 
 def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[Finding]:
-    """Every check in turn. data: where a store lies or is to lie; writer, query: addresses, None for the defaults."""
+    """Yield every check. data: directory of a store, existing or planned; writer, query: addresses, None: defaults."""
     yield python_check()
     yield java_check()
     yield from package_checks()
@@ -47,7 +47,7 @@ def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[Fi
 
 
 def python_check() -> Finding:
-    """Python's version."""
+    """Check Python's version."""
     text = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info >= _LEAST_PYTHON:
         return Finding(Level.OK, "python", text)
@@ -55,7 +55,7 @@ def python_check() -> Finding:
 
 
 def java_check() -> Finding:
-    """The Java that Spark would start; a client needs none."""
+    """Check the Java that Spark would start; a client needs none."""
     level = Level.WARN if _version("pyspark") is None else Level.FAIL
     try:
         version = require_java()
@@ -65,7 +65,7 @@ def java_check() -> Finding:
 
 
 def package_checks() -> Iterator[Finding]:
-    """Versions of what is installed, and what is not."""
+    """Check the versions of installed packages, and report missing ones."""
     yield Finding(Level.OK, "tidemark", program_version())
     for name, packages in (("client", _CLIENT), ("services", _SERVICES)):
         versions = {package: _version(package) for package in packages}
@@ -77,42 +77,42 @@ def package_checks() -> Iterator[Finding]:
         level, extra = (Level.FAIL, "client") if name == "client" else (Level.WARN, "all")
         note = "" if name == "client" else "; a client does not need them"
         yield Finding(
-            level, name, f"not installed: {', '.join(missing)}{note}", f"pip install 'tidemark[{extra}]' brings them"
+            level, name, f"not installed: {', '.join(missing)}{note}", f"pip install 'tidemark[{extra}]' installs them"
         )
 
 
 def nearest_folder(data: Path) -> Path:
-    """*data*, or the first folder above it that exists."""
+    """Return *data*, or its nearest existing parent folder."""
     return next(folder for folder in (data.absolute(), *data.absolute().parents) if folder.is_dir())
 
 
 def disk_check(folder: Path) -> Finding:
-    """Room where the store lies."""
+    """Check the free space at the store."""
     usage = shutil.disk_usage(folder)
     text = f"{usage.free / 1e9:,.1f} GB free of {usage.total / 1e9:,.1f} GB at {folder}"
     if usage.free < _LEAST_FREE_BYTES:
-        return Finding(Level.FAIL, "disk", text, "make room: the writer refuses appends")
+        return Finding(Level.FAIL, "disk", text, "free some space: the writer refuses appends")
     if usage.free < _LITTLE_FREE_BYTES:
-        return Finding(Level.WARN, "disk", text, "little: set TIDEMARK_RETENTION_HOURS, or make room")
+        return Finding(Level.WARN, "disk", text, "little space: set TIDEMARK_RETENTION_HOURS, or free some space")
     return Finding(Level.OK, "disk", text)
 
 
 def sync_check(folder: Path) -> Finding:
-    """What an fdatasync takes there: an append in flush mode `sync` waits for one."""
+    """Measure fdatasync at the store: an append in flush mode `sync` waits for one."""
     try:
         times_ms = sync_times_ms(folder)
     except OSError as error:
         return Finding(Level.FAIL, "fdatasync", f"{folder}: {error}", "choose another folder with --data")
     median, longest = statistics.median(times_ms), max(times_ms)
-    text = f"{median:.2f} ms, at most {longest:.2f} ms, of {_SYNCS} at {folder}"
+    text = f"median {median:.2f} ms, at most {longest:.2f} ms, of {_SYNCS} at {folder}"
     if median > _SLOW_SYNC_MS:
-        step = "every append in flush mode `sync` waits so long: use a faster disk, or send batches"
+        step = "every append in flush mode `sync` waits this long: use a faster disk, or send batches"
         return Finding(Level.WARN, "fdatasync", text, step)
     return Finding(Level.OK, "fdatasync", text)
 
 
 def sync_times_ms(folder: Path) -> list[float]:
-    """Of writes of 4 KiB to a file without a name."""
+    """Return the times of fdatasync after writes of 4 KiB to an unnamed file."""
     times_ms = []
     with tempfile.TemporaryFile(dir=folder) as file:
         for number in range(_SYNCS):
@@ -124,15 +124,15 @@ def sync_times_ms(folder: Path) -> list[float]:
 
 
 def memory_check() -> Finding:
-    """What programs could have now."""
+    """Check the available memory."""
     told = Path("/proc/meminfo").read_text() if Path("/proc/meminfo").exists() else ""
     found = re.search(r"^MemAvailable:\s+(\d+) kB", told, re.MULTILINE)
     if found is None:
-        return Finding(Level.WARN, "memory", "unknown: /proc/meminfo does not tell", "Tidemark runs on Linux")
+        return Finding(Level.WARN, "memory", "unknown: /proc/meminfo has no MemAvailable", "Tidemark runs on Linux")
     available = int(found[1]) * 1024
     text = f"{available / 1e9:,.1f} GB available"
     if available < _LITTLE_MEMORY_BYTES:
-        return Finding(Level.WARN, "memory", text, "little for three services, one of them Spark's")
+        return Finding(Level.WARN, "memory", text, "little memory for three services, one of which runs Spark")
     return Finding(Level.OK, "memory", text)
 
 

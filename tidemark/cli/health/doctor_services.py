@@ -1,4 +1,4 @@
-"""Checks of `doctor` that ask the network: who answers at the services' addresses, and what time it is there."""
+"""Checks of `doctor` over the network: which services answer at the addresses, and their clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOCK_FAIL_S = 60.0
 
 
 class Heard(NamedTuple):
-    """The answer to GET /healthz. status None: there was none; problem tells why. is_free: nobody listens there."""
+    """The answer to GET /healthz. status None: no answer, for the reason in problem. is_free: nothing listens there."""
 
     status: int | None
     date: str | None
@@ -28,13 +28,13 @@ class Heard(NamedTuple):
 
 
 def writer_check(address: str | None) -> Finding:
-    """A writer, nobody, or somebody else."""
+    """Check the writer's address: a writer, a free port, or another program."""
     from tidemark.client import Producer
     from tidemark.errors import StoreError
 
     where = address or DEFAULT_WRITER_ADDRESS
     if is_refused(where):
-        return Finding(Level.OK, "writer", f"{where}: nobody listens there; `tidemark serve` can")
+        return Finding(Level.OK, "writer", f"{where}: the port is free; start a writer with `tidemark serve`")
     with Producer(address, timeout_s=_TIMEOUT_S) as producer:
         try:
             info = producer.log_info()
@@ -45,13 +45,13 @@ def writer_check(address: str | None) -> Finding:
     return Finding(
         Level.FAIL,
         "writer",
-        f"{where} is no writer that can be asked: {problem}",
-        "name another with --writer, or serve with --writer-port",
+        f"{where} does not answer as a writer: {problem}",
+        "give another address with --writer, or serve with --writer-port",
     )
 
 
 def is_refused(address: str) -> bool:
-    """Whether nobody listens at HOST:PORT."""
+    """Return True if nothing listens at HOST:PORT."""
     host, _, port = address.removeprefix(TLS_SCHEME).rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S).close()
@@ -63,7 +63,7 @@ def is_refused(address: str) -> bool:
 
 
 def ask_health(url: str | None) -> tuple[str, Heard]:
-    """(url that was asked, what it said)."""
+    """Return the requested URL and its answer."""
     asked = url or DEFAULT_QUERY_URL
     parts = urlsplit(asked)
     host, port = parts.hostname or "", parts.port
@@ -86,29 +86,29 @@ def ask_health(url: str | None) -> tuple[str, Heard]:
 
 
 def query_check(url: str, heard: Heard) -> Finding:
-    """A query service, nobody, or somebody else."""
+    """Check the query service's URL: a query service, a free port, or another program."""
     if heard.status == http.client.OK:
         return Finding(Level.OK, "query", f"{url} answers")
     if heard.is_free:
-        return Finding(Level.OK, "query", f"{url}: nobody listens there; `tidemark serve` can")
+        return Finding(Level.OK, "query", f"{url}: the port is free; start a query service with `tidemark serve`")
     problem = heard.problem or f"HTTP {heard.status}"
     return Finding(
         Level.FAIL,
         "query",
-        f"{url} is no query service that can be asked: {problem}",
-        "name another with --query, or serve with --query-port",
+        f"{url} does not answer as a query service: {problem}",
+        "give another URL with --query, or serve with --query-port",
     )
 
 
 def clock_check(heard: Heard) -> Finding:
-    """This clock against the one of the query service."""
+    """Compare this machine's clock with that of the query service."""
     try:
         there = email.utils.parsedate_to_datetime(heard.date or "").timestamp()
     except ValueError:
-        return Finding(Level.OK, "clock", "not compared: no query service tells the time")
+        return Finding(Level.OK, "clock", "not compared: no query service has answered with a time")
     apart = abs(time.time() - there)
     if apart < _CLOCK_WARN_S:
-        return Finding(Level.OK, "clock", "as the query service's, within two seconds")
+        return Finding(Level.OK, "clock", "equal to the query service's within two seconds")
     level = Level.FAIL if apart >= _CLOCK_FAIL_S else Level.WARN
-    step = "offsets by time and retention go by the writer's clock: synchronise both (chrony, systemd-timesyncd)"
-    return Finding(level, "clock", f"{apart:,.0f} s from the query service's", step)
+    step = "offsets by time and retention use the writer's clock: synchronise both (chrony, systemd-timesyncd)"
+    return Finding(level, "clock", f"{apart:,.0f} s from the query service's clock", step)

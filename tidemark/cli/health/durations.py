@@ -1,4 +1,4 @@
-"""Spans of time for people."""
+"""Durations as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _UNITS = (("year", 365 * 86_400), ("day", 86_400), ("h", 3_600), ("min", 60), ("
 
 
 def duration_text(seconds: float) -> str:
-    """In the largest unit of which there are at least two: `90 s`, `3 h`, `12 days`; below two seconds `1.5 s`."""
+    """Return the duration in the largest unit of which it has at least two: `90 s`, `3 h`, `12 days`; else `1.5 s`."""
     for name, size in _UNITS:
         if seconds >= 2 * size:
             return f"{int(seconds // size):,} {name}{'s' if name in ('year', 'day') else ''}"

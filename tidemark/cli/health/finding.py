@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Level(enum.Enum):
-    """How bad it is."""
+    """Severity of a finding."""
 
     OK = "ok"
     WARN = "warn"
@@ -15,7 +15,7 @@ class Level(enum.Enum):
 
 
 class Finding(NamedTuple):
-    """What was looked at and how it is. next_step: what to do, "" where there is nothing to be done."""
+    """The result of one check. next_step: the remedy, or "" if none is needed."""
 
     level: Level
     name: str

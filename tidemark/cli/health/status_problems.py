@@ -1,4 +1,4 @@
-"""What is wrong with a store, of all that `status` has seen: pure functions of that."""
+"""The problems of a store, derived from the data of `status` by pure functions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tidemark.cli.health.durations import duration_text
 
 
 class Limits(NamedTuple):
-    """What is too much."""
+    """Limits of a healthy store."""
 
     max_behind_s: float
     min_disk_hours: float
 
 
 def problems_of(seen: dict[str, Any], limits: Limits, *, now_ms: int) -> list[str]:
-    """A line each; none where all is well. seen: what `status` prints as JSON."""
+    """Return one line per problem; [] for a healthy store. seen: the JSON document of `status`."""
     return [
         *_unanswered(seen),
         *_refused(seen["writer"]),
@@ -27,18 +27,20 @@ def problems_of(seen: dict[str, Any], limits: Limits, *, now_ms: int) -> list[st
 def _unanswered(seen: dict[str, Any]) -> Iterator[str]:
     for name in ("writer", "query"):
         if not seen[name]["answers"]:
-            how = "tells us nothing" if seen[name].get("refuses") else "does not answer"
+            how = "refuses the request" if seen[name].get("refuses") else "does not answer"
             yield f"the {name} {how}: {seen[name]['problem']}"
     if seen["store"] and not seen["pipeline"]["answers"]:
         quiet_ms = seen["pipeline"]["quiet_ms"]
-        yield "the pipeline is not there" + ("" if quiet_ms is None else f", for {duration_text(quiet_ms / 1000)}")
+        yield "the pipeline does not run" + (
+            "" if quiet_ms is None else f" (quiet for {duration_text(quiet_ms / 1000)})"
+        )
 
 
 def _refused(writer: dict[str, Any]) -> Iterator[str]:
-    """A writer that refuses appends says so in numbers."""
+    """Report that a writer refuses appends, derived from its numbers."""
     free, least = writer.get("free_disk_bytes", 0), writer.get("min_free_disk_bytes", 0)
     if free < least:
-        yield f"appends are refused: {free:,} bytes of disk are free, and {least:,} must be"
+        yield f"appends are refused: {free:,} bytes of disk are free; at least {least:,} are required"
 
 
 def _of_store(store: dict[str, Any], limits: Limits, now_ms: int) -> Iterator[str]:
@@ -51,4 +53,4 @@ def _of_store(store: dict[str, Any], limits: Limits, now_ms: int) -> Iterator[st
         yield f"damaged places: {store['corruptions']}, the newest at {newest['physical_offset']} ({newest['reason']})"
     full_in_s = store["disk"]["full_in_s"]
     if full_in_s is not None and full_in_s < limits.min_disk_hours * 3600:
-        yield f"the disk is full in {duration_text(full_in_s)}, as fast as the log has grown lately"
+        yield f"the disk is full in {duration_text(full_in_s)} at the log's recent growth"

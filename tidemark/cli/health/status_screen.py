@@ -1,4 +1,4 @@
-"""The screen of `status`: what was seen, for people."""
+"""The screen of `status`, as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Status = dict[str, Any]
 
 
 def screen(seen: _Status) -> Any:
-    """A name and its value a line; what is wrong comes first."""
+    """Return one line per name and value, problems first."""
     store = seen["store"]
     now_ms = time.time_ns() // 1_000_000
     facts: dict[str, object] = {
@@ -31,7 +31,7 @@ def screen(seen: _Status) -> Any:
 def _service(asked: _Status, address: str) -> str:
     if asked["answers"]:
         return f"{address}  answers"
-    return f"{address}  {'TELLS US NOTHING' if asked.get('refuses') else 'DOES NOT ANSWER'}"
+    return f"{address}  {'REFUSES THE REQUEST' if asked.get('refuses') else 'DOES NOT ANSWER'}"
 
 
 def _writer(writer: _Status, store: _Status | None, now_ms: int) -> str:
@@ -48,16 +48,16 @@ def _writer(writer: _Status, store: _Status | None, now_ms: int) -> str:
 def _pipeline(seen: _Status, now_ms: int) -> str:
     store = seen["store"]
     if store is None:
-        return f"{_UNKNOWN}: the query service would tell"
+        return f"{_UNKNOWN}: the query service does not answer"
     quiet_ms = seen["pipeline"]["quiet_ms"]
     there = "follows"
     if not seen["pipeline"]["answers"]:
-        there = "IS NOT THERE" + ("" if quiet_ms is None else f": quiet for {duration_text(quiet_ms / 1000)}")
+        there = "DOES NOT RUN" + ("" if quiet_ms is None else f": quiet for {duration_text(quiet_ms / 1000)}")
     if not store["lag_bytes"]:
         return f"{there}, everything is visible"
     since_ms = store["pipeline"]["behind_since_ms"]
     oldest = _UNKNOWN if since_ms is None else f"stored {_ago(since_ms, now_ms)}"
-    return f"{there}, {store['lag_bytes']:,} bytes behind; the first of them: {oldest}"
+    return f"{there}, {store['lag_bytes']:,} bytes behind; first message: {oldest}"
 
 
 def _store_facts(store: _Status, now_ms: int) -> dict[str, object]:
@@ -109,5 +109,5 @@ def _groups(groups: _Status) -> str:
 
 
 def _ago(then_ms: int, now_ms: int) -> str:
-    """A time of another clock may lie ahead of this one."""
+    """Return the distance to a past time; the time itself if another clock is ahead of this one."""
     return f"{duration_text((now_ms - then_ms) / 1000)} ago" if then_ms <= now_ms else f"at {time_text(then_ms)}"

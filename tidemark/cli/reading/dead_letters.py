@@ -1,7 +1,7 @@
-"""Dead letters of a group: messages of %DLQ%GROUP, where each came from, and the way back there.
+"""Dead letters of a group (messages of %DLQ%GROUP), their original topics, and redrives to these.
 
-The progress of a redrive is kept as offsets of the group `GROUP-redrive` on that topic, so that the next one continues
-there. A redrive that died before it recorded a page sends the same again, and the writer recognises the request ids.
+The progress of a redrive is stored as offsets of the group `GROUP-redrive` on that topic, at which the next one
+continues. A redrive that died before it committed a page sends it again; the writer recognizes the request ids.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tidemark.errors import ArgumentIllegalError, TopicNotFoundError
 from tidemark.format.properties import DLQ_ORIGIN_TOPIC, RETRY_TOPIC
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
-_PAGE = 500  # sent, acknowledged, and then put on record
+_PAGE = 500  # dead letters that are sent, acknowledged and then committed together
 _POLL_S = 1.0
 _DIGEST_LENGTH = 40
 
 
 class DeadLetters(NamedTuple):
-    """How many a group has. waiting: those that no redrive has sent yet."""
+    """The number of a group's dead letters. waiting: those that no redrive has sent yet."""
 
     group: str
     topic: str
@@ -37,8 +37,8 @@ class DeadLetters(NamedTuple):
 class Progress(NamedTuple):
     """Progress of a redrive.
 
-    stored  dead letters that it has stored again
-    passed  the same, and those that an earlier redrive had stored
+    stored  number of dead letters that it has stored again
+    passed  number of those, and of the ones that an earlier redrive had stored
     """
 
     stored: int
@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
 
 class Redrive(NamedTuple):
-    """What to send back. most: None for all that wait; to: a topic instead of the one each came from."""
+    """A request for a redrive. most: None for all that are waiting; to: a topic instead of the original ones."""
 
     group: str
     most: int | None = None
@@ -54,12 +54,12 @@ class Redrive(NamedTuple):
 
 
 def dead_letter_topic(group: str) -> str:
-    """Where dead letters of *group* lie."""
+    """Return the topic of dead letters of *group*."""
     return f"{DEAD_LETTER_PREFIX}{group}"
 
 
 def origin_of(properties: Mapping[str, str]) -> str | None:
-    """The topic that a dead letter was first sent to; None where it does not tell."""
+    """Return the topic that a dead letter was first sent to; None if it is not known."""
     for name in (RETRY_TOPIC, DLQ_ORIGIN_TOPIC):
         topic = properties.get(name)
         if topic and not topic.startswith(RETRY_PREFIX):
@@ -68,14 +68,14 @@ def origin_of(properties: Mapping[str, str]) -> str | None:
 
 
 def all_dead_letters(service: Query) -> list[DeadLetters]:
-    """Of every group that has some."""
+    """Return the numbers for every group that has dead letters."""
     names = [topic["topic"] for topic in service.get("/v1/topics")["topics"]]
     groups = [name.removeprefix(DEAD_LETTER_PREFIX) for name in names if name.startswith(DEAD_LETTER_PREFIX)]
     return [found for group in groups if (found := dead_letters_of(service, group)).messages]
 
 
 def dead_letters_of(service: Query, group: str) -> DeadLetters:
-    """Of one group; TopicNotFoundError where it never had any."""
+    """Return the numbers for one group. Raises TopicNotFoundError if it never had dead letters."""
     topic = dead_letter_topic(group)
     done = _redriven(service, group)
     messages = waiting = 0
@@ -88,9 +88,9 @@ def dead_letters_of(service: Query, group: str) -> DeadLetters:
 def redrive(
     service: Query, writer: str | None, asked: Redrive, *, on_acknowledged: Callable[[Progress], None] = lambda _: None
 ) -> Progress:
-    """Send waiting dead letters back, page by page. Each page is on record before the next one is sent.
+    """Send waiting dead letters back, page by page. Each page is committed before the next one is sent.
 
-    raises ArgumentIllegalError for a dead letter without a topic of origin, and what sending raises
+    Raises ArgumentIllegalError for a dead letter without an original topic, and exceptions of the producer.
     """
     topic = dead_letter_topic(asked.group)
     queues = _queues(service, asked.group)
@@ -117,22 +117,22 @@ def redrive(
 
 
 class Furthest:
-    """How far dead letters were ever sent back, by queue: offsets of the group `GROUP-redriven`.
+    """The greatest offsets up to which dead letters were ever sent back: offsets of the group `GROUP-redriven`.
 
-    Below it a dead letter is sent again because an operator has reset `GROUP-redrive`: it is to be stored once more.
-    From it on, a dead letter that the writer knows was sent by a redrive that died before it recorded that.
+    Below it, a dead letter is sent again because an operator has reset `GROUP-redrive`, so it is stored once more. From
+    it on, a dead letter that the writer recognizes was sent by a redrive that died before its commit.
     """
 
     def __init__(self, service: Query, group: str) -> None:
         self._service = service
         self._group = f"{group}-redriven"
         self._offsets = offsets_of(service, self._group, dead_letter_topic(group))
-        for queue_id, offset in _redriven(service, group).items():  # of a redrive that died between its two records
+        for queue_id, offset in _redriven(service, group).items():  # after a redrive that died between its two commits
             self._offsets[queue_id] = max(offset, self._offsets.get(queue_id, 0))
         self._run = uuid.uuid4().hex
 
     def request_id(self, dead: ReceivedMessage) -> str:
-        """Return the same whenever this dead letter is sent for the first time, and a new one for each later time."""
+        """Return an id that is fixed for the first send of this dead letter, and new for each later one."""
         place = (*dead.queue, dead.queue_offset, dead.physical_offset, dead.store_timestamp_ms, dead.store_host)
         is_again = dead.queue_offset < self._offsets.get(dead.queue_id, 0)
         facts = (*place, self._run) if is_again else place
@@ -140,8 +140,8 @@ class Furthest:
         return f"redrive-{digest[:_DIGEST_LENGTH]}"
 
     def advance(self, page: list[ReceivedMessage]) -> None:
-        """Put on record that *page* was sent."""
-        ends = {dead.queue: dead.queue_offset + 1 for dead in page}  # of each queue in order
+        """Commit that *page* was sent."""
+        ends = {dead.queue: dead.queue_offset + 1 for dead in page}  # each queue's messages are in order
         further = {queue: end for queue, end in ends.items() if end > self._offsets.get(queue.queue_id, 0)}
         if further:
             commit_as_administrator(self._service, self._group, further.items())
@@ -149,18 +149,18 @@ class Furthest:
 
 
 def redrive_group(group: str) -> str:
-    """Whose offsets tell how far dead letters of *group* were sent back."""
+    """Return the group whose offsets are the progress of redrives of *group*."""
     return f"{group}-redrive"
 
 
 def _is_at_end(consumer: Consumer, ends: Mapping[tuple[str, int], int]) -> bool:
-    """Also where the last records are damaged, and no message comes of them."""
+    """Return True at the end of all queues, even if the last records are damaged and yield no message."""
     positions = ((consumer.position(queue), end) for queue, end in ends.items())
     return all(position is not None and position >= end for position, end in positions)
 
 
 def _send(producer: Producer, page: list[ReceivedMessage], to: str | None, furthest: Furthest) -> int:
-    """Send all of them and return how many were stored; the first failure is raised once all are answered."""
+    """Send all of *page* and return how many were stored. Raise the first failure once all are answered."""
     messages = [_as_first_sent(dead, to) for dead in page]
     futures = [
         producer.send_async(message, request_id=furthest.request_id(dead))
@@ -175,7 +175,7 @@ def _as_first_sent(dead: ReceivedMessage, to: str | None) -> Message:
     topic = to or origin_of(dead.properties)
     if topic is None:
         raise ArgumentIllegalError(
-            "a dead letter does not tell its topic: give --to",
+            "the original topic of a dead letter is not known: give --to",
             topic=dead.topic,
             queue_id=dead.queue_id,
             queue_offset=dead.queue_offset,
@@ -193,5 +193,5 @@ def _queues(service: Query, group: str) -> list[dict[str, Any]]:
 
 
 def _redriven(service: Query, group: str) -> dict[int, int]:
-    """By queue id, how far it was sent back."""
+    """Return the progress of redrives, by queue id."""
     return offsets_of(service, redrive_group(group), dead_letter_topic(group))

@@ -1,4 +1,4 @@
-"""Offsets of a consumer group, as the query service has them."""
+"""Offsets of a consumer group, from the query service."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def group_path(group: str) -> str:
-    """Return the path of *group* below the query service's address."""
+    """Return the path of *group* in the REST API."""
     return f"/v1/groups/{quote(group, safe='')}"
 
 
 def offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:
-    """Return the offset of *group* in each queue of *topic*, by queue id; none of an unknown group."""
+    """Return the offset of *group* in each queue of *topic*, by queue id; {} for an unknown group."""
     from tidemark.errors import MessageNotFoundError
 
     try:

@@ -1,7 +1,7 @@
-"""Records of a CommitLog's files, decoded: without a service, without a lock, of any RocketMQ store.
+"""Decodes the records of a CommitLog's files: without a service, without a lock, of any RocketMQ store.
 
-Damage is told and stepped over. Where the records end nothing is wrong: files are full-size from birth, and what lies
-behind the last record may be zeros or a record that was cut off.
+Damaged records are reported and skipped. The end of the records is not damage: files have their full size from the
+start, and the bytes after the last record may be zeros or a truncated record.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 
 
 class Decoded(NamedTuple):
-    """Messages and damage of one stretch, each ascending by place."""
+    """Messages and damage of a part of the log, each in ascending order of physical offset."""
 
     messages: list[dict[str, Any]]
     damages: list[Damage]
 
 
 def open_log_folder(directory: Path) -> MappedFileQueue:
-    """The CommitLog in *directory*, or in the store at *directory*, to be read only.
+    """Open the CommitLog at *directory*, or of the store at *directory*, for reading.
 
-    raises ArgumentIllegalError where there is none
+    Raises ArgumentIllegalError if there is none.
     """
     folder = directory / "commitlog" if (directory / "commitlog").is_dir() else directory
     size = size_on_disk(folder)
     if size is None:
-        raise ArgumentIllegalError(f"no file of a CommitLog lies in {folder}", path=str(folder))
+        raise ArgumentIllegalError(f"there is no CommitLog file in {folder}", path=str(folder))
     return MappedFileQueue(folder, size)
 
 
 def decode_log(log: MappedFileQueue, start: int | None) -> Iterator[Decoded]:
-    """From *start* on, else from the log's first byte, to its last record.
+    """Yield the log from *start*, or from its first byte, to its last record.
 
-    raises ArgumentIllegalError for a start that lies in no file
+    Raises ArgumentIllegalError for a start that is in no file.
     """
     position = log.min_offset if start is None else start
     if not log.min_offset <= position < log.capacity_end:
         raise ArgumentIllegalError(
-            f"{position} lies in no file: they begin at {log.min_offset} and end at {log.capacity_end}",
+            f"{position} is not in a file: the log's files begin at {log.min_offset} and end at {log.capacity_end}",
             physical_offset=position,
         )
     walk = LogWalk(log, position, Checker(crc=Crc.MARKS))
-    held: list[Damage] = []  # damage only when a record follows; else the end
+    held: list[Damage] = []  # reported only if a record follows; otherwise it is the log's end
     for part in walk.parts(limit=log.capacity_end, floor=log.capacity_end):
         decoded = _decode(part)
         if len(part.requests):
@@ -62,7 +62,7 @@ def decode_log(log: MappedFileQueue, start: int | None) -> Iterator[Decoded]:
 
 
 def _decode(part: LogPart) -> Decoded:
-    """Records of a part. A record that only its CRC condemns is damage of its own."""
+    """Decode a part's records. A record whose only fault is its CRC is reported as damage, too."""
     rows = part.requests
     records = Records(part.buffer, rows["physical_offset"] - part.base_offset, rows)
     damages = [

@@ -1,4 +1,4 @@
-"""Pages of messages out of a topic's queues: up to an end that is known, or for ever. Knows nothing of output."""
+"""Pages of messages from a topic's queues, up to a known end or endlessly. Does no output except warnings."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tidemark.client.received_message import JSON, TopicQueue
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-_WAIT_MS = 10_000  # a long poll that finds nothing is asked again
+_WAIT_MS = 10_000  # a long poll without messages is repeated after this time
 MAX_PAGE = 500
 _TIMEOUT_S = 60.0
-_NEW_QUEUES_S = 5.0  # between two looks for queues that the topic has got
+_NEW_QUEUES_S = 5.0  # interval of checks for new queues of the topic
 _Messages = list[dict[str, Any]]
 
 
 class Span(NamedTuple):
-    """From where to where a queue is read. end: exclusive; None: for ever."""
+    """The range in which a queue is read. end: exclusive; None: without end."""
 
     queue_id: int
     start: int
@@ -40,9 +40,9 @@ class Span(NamedTuple):
 def spans_of(
     service: Query, topic: str, queue_ids: list[int], first: Place, last: Place | None, *, follow: bool
 ) -> list[Span]:
-    """Of the queues that are named, of all when none is; without *last* they end where they do now, or never.
+    """Return the ranges of the named queues, or of all. Without *last*, they end at the current ends, or never.
 
-    raises an OffsetError for an offset that the queue does not have
+    Raises OffsetError for an offset that the queue does not have.
     """
     queues = queues_of(service, topic, queue_ids)
     for place, option in ((first, "--from"), (last, "--to")):
@@ -60,7 +60,7 @@ def _span(service: Query, topic: str, queue: dict[str, Any], first: Place, stop:
 def pages_of_queue(
     service: Query, topic: str, span: Span, tags: list[str], *, page_size: int = MAX_PAGE
 ) -> Iterator[_Messages]:
-    """Messages of one queue, until the span's end or the queue's."""
+    """Yield messages of one queue, until the end of the span or of the queue."""
     at, end = span.start, span.end
     path = f"{topic_path(topic)}/queues/{span.queue_id}/messages"
     while end is None or at < end:
@@ -73,7 +73,7 @@ def pages_of_queue(
 
 
 def _messages_of(topic: str, span: Span, page: dict[str, Any]) -> _Messages:
-    """Those of *page* that the span holds, each with its queue; tells of damaged records."""
+    """Return the messages of *page* in the span, each with its queue; print warnings for damaged records."""
     for skipped in page["skipped"]:
         say(f"warning: the record at {skipped['physical_offset']} is damaged: {skipped['reason']}")
     found = [{"topic": topic, "queue_id": span.queue_id, **message} for message in page["messages"]]
@@ -89,9 +89,9 @@ def follow_queues(
     page_size: int = MAX_PAGE,
     with_new_queues: bool = False,
 ) -> Iterator[_Messages]:
-    """Messages of several queues as they come, by a long poll a queue. Ends when every span has its end.
+    """Yield messages of several queues as they arrive, with one long poll per queue. End when every span has ended.
 
-    with_new_queues: read queues that the topic gets later, from their beginning
+    with_new_queues: also read queues that are added to the topic later, from their start
     """
     limits = {"max_messages": page_size, "tag": tags or None, "wait_ms": _WAIT_MS, "body_encoding": "auto"}
     left = {TopicQueue(topic, span.queue_id): span for span in spans if span.end is None or span.start < span.end}
@@ -120,7 +120,7 @@ def follow_queues(
 
 
 def _new_spans(service: Query, topic: str, known: set[int]) -> list[Span]:
-    """Return the queues that are not *known* yet, each from its beginning, and add them."""
+    """Return spans of the queues that are not *known* yet, from their start, and add them to *known*."""
     new = [queue for queue in queues_of(service, topic, []) if queue["queue_id"] not in known]
     known.update(queue["queue_id"] for queue in new)
     return [Span(queue["queue_id"], queue["min_offset"], None) for queue in new]
@@ -129,7 +129,7 @@ def _new_spans(service: Query, topic: str, known: set[int]) -> list[Span]:
 def pages_by_key(
     service: Query, topic: str, key: str, *, from_ms: int | None, to_ms: int | None
 ) -> Iterator[_Messages]:
-    """Messages that carry *key*, in the order of the log, over all queues. to_ms: inclusive."""
+    """Yield messages that have *key*, in log order over all queues. to_ms: inclusive."""
     cursor: str | None = None
     while True:
         asked = {"key": key, "from": from_ms, "to": to_ms, "cursor": cursor, "body_encoding": "auto"}

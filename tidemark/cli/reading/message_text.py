@@ -1,4 +1,4 @@
-"""Messages for people: one with all its fields, or many as lines of columns that need not be known beforehand."""
+"""Messages as text: one with all its fields, or many as lines with columns of fixed width."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADER = _LINE.format(
 
 
 def message_line(message: Message) -> str:
-    """One line; longer values push the rest to the right, nothing is cut off."""
+    """Return one line. A long value is not cut, but shifts the following columns to the right."""
     return _LINE.format(
         queue_id=message["queue_id"],
         queue_offset=message["queue_offset"],
@@ -26,7 +26,7 @@ def message_line(message: Message) -> str:
 
 
 def message_facts(message: Message) -> dict[str, object]:
-    """Every field, by the name it has for people."""
+    """Return every field by its displayed name."""
     return {
         "topic": message["topic"],
         "queue": message["queue_id"],
@@ -48,14 +48,14 @@ def message_facts(message: Message) -> dict[str, object]:
 
 
 def body_text(message: Message) -> str:
-    """The body, and where it is no text, that it is base64."""
+    """Return the body as text; if it is not text, with its encoding (base64) as a prefix."""
     if message["body_encoding"] == "utf8":
         return str(message["body"])
     return f"{message['body_encoding']}:{message['body']}"
 
 
 def body_bytes(message: Message) -> bytes:
-    """The body as it was sent; *message* as a pull in base64 or auto gives it."""
+    """Return the body as it was sent. *message*: from a pull with body_encoding base64 or auto."""
     import binascii
 
     body: str = message["body"]

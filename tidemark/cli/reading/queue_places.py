@@ -1,6 +1,6 @@
-"""Places of queues as a command line names them: earliest, latest, an offset, a time.
+"""Positions in queues as the command line names them: earliest, latest, an offset, a time.
 
-A number alone is a queue offset; epoch milliseconds carry their unit, `1795240089391ms`, so that neither is guessed.
+A plain number is a queue offset. Epoch milliseconds need their unit, `1795240089391ms`, so that neither is guessed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HELP = "TIME is RFC 3339 (2026-01-31T12:00:00Z), or epoch milliseconds (17952400
 
 
 class PlaceKind(enum.Enum):
-    """How a place is named."""
+    """Kinds of positions."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -33,14 +33,14 @@ class PlaceKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """One of each queue. value: the queue offset, or epoch milliseconds of a store time."""
+    """A position in each queue. value: the queue offset, or epoch milliseconds of a store time."""
 
     kind: PlaceKind
     value: int = 0
 
     @classmethod
     def parse(cls, text: str, *, option: str) -> Place:
-        """Of the text of *option*; a usage error for anything else."""
+        """Parse the value of *option*. Raises a usage error for anything else."""
         if text in ("earliest", "latest"):
             return cls(PlaceKind(text))
         if re.fullmatch(r"[0-9]{1,18}", text):
@@ -49,26 +49,26 @@ class Place:
 
 
 def parse_time(text: str, *, option: str) -> int:
-    """Epoch milliseconds of RFC 3339 or of `…ms`; a usage error for anything else."""
+    """Parse RFC 3339 or `…ms` into epoch milliseconds. Raises a usage error for anything else."""
     if milliseconds := re.fullmatch(r"([0-9]{1,18})ms", text):
         return int(milliseconds[1])
     try:
         time = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no place: {METAVAR}; {HELP}", param_hint=option) from None
+        raise typer.BadParameter(f"{text!r} is not one of {METAVAR}; {HELP}", param_hint=option) from None
     if time.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no time zone: add Z or +hh:mm", param_hint=option)
     return round(time.timestamp() * 1000)
 
 
 def require_one_queue(place: Place, queues: list[dict[str, Any]], *, option: str) -> None:
-    """A usage error where an offset, which counts in one queue, is given for several."""
+    """Raise a usage error if *place* is an offset and there are several queues."""
     if place.kind is PlaceKind.OFFSET and len(queues) > 1:
-        raise typer.BadParameter("an offset counts in one queue: name it with --queue", param_hint=option)
+        raise typer.BadParameter("an offset applies to a single queue: name it with --queue", param_hint=option)
 
 
 def offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -> int:
-    """The queue offset of *place*. queue: its id and bounds, as GET /v1/topics/{topic} tells them."""
+    """Return the queue offset of *place*. queue: its id and bounds, from GET /v1/topics/{topic}."""
     match place.kind:
         case PlaceKind.EARLIEST:
             return int(queue["min_offset"])
@@ -81,25 +81,27 @@ def offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -
 
 
 def existing_offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -> int:
-    """As `offset_of`; OffsetTooSmallError or OffsetOutOfRangeError for one that the queue does not have."""
+    """Return `offset_of`, or raise OffsetTooSmallError, OffsetOutOfRangeError if the queue does not have the offset."""
     from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
 
     facts = {"topic": topic, **queue}
     if place.kind is PlaceKind.OFFSET and place.value < queue["min_offset"]:
-        raise OffsetTooSmallError(f"offset {place.value} is below the queue's minimum", **facts)
+        raise OffsetTooSmallError(f"offset {place.value} is below the queue's minimum, {queue['min_offset']}", **facts)
     if place.kind is PlaceKind.OFFSET and place.value > queue["max_offset"]:
-        raise OffsetOutOfRangeError(f"offset {place.value} is behind the queue's end", **facts)
+        raise OffsetOutOfRangeError(f"offset {place.value} is beyond the queue's end, {queue['max_offset']}", **facts)
     return offset_of(service, topic, queue, place)
 
 
 def offset_at_time(service: Query, topic: str, queue_id: int, epoch_ms: int) -> dict[str, Any]:
-    """The first message of a queue stored at *epoch_ms* or later, as the query service answers."""
+    """Return the query service's answer: a queue's first message stored at *epoch_ms* or later."""
     return service.get(f"{topic_path(topic)}/queues/{queue_id}/offset", time=epoch_ms)
 
 
 def queues_of(service: Query, topic: str, wanted: list[int]) -> list[dict[str, Any]]:
-    """Id and bounds of the *wanted* queues of *topic*, of all when none is named; QueueIllegalError for one there is
-    not."""
+    """Return id and bounds of the *wanted* queues of *topic*, or of all if *wanted* is empty.
+
+    Raises QueueIllegalError for a queue that does not exist.
+    """
     from tidemark.errors import QueueIllegalError
 
     queues: list[dict[str, Any]] = service.get(topic_path(topic))["queues"]

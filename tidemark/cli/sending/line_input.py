@@ -1,6 +1,6 @@
-"""What `produce` reads of lines and of lines of JSON, without pyarrow; of tables: `table_rows`.
+"""Input of `produce` from lines and JSON lines, without pyarrow. For tables see `table_input`.
 
-A malformed place is named by its number; rows before it are given first, and nothing behind it.
+A malformed line is reported with its number. The rows before it are yielded first, and nothing after it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 
 
 class FieldNames(NamedTuple):
-    """Which fields or columns are what; body None: all of the row, as JSON."""
+    """Names of fields or columns by role; body None: the whole row, as JSON."""
 
     body: str | None = None
     key: str | None = None
@@ -39,7 +39,7 @@ class LineRow(NamedTuple):
 
 
 class LineRows(NamedTuple):
-    """Messages in a row. first: number of the first one's line in the input."""
+    """Consecutive messages. first: line number of the first one in the input."""
 
     rows: list[LineRow]
     first: int
@@ -47,7 +47,7 @@ class LineRows(NamedTuple):
 
 
 class TableRows(NamedTuple):
-    """The same, as a table; its first row's number in the input."""
+    """Consecutive messages as a table. first: row number of the first one in the input."""
 
     table: pa.Table
     names: FieldNames
@@ -61,7 +61,7 @@ Rows = LineRows | TableRows
 def rows_of_lines(chunks: Iterable[Chunk], *, exact: bool = False) -> Iterator[LineRows]:
     """Yield each line as a body.
 
-    exact: every byte before a newline belongs to the line. Otherwise a carriage return before the newline is a part of
+    exact: every byte before a newline belongs to the line. Otherwise, a carriage return before the newline is part of
     the line's end, and a UTF-8 byte order mark at the start of the input is left out.
     """
     for first, lines, _ in chunks if exact else map(text_lines, chunks):
@@ -69,11 +69,11 @@ def rows_of_lines(chunks: Iterable[Chunk], *, exact: bool = False) -> Iterator[L
         if good:
             yield LineRows(list(map(LineRow, lines[:good])), first)
         if good < len(lines):
-            raise malformed("line", first + good, "it is empty, and a message needs a body")
+            raise malformed("line", first + good, "it is empty, but a message needs a body")
 
 
 def rows_of_json_lines(chunks: Iterable[Chunk], names: FieldNames) -> Iterator[LineRows]:
-    """Yield each line, a JSON object, as a body, or the exact text of one of its fields."""
+    """Yield a body for each line, which is a JSON object: the line, or the exact text of one of its fields."""
     for first, lines, _ in map(text_lines, chunks):
         messages: list[LineRow] = []
         fault: ArgumentIllegalError | None = None
@@ -90,13 +90,13 @@ def rows_of_json_lines(chunks: Iterable[Chunk], names: FieldNames) -> Iterator[L
 
 
 def _message_of(line: bytes, names: FieldNames) -> LineRow:
-    """Return the message of a line of JSON. Raises a ValueError that says what is wrong with the line."""
+    """Return the message of a line of JSON. Raises ValueError with the line's fault."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON: {error.msg}, at column {error.colno}") from None
+        raise ValueError(f"it is not JSON: {error.msg}, at column {error.colno}") from None
     if not isinstance(value, dict):
-        raise ValueError("it is JSON, but no object")
+        raise ValueError("it is JSON, but not an object")
     if not any(names):
         return LineRow(line)
     texts = _member_texts(line, names)
@@ -105,28 +105,28 @@ def _message_of(line: bytes, names: FieldNames) -> LineRow:
         field = _field(value, names.body)
         body = (field if isinstance(field, str) else texts[names.body]).encode()
         if field is None or not body:
-            raise ValueError(f"its field {names.body!r} is empty, and a message needs a body")
+            raise ValueError(f"its field {names.body!r} is empty, but a message needs a body")
     return LineRow(body, _text(value, texts, names.key), _text(value, texts, names.tag))
 
 
 def _member_texts(line: bytes, names: FieldNames) -> dict[str, str]:
-    """Return the text of each wanted member unchanged from the line: a decoded number may be another one.
+    """Return the exact text of each wanted member of the line: decoding can change a number.
 
     Raises:
-        ValueError: one occurs twice, so that its value is not certain, or is nested too deeply.
+        ValueError: a member occurs twice, so that its value is ambiguous, or is nested too deeply.
     """
     walk = JsonWalk(line.decode())
     texts: dict[str, str] = {}
     for name in walk.members():
         if name in texts:
-            raise ValueError(f"it has the field {name!r} twice, so its value is not certain")
+            raise ValueError(f"it has the field {name!r} twice, so its value is ambiguous")
         if name in names:
             texts[name] = walk.text()
     return texts
 
 
 def _text(value: dict[str, Any], texts: dict[str, str], name: str | None) -> str | None:
-    """Return a key or tag: a string, or a whole number with the digits that it has in the line."""
+    """Return a key or tag: a string, or a whole number with the digits from the line."""
     if name is None:
         return None
     field = _field(value, name)
@@ -139,10 +139,10 @@ def _text(value: dict[str, Any], texts: dict[str, str], name: str | None) -> str
 
 def _field(value: dict[str, Any], name: str) -> Any:
     if name not in value:
-        raise ValueError(f"it has no field {name!r} (null means none)")
+        raise ValueError(f"it has no field {name!r} (use null for none)")
     return value[name]
 
 
 def malformed(unit: str, number: int, what: str) -> ArgumentIllegalError:
-    """What is said of a line or row that is no message."""
+    """Return the error for a malformed line or row."""
     return ArgumentIllegalError(f"{unit} {number}: {what}", **{unit: number})

@@ -1,7 +1,7 @@
-"""Lines of a file or a pipe as they come: whatever is there now makes one chunk.
+"""Lines of a file or a pipe as they arrive: the data that is available now becomes one chunk.
 
-A thread reads ahead, up to a bound. So a line that trickles in goes on at once, and a full pipe is emptied while the
-chunk before is under way.
+A thread reads ahead, up to a limit. A line that arrives slowly is therefore passed on at once, and a full pipe is
+drained while the previous chunk is being sent.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tidemark.errors import MessageSizeExceededError
 
 _READ_BYTES = 1 << 20
 _AHEAD_BYTES = 8 << 20
-_LONGEST_LINE_BYTES = 256 << 20  # the greatest message that a writer can be set to take
+_LONGEST_LINE_BYTES = 256 << 20  # the greatest message size that a writer can be configured to accept
 
 
 class Chunk(NamedTuple):
-    """Lines without their newlines. first: number of the first one, from 1; has_end: the last one had a newline."""
+    """Lines without their newlines. first: line number of the first, from 1; has_end: the last one had a newline."""
 
     first: int
     lines: list[bytes]
@@ -40,7 +40,7 @@ class Arrivals:
         threading.Thread(target=self._run, daemon=True, name="read-ahead").start()
 
     def take(self) -> bytes:
-        """All that has come since; waits for some. b"" at the end. Raises the OSError that reading ended with."""
+        """Wait for data and return all that has arrived; b"" at the end. Raises the OSError that ended the reading."""
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._is_over)
             data = b"".join(self._pieces)
@@ -67,11 +67,11 @@ class Arrivals:
 
 
 def line_chunks(take: Callable[[], bytes]) -> Iterator[Chunk]:
-    """The lines of what *take* gives, until it gives nothing. A last line needs no end.
+    """Yield the lines of the data that *take* returns, until it returns b"". The last line needs no newline.
 
-    raises MessageSizeExceededError (facts: line, limit) for a line that no writer would take
+    Raises MessageSizeExceededError (facts: line, limit) for a line that is too long for any writer.
     """
-    begun: list[bytes] = []  # of a line whose end has not come
+    begun: list[bytes] = []  # parts of a line without its end
     begun_size = 0
     number = 1
     while data := take():
@@ -84,6 +84,8 @@ def line_chunks(take: Callable[[], bytes]) -> Iterator[Chunk]:
         begun.append(rest)
         begun_size += len(rest)
         if begun_size > _LONGEST_LINE_BYTES:
-            raise MessageSizeExceededError(f"line {number} is too long", line=number, limit=_LONGEST_LINE_BYTES)
+            raise MessageSizeExceededError(
+                f"line {number} is longer than {_LONGEST_LINE_BYTES:,} bytes", line=number, limit=_LONGEST_LINE_BYTES
+            )
     if begun_size:
         yield Chunk(number, [b"".join(begun)], has_end=False)

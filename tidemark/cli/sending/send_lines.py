@@ -1,4 +1,4 @@
-"""Lines as messages: wire batches by queue, many in flight. As `Producer.send_table`, without numpy."""
+"""Sends lines as messages: wire batches by queue, many in flight. Like `Producer.send_table`, but without numpy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BATCH_BYTES = 1 << 20
 
 
 class _Batch(NamedTuple):
-    """Rows of one queue, by number; queue None: whichever comes next."""
+    """Rows of one queue, by number; queue None: any queue."""
 
     queue: MessageQueue | None
     rows: list[int]
@@ -34,10 +34,10 @@ def send_lines(
     batch_size: int,
     on_acknowledged: Callable[[int], None],
 ) -> list[SendResult]:
-    """Send all, and wait for all answers. Rows of one key keep their order, and where all go to one queue, all do.
+    """Send all rows, and wait for all answers. Rows with the same key keep their order.
 
-    raises the first failure, which stops further batches; a RejectedError has the fact row where one row is meant. Rows
-    that are no messages are told before anything is sent
+    Raises the first failure, which stops further batches; a RejectedError for a single row has the fact row. Rows that
+    are not valid messages raise before anything is sent.
     """
     elements = [_element_of(topic, number, row) for number, row in enumerate(rows)]
     sent: list[tuple[_Batch, Future[SendResult]]] = []
@@ -72,7 +72,7 @@ def _result(batch: _Batch, future: Future[SendResult]) -> SendResult:
     except RejectedError as error:
         if len(batch.rows) > 1:
             raise
-        raise _of_row(error, batch.rows[0]) from error  # one that is too large for others to go with it, among others
+        raise _of_row(error, batch.rows[0]) from error  # for example, a row that is too large for a batch with others
 
 
 def _element_of(topic: str, number: int, row: LineRow) -> Element:
@@ -87,15 +87,15 @@ def _of_row(error: RejectedError, number: int) -> RejectedError:
 
 
 def _queues_of(producer: Producer, topic: str, rows: Sequence[LineRow]) -> list[MessageQueue | None]:
-    """Each row's, by its key as `Producer.send` chooses it."""
+    """Return the queue of each row, chosen by its key as `Producer.send` does."""
     queues = producer.queues(topic)
-    if not queues:  # the writer tells why
+    if not queues:  # the writer refuses the batch with the reason
         return [None] * len(rows)
     return [queues[queue_of_key(row.key, len(queues))] if row.key else None for row in rows]
 
 
 def _batches(elements: Sequence[Element], queues: Sequence[MessageQueue | None], batch_size: int) -> Iterator[_Batch]:
-    """In the order of their last rows, those of a queue in the order of its rows."""
+    """Yield the batches in the order of their last rows; batches of one queue are in the order of its rows."""
     held: defaultdict[MessageQueue | None, list[int]] = defaultdict(list)
     sizes: defaultdict[MessageQueue | None, int] = defaultdict(int)
     for row, (element, queue) in enumerate(zip(elements, queues, strict=True)):

@@ -1,4 +1,4 @@
-"""Rows to a topic, one after the other; what was acknowledged is told however it ends."""
+"""Sends rows to a topic in order, and reports how many were acknowledged, even after a failure."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _OnAcknowledged = Callable[[int], None]
 
 @dataclass
 class Sent:
-    """What the writer has acknowledged so far."""
+    """The rows that the writer has acknowledged so far."""
 
     messages: int = 0
-    end_physical_offset: int = 0  # all are visible once the watermark has reached it; of whole pieces
+    end_physical_offset: int = 0  # all rows of finished chunks are visible once the watermark has reached it
     is_flushed: bool = True
 
     def told(self) -> str:
-        """In words."""
+        """Return the summary text."""
         return f"{self.messages:,} messages are acknowledged"
 
 
 def send_rows(
     rows: Iterable[Rows], topic: str, writer: str | None, *, batch_size: int, as_json: bool, with_progress: bool
 ) -> None:
-    """Send them all, and tell how many are acknowledged. with_progress: also meanwhile, on standard error.
+    """Send all rows, and report how many were acknowledged. with_progress: also show progress on standard error.
 
-    raises the StoreError or OSError of the input or of the writer, or KeyboardInterrupt; its note: what is acknowledged
+    Raises the StoreError or OSError of the input or the writer, or KeyboardInterrupt, with the report as a note.
     """
     sent = Sent()
     try:
-        # Leaving the producer waits for what is on its way, also after Ctrl-C: the number told is the last one.
+        # Leaving the producer's block waits for answers, also after Ctrl-C: the reported number is final.
         with _progress(wanted=with_progress) as on_progress, Producer(writer) as producer:
-            producer.queues(topic)  # whether there is a writer, and a topic, before anything is read
+            producer.queues(topic)  # before anything is read: fail if there is no writer or no topic
             for some in rows:
                 _send(producer, topic, some, sent, batch_size=batch_size, on_progress=on_progress)
     except (StoreError, OSError, KeyboardInterrupt) as error:
@@ -49,7 +49,7 @@ def send_rows(
             _print(topic, sent, is_complete=False)
         raise
     if not sent.is_flushed:
-        say("warning: stored, but the flush of some is not confirmed yet: a power cut may still take them")
+        say("warning: stored, but some flushes are not confirmed yet: a power failure may lose these messages")
     if as_json:
         _print(topic, sent, is_complete=True)
     else:
@@ -91,12 +91,12 @@ def _send_table(
             batch_size=batch_size,
             on_acknowledged=on_acknowledged,
         ).results
-    except pa.ArrowException as error:  # a column that cannot be written as text
+    except pa.ArrowException as error:  # a column without a text form
         raise ArgumentIllegalError(f"from {rows.unit} {rows.first} on: {error}", **{rows.unit: rows.first}) from error
 
 
 def _numbered(error: StoreError, rows: Rows) -> StoreError:
-    """*error* with the line or row it is about, counted in the input and not in the table."""
+    """Return *error* with the number of its line or row in the input instead of in the table."""
     row = error.facts.get("row")
     if not isinstance(row, int):
         return error
@@ -118,7 +118,7 @@ def _print(topic: str, sent: Sent, *, is_complete: bool) -> None:
 
 @contextlib.contextmanager
 def _progress(*, wanted: bool) -> Iterator[_OnAcknowledged]:
-    """Messages so far, and how many a second."""
+    """Show the number of messages so far, and per second."""
     if not wanted:
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""What `produce` reads of CSV and Parquet files, as tables of messages. Needs pyarrow."""
+"""Input of `produce` from CSV and Parquet files, as tables of messages. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROW_OF_ARROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
 
 
 def rows_of_csv(stream: io.BufferedReader[Any], names: FieldNames, *, infer_types: bool) -> Iterator[TableRows]:
-    """Rows under a header. Every value is text, unless *infer_types* lets pyarrow guess numbers, booleans and times."""
+    """Yield the rows below a header. Values are text, unless *infer_types* lets pyarrow detect other types."""
     header = _csv_header(stream)
     _require_columns(header, names)
     if not stream.peek(1):
@@ -31,7 +31,7 @@ def rows_of_csv(stream: io.BufferedReader[Any], names: FieldNames, *, infer_type
         reader = arrow_csv.open_csv(
             stream,
             arrow_csv.ReadOptions(column_names=header, use_threads=False, block_size=_CSV_BLOCK_BYTES),
-            # In a single column an empty line is an empty value, which is refused where it would be a body.
+            # In a single column, an empty line is an empty value, which is refused as a body.
             arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1),
             arrow_csv.ConvertOptions(column_types=None if infer_types else dict.fromkeys(header, pa.string())),
         )
@@ -43,7 +43,7 @@ def rows_of_csv(stream: io.BufferedReader[Any], names: FieldNames, *, infer_type
 
 
 def rows_of_parquet(source: Any, names: FieldNames) -> Iterator[TableRows]:
-    """Rows of a Parquet file, piece by piece."""
+    """Yield the rows of a Parquet file in parts."""
     number = 1
     try:
         file = pq.ParquetFile(source)
@@ -52,7 +52,7 @@ def rows_of_parquet(source: Any, names: FieldNames) -> Iterator[TableRows]:
             yield TableRows(pa.Table.from_batches([batch]), names, number)
             number += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise malformed("row", number, f"in it or behind it, this is no Parquet file: {error}") from error
+        raise malformed("row", number, f"at or after this row, the Parquet file is invalid: {error}") from error
 
 
 def _csv_header(stream: BinaryIO) -> list[str]:
@@ -62,17 +62,17 @@ def _csv_header(stream: BinaryIO) -> list[str]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise malformed("row", 1, f"the header cannot be read: {error}") from error
     if not header:
-        raise malformed("row", 1, "there is no header")
+        raise malformed("row", 1, "the header is missing")
     if len(set(header)) < len(header):
-        raise malformed("row", 1, "the header names a column twice")
+        raise malformed("row", 1, "the header has a column name twice")
     return header
 
 
 def _csv_fault(error: pa.ArrowInvalid, number: int) -> ArgumentIllegalError:
-    """pyarrow counts the rows under the header from 1. number: of the first that may be meant, where it is silent."""
+    """Return the error with its row number; pyarrow counts from 1 below the header. number: used if it gives none."""
     told = _ROW_OF_ARROW.search(str(error))
     if told is None:
-        return malformed("row", number, f"in it or behind it: {error}")
+        return malformed("row", number, f"at or after this row: {error}")
     return malformed("row", int(told[1]) + 1, told[2])
 
 

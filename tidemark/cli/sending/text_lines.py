@@ -1,4 +1,4 @@
-"""Lines of text: which bytes end a line, and which mark is no part of it."""
+"""Line ends and byte order marks of text input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def text_lines(chunk: Chunk) -> Chunk:
     first, lines = chunk.first, chunk.lines
     if first == 1 and lines and lines[0].startswith(_UTF16_MARKS):
         raise ArgumentIllegalError(
-            "line 1: it begins with the byte order mark of UTF-16; convert it, for example by "
+            "line 1: it begins with the byte order mark of UTF-16; convert it, for example with "
             "`iconv -f UTF-16 -t UTF-8`, or give --exact to send its bytes as they are",
             line=1,
         )

@@ -1,4 +1,4 @@
-"""`tidemark store …`: what an operator does with a store's directory. One file a verb; this one only names them."""
+"""`tidemark store …`: operations on a store's directory. One module per verb; this one only registers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tidemark store backup`: a copy of a store while it runs, from which it can be made again."""
+"""`tidemark store backup`: backs up a running store."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ def backup(
         Path, typer.Argument(metavar="DIR", help="The store's directory.", exists=True, file_okay=False)
     ],
     destination: Annotated[
-        Path, typer.Argument(metavar="DEST", help="The backup's folder: new, or with an earlier backup of it.")
+        Path, typer.Argument(metavar="DEST", help="The backup's folder: new, or with an earlier backup of the store.")
     ],
-    store_name: Annotated[str, typer.Option(help="Noted in the backup.", envvar="TIDEMARK_STORE_NAME")] = "tidemark-0",
+    store_name: Annotated[
+        str, typer.Option(help="Name of the store to record in the backup.", envvar="TIDEMARK_STORE_NAME")
+    ] = "tidemark-0",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Back a store up, up to what is committed now, while writer and pipeline run.
+    """Back up a store, up to the committed offset, while writer and pipeline run.
 
-    Full files of the log are copied once: the next backup into the same folder copies only what is new. Queue files and
-    index are not in it: they are made from the log. What retention has deleted leaves the backup, too.
+    Full log files are copied once: the next backup into the same folder copies only new data. Queue files and index are
+    not included, because they are built from the log. Log files that retention has deleted are also removed from the
+    backup.
 
-    When it fails, the backup before it is as it was.
+    A failed run leaves the previous backup intact.
     """
     from tidemark.backup.take import take_backup
     from tidemark.cli.terminal.progress import byte_progress
@@ -56,5 +59,5 @@ def backup(
         return
     typer.echo(
         f"backed up {manifest.start:,} to {manifest.end:,}: {taken.copied_files} log files copied "
-        f"({taken.copied_bytes:,} bytes), {taken.kept_files} there already"
+        f"({taken.copied_bytes:,} bytes), {taken.kept_files} were already there"
     )

@@ -1,4 +1,4 @@
-"""`tidemark store check`: everything a store holds against everything else. Reads only."""
+"""`tidemark store check`: compares the files of a store with each other. Reads only."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ def check(
     ],
     start: Annotated[int | None, typer.Option("--from", min=0, metavar="PHYS", help="First physical offset.")] = None,
     end: Annotated[int | None, typer.Option("--to", min=0, metavar="PHYS", help="End, exclusive.")] = None,
-    index: Annotated[bool, typer.Option(help="Check the key index too.")] = True,
+    index: Annotated[bool, typer.Option(help="Also check the key index.")] = True,
     index_slots: Annotated[
-        int | None, typer.Option(min=1, help="Slots of an index file, where there are not 4 entries to each.")
+        int | None,
+        typer.Option(min=1, help="Number of slots of an index file. Default: a quarter of its number of entries."),
     ] = None,
-    queues: Annotated[bool, typer.Option("--queues", help="Print a verdict on each queue.")] = False,
+    queues: Annotated[bool, typer.Option("--queues", help="Print a verdict for each queue.")] = False,
     output: OutputOption = Output.TABLE,
     as_json: JsonFlag = False,
 ) -> None:
     """Check a store: log, queues, key index and small files against each other.
 
-    Takes no lock and writes nothing, so it may run beside the services or a broker: then up to what is committed.
-    Exit status 1 when something is wrong.
+    It takes no lock and writes nothing, so it can run while the services or a broker run; it then checks the log up to
+    the committed offset. Exit status 1 if there are findings.
     """
     from tidemark.cli.terminal.progress import byte_progress
     from tidemark.index.check.scope import whole_store
@@ -53,7 +54,7 @@ def check(
     paths = StorePaths(directory)
     require_known_format(paths)
     if not paths.commit_log.is_dir():
-        raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
+        raise ArgumentIllegalError(f"{directory} is not a store: it has no commitlog folder", argument="directory")
     scope = _within(whole_store(paths), start, end)
     with byte_progress(quiet=as_json or not sys.stderr.isatty()) as progress:
         task = progress.add_task("checking", total=None)
@@ -97,7 +98,7 @@ def _table(queues: list[QueueVerdict]) -> Table:
 
 
 def _within(scope: Scope, start: int | None, end: int | None) -> Scope:
-    """The part from *start* to *end*, of what the whole scope is."""
+    """Return the part of *scope* from *start* to *end*."""
     if start is None and end is None:
         return scope
     ends = [known for known in (end, scope.end) if known is not None]
@@ -105,7 +106,7 @@ def _within(scope: Scope, start: int | None, end: int | None) -> Scope:
         scope, start=max(scope.start, start or 0), end=min(ends) if ends else None, is_range=True
     )
     if part.end is not None and part.end <= part.start:
-        raise ArgumentIllegalError(f"nothing lies between {part.start} and {part.end}", argument="--to")
+        raise ArgumentIllegalError(f"there are no bytes to check from {part.start} to {part.end}", argument="--to")
     return part
 
 
@@ -118,7 +119,7 @@ def _show(console: Console, found: list[Finding], style: str) -> None:
 
 
 def _line(finding: Finding) -> str:
-    """Where it is, and what."""
+    """Return the location and text of *finding*."""
     where = [finding.path] if finding.path is not None else []
     if finding.topic is not None:
         where.append(f"{finding.topic}/{finding.queue_id}" if finding.queue_id is not None else finding.topic)

@@ -1,4 +1,4 @@
-"""`tidemark store corruptions`: the ledger of damage, as `GET /v1/corruptions` shows it."""
+"""`tidemark store corruptions`: prints the ledger of damage, as `GET /v1/corruptions` does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def corruptions(
 ) -> None:
     """Show the damage that the pipeline has found in the log.
 
-    Exit status 1 when there is any.
+    Exit status 1 if there is any.
     """
     from tidemark.index.ledger import read_ledger
     from tidemark.store.originals.format_file import require_known_format

@@ -1,4 +1,4 @@
-"""The verb `hand-back`."""
+"""`tidemark store hand-back`: prepares a store for a RocketMQ broker."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 
 def hand_back(
-    directory: Annotated[Path, typer.Argument(help="The store's directory. Nothing may run on it.", metavar="DIR")],
+    directory: Annotated[
+        Path, typer.Argument(help="The store's directory. No service may be running on it.", metavar="DIR")
+    ],
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Bring a stopped store to the state that a RocketMQ broker opens cleanly.
 
-    Recovers the log, builds what queues and index lack, and tells the broker, by `checkpoint` and the missing `abort`
-    file, that all is there. Prints the file sizes that its broker.conf must name.
+    It recovers the log, builds the missing parts of queues and index, and marks the store as complete for the broker in
+    `checkpoint` and by removing the `abort` file. It prints the file sizes that broker.conf must have.
     """
     from tidemark.local.hand_back import hand_back as run
 

@@ -1,4 +1,4 @@
-"""`tidemark store rebuild`: queue files and key index anew, from the log."""
+"""`tidemark store rebuild`: builds queue files and key index again from the log."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ if TYPE_CHECKING:
 _POLL_S = 0.2
 _STOP_TIMEOUT_S = 30.0
 _MASTER = "TIDEMARK_SPARK_MASTER"
-_TELLING = {"TIDEMARK_LOG_LEVEL": "info"}  # what it did is told by its log
+_TELLING = {"TIDEMARK_LOG_LEVEL": "info"}  # `report` reads the outcome from the pipeline's log
 
 
 def rebuild(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The store's directory.", exists=True, file_okay=False)
     ],
-    queues: Annotated[bool, typer.Option("--queues", help="The queue files.")] = False,
-    index: Annotated[bool, typer.Option("--index", help="The key index.")] = False,
+    queues: Annotated[bool, typer.Option("--queues", help="Rebuild the queue files. Default: both.")] = False,
+    index: Annotated[bool, typer.Option("--index", help="Rebuild the key index. Default: both.")] = False,
     master: Annotated[
         str,
         typer.Option(
             envvar=_MASTER,
             metavar="URL",
-            help="Spark master that runs the tasks; without one, processes of this machine.",
+            help="Spark master that runs the tasks. Default: processes on this machine.",
         ),
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Take queue files and key index away and build them again from the log; both without an option.
+    """Remove queue files and key index, and build them again from the log; without an option, both.
 
-    With more cores than shards the log is scanned in ranges first, side by side, and both are built from what was seen.
-    The pipeline must be stopped; the writer may run. Readers see nothing until it is done. When it is stopped in
-    between, the same command goes on, and does not scan again what is scanned; so does the pipeline's next start.
+    With more cores than shards, the log is first scanned in parallel ranges, and both are built from the results. The
+    pipeline must be stopped; the writer may run. Readers see no messages until it is finished. If it is interrupted,
+    run the same command again: it continues, and does not repeat finished scans. The pipeline's next start continues,
+    too.
     """
     from tidemark.index.drop import drop_built, forget_dropped, no_pipeline, sizes_of_built
     from tidemark.store.originals.format_file import require_known_format
@@ -72,7 +73,7 @@ def rebuild(
 
 
 def build_once(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[str, Any] | None:
-    """Run the pipeline once, as it is run by hand; what it tells of itself, None when it did not come through."""
+    """Run the pipeline once, and return the facts of its report; None if it failed."""
     from tidemark.cli.terminal.progress import byte_progress
     from tidemark.local.child_service import Service
     from tidemark.settings.registry import service_module
@@ -105,7 +106,7 @@ def _given() -> dict[str, str]:
 
 
 def _show(service: Service, paths: StorePaths, progress: Progress) -> None:
-    """Until the service ends: how much is scanned, and how far the least mark is, of where the log's files end."""
+    """Show progress until the service ends: the scanned bytes, and the watermark, out of the log's capacity."""
     from tidemark.index.scan.range_files import read_progress
     from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
 

@@ -1,4 +1,4 @@
-"""What a rebuild did, out of the pipeline's log lines."""
+"""The outcome of a rebuild, from the pipeline's log lines."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _EVENT = "drain_finished"
 
 
 def report(lines: Sequence[str]) -> dict[str, Any]:
-    """What the pipeline's log *lines* say about the drain: bytes of log, times in seconds; bytes_per_s without start_s.
+    """Return the facts of the drain in the pipeline's log *lines*: bytes of log, and times in seconds.
 
-    ValueError where they say nothing of it.
+    bytes_per_s does not include start_s. Raises ValueError if the lines do not report a drain.
     """
     import orjson
 
@@ -19,4 +19,4 @@ def report(lines: Sequence[str]) -> dict[str, Any]:
         if _EVENT in line:
             event = orjson.loads(line)
             return {name: value for name, value in event.items() if name not in ("event", "level", "timestamp")}
-    raise ValueError(f"no {_EVENT} in the pipeline's log")
+    raise ValueError(f"the pipeline's log has no event {_EVENT}")

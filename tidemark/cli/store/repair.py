@@ -1,4 +1,4 @@
-"""The verb `repair`."""
+"""`tidemark store repair`: restores damaged small files and rebuilds damaged derived files."""
 
 from __future__ import annotations
 
@@ -21,23 +21,27 @@ def repair(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="The store's directory. No service may run on it.", exists=True, file_okay=False
+            metavar="DIR",
+            help="The store's directory. No service may be running on it.",
+            exists=True,
+            file_okay=False,
         ),
     ],
     accept_older: Annotated[
         bool,
         typer.Option(
             "--accept-older",
-            help="Where a file and its checked copy are both damaged, use the file's .bak, which is one write older.",
+            help="If a file and its checked copy are both damaged, use the file's .bak, which is one write older.",
         ),
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Restore damaged small files, and build again the queue files, index files and marks that contradict the log.
+    """Restore damaged small files, and rebuild the queue files, index files and marks that contradict the log.
 
-    Topics, tombstones, terms, format and offsets cannot be derived from the log: each has a copy with a checksum, and
-    the newest sound one of the two counts. Then the store is checked; damaged queue files, index files and marks are
-    moved to tidemark/indexer/set-aside and built from the log. Exits with 1 if a file is lost or findings remain.
+    Topics, tombstones, terms, format and offsets cannot be derived from the log. Each of these files has a copy with a
+    checksum, and the newer undamaged one of the two is used. Then the store is checked: damaged queue files, index
+    files and marks are moved to tidemark/indexer/set-aside and rebuilt from the log. Exit status 1 if a file is lost or
+    findings remain.
     """
     from tidemark.cli.store.repair_derived import repair_derived
     from tidemark.local.hand_back import require_stopped
@@ -47,11 +51,11 @@ def repair(
 
     paths = StorePaths(directory.absolute())
     if not paths.commit_log.is_dir():
-        raise ArgumentIllegalError(f"{directory} is no store: it has no commitlog folder", argument="directory")
+        raise ArgumentIllegalError(f"{directory} is not a store: it has no commitlog folder", argument="directory")
     require_stopped(paths)
     originals = _repair_originals(paths, accept_older=accept_older)
     derived = None
-    if all(one.outcome is not Outcome.LOST for one in originals):  # a queue's form depends on the topics
+    if all(one.outcome is not Outcome.LOST for one in originals):  # a queue's format depends on the topics
         require_known_format(paths)
         derived = repair_derived(paths)
     (_print_json if output is Output.JSON else _print_text)(paths, originals, derived)
@@ -85,6 +89,6 @@ def _print_text(paths: StorePaths, originals: list[Repair], derived: DerivedRepa
         return
     index = "" if derived.first is None else f", and the key index from {derived.first or 'its first file'} on"
     queues, left = len(derived.queues), len(derived.left)
-    typer.echo(f"{derived.found} findings; built again: {queues} queues{index}; {left} are left")
+    typer.echo(f"{derived.found} findings; rebuilt: {queues} queues{index}; {left} findings remain")
     for finding in derived.left:
         typer.echo(f"  {finding.reason}  {finding.path or ''}  {finding.text}")

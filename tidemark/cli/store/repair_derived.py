@@ -1,4 +1,4 @@
-"""The part of `tidemark store repair` that is about derived files: queues, key index and marks."""
+"""The part of `tidemark store repair` for derived files: queues, key index and marks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class DerivedRepair(NamedTuple):
-    """The outcome of a repair. first: name of the first index file that was built again; None for none."""
+    """The outcome of a repair. first: name of the first rebuilt index file; None if there is none."""
 
     found: int
     queues: list[str]
@@ -18,15 +18,15 @@ class DerivedRepair(NamedTuple):
     left: list[Finding]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the members that `--output json` prints."""
+        """Return the object that `--output json` prints."""
         left = [finding.as_json() for finding in self.left]
         return {"found": self.found, "queues": self.queues, "index_from": self.first, "left": left}
 
 
 def repair_derived(paths: StorePaths) -> DerivedRepair | None:
-    """Build again the derived files that do not agree with the log; None if the pipeline's run failed.
+    """Rebuild the derived files that contradict the log; return None if the pipeline's run failed.
 
-    Damaged files are moved to tidemark/indexer/set-aside. raises StoreLockedError while a pipeline runs
+    Damaged files are moved to tidemark/indexer/set-aside. Raises StoreLockedError while a pipeline runs.
     """
     from tidemark.cli.store.rebuild import build_once
     from tidemark.index.check.scope import whole_store

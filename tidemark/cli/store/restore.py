@@ -1,4 +1,4 @@
-"""`tidemark store restore`: a store from its backup."""
+"""`tidemark store restore`: creates a store from its backup."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def restore(
         Path, typer.Argument(metavar="BACKUP", help="The backup's folder.", exists=True, file_okay=False)
     ],
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The new store's directory: empty, or not there yet.")
+        Path, typer.Argument(metavar="DIR", help="The new store's directory, empty or not existing yet.")
     ],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make a store from a backup, comparing every file with its hash.
+    """Create a store from a backup, comparing every file with its hash.
 
-    Start the services on it afterwards: the pipeline builds queues and index. Keep the advertised address, and message
-    ids go on working. A restore that was stopped leaves a directory that nobody opens: empty it and begin again.
+    Then start the services on it: the pipeline builds queues and index. Message ids stay valid if the advertised
+    address stays the same. An interrupted restore leaves a directory that no service opens: empty it and start again.
     """
     from tidemark.backup.restore import restore_backup
     from tidemark.cli.terminal.progress import byte_progress

@@ -1,4 +1,4 @@
-"""`tidemark store verify-backup`: whether a backup is what it was, and its log whole."""
+"""`tidemark store verify-backup`: checks a backup's files and log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verify_backup(
 ) -> None:
     """Compare every file of a backup with its hash, and check every record of its log.
 
-    Exit status 1 when something is wrong.
+    Exit status 1 if there are flaws.
     """
     from tidemark.backup.verify import verify_backup as verify
     from tidemark.cli.terminal.progress import byte_progress

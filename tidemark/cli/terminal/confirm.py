@@ -1,4 +1,4 @@
-"""Asking before something is changed that cannot be changed back."""
+"""Confirmation before an irreversible change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidemark.cli.terminal.exit_status import ExitStatus, say
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on standard error, unless *yes*; end the command with FAILED when the answer is no, or nobody is there."""
+    """Ask on standard error, unless *yes*. End the command with FAILED for any answer but yes, or for none."""
     if yes:
         return
     try:
@@ -17,5 +17,5 @@ def confirm(question: str, *, yes: bool) -> None:
         agreed = False
         say("")
     if not agreed:
-        say("nothing was changed; --yes answers without asking")
+        say("nothing was changed; use --yes to skip the question")
         raise typer.Exit(ExitStatus.FAILED)

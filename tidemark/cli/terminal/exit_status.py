@@ -1,6 +1,6 @@
-"""How a verb ends: the table of exit statuses, and what is said instead of a traceback. Decided here and nowhere else.
+"""Exit statuses of all verbs, and the error messages that replace tracebacks. No other module decides these.
 
-Knows no service. Messages go to standard error, so that standard output holds data alone.
+It depends on no service. Messages go to standard error, so that standard output has only data.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class ExitStatus(enum.IntEnum):
 
     OK = 0
     FAILED = 1
-    USAGE = 2  # click's own number
+    USAGE = 2  # click's own value
     NOT_FOUND = 3
     REJECTED = 4
     UNAVAILABLE = 5
-    INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
+    INTERRUPTED = 130  # 128 + SIGINT, as in a shell
 
 
 MEANINGS = {
-    ExitStatus.OK: "done; for a verb that looks for faults: none was found",
-    ExitStatus.FAILED: "something is wrong (`status`, `doctor`, `store check`, …), or bytes of the store are damaged",
+    ExitStatus.OK: "done; for a verb that checks: no fault was found",
+    ExitStatus.FAILED: "a fault was found (`status`, `doctor`, `store check`, …), or bytes of the store are damaged",
     ExitStatus.USAGE: "the command line is wrong",
     ExitStatus.NOT_FOUND: "no such topic, queue, group, message, offset or file",
-    ExitStatus.REJECTED: "the input was refused: a malformed line, a message too large, a topic of another shape, …",
-    ExitStatus.UNAVAILABLE: "not now: a service does not answer, a store is locked, a disk is full, …",
+    ExitStatus.REJECTED: "the input was refused: a malformed line, too large a message, a topic of another shape, …",
+    ExitStatus.UNAVAILABLE: "try again later: a service does not answer, a store is locked, a disk is full, …",
     ExitStatus.INTERRUPTED: "Ctrl-C",
 }
 
@@ -61,8 +61,8 @@ _OF_SERVICES = frozenset(
         "uvicorn",
     }
 )
-_EXTRAS = {"client": _OF_CLIENT, "client,table": _OF_TABLE, "all": _OF_SERVICES}  # top-level modules that they bring
-_BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first one that fits
+_EXTRAS = {"client": _OF_CLIENT, "client,table": _OF_TABLE, "all": _OF_SERVICES}  # extras by their top-level modules
+_BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first match applies
     (errors.TopicNotFoundError, ExitStatus.NOT_FOUND),
     (errors.QueueIllegalError, ExitStatus.NOT_FOUND),
     (errors.RejectedError, ExitStatus.REJECTED),
@@ -72,32 +72,32 @@ _BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first one t
     (FileNotFoundError, ExitStatus.NOT_FOUND),
     (OSError, ExitStatus.UNAVAILABLE),
 )
-_START_WRITER = "is the writer running? start one with `tidemark serve`, or name it with --writer HOST:PORT"
-_START_QUERY = "is the query service running? start one with `tidemark serve`, or name it with --query URL"
+_START_WRITER = "is the writer running? start one with `tidemark serve`, or give its address with --writer HOST:PORT"
+_START_QUERY = "is the query service running? start one with `tidemark serve`, or give its URL with --query URL"
 _TLS = (
-    "TIDEMARK_TLS_CA names the CAs to trust, TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY the certificate to show; "
-    "tls://HOST:PORT and https:// are spoken to with TLS"
+    "set TIDEMARK_TLS_CA to the trusted CAs, TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY to the client's certificate; use "
+    "tls://HOST:PORT and https:// for services with TLS"
 )
 _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.WriterUnreachableError, _START_WRITER),
-    (errors.DeadlineExceededError, _START_WRITER),  # a client waits for a writer that is just being started
+    (errors.DeadlineExceededError, _START_WRITER),  # a client waits for a writer that may be starting
     (errors.QueryUnreachableError, _START_QUERY),
     (errors.TlsFailedError, _TLS),
-    (errors.UnauthenticatedError, "TIDEMARK_TOKEN_FILE names the file of the token to show, or TIDEMARK_TOKEN is it"),
-    (errors.TokenFileError, "TIDEMARK_TOKEN_FILE names it; `tidemark access token` makes a token"),
-    (errors.ForbiddenError, "who runs the service can say so in its access file: docs/security.md"),
-    (errors.TopicNotFoundError, "`tidemark topic list` shows the topics that there are"),
+    (errors.UnauthenticatedError, "set TIDEMARK_TOKEN_FILE to the file of your token, or TIDEMARK_TOKEN to the token"),
+    (errors.TokenFileError, "TIDEMARK_TOKEN_FILE names this file; `tidemark access token` makes a token"),
+    (errors.ForbiddenError, "the operator of the service can grant the right in its access file: docs/security.md"),
+    (errors.TopicNotFoundError, "`tidemark topic list` shows the existing topics"),
     (errors.QueueIllegalError, "`tidemark topic show TOPIC` shows its queues"),
-    (errors.OffsetTooSmallError, "retention has deleted it: `--from earliest` begins with what is left"),
-    (errors.OffsetOutOfRangeError, "`tidemark topic show TOPIC` shows how far each queue goes"),
-    (errors.MessageNotYetVisibleError, "wait for it with --wait-ms, or see how far all is: `tidemark status`"),
+    (errors.OffsetTooSmallError, "retention has deleted it: use `--from earliest` to start at the first message left"),
+    (errors.OffsetOutOfRangeError, "`tidemark topic show TOPIC` shows the end of each queue"),
+    (errors.MessageNotYetVisibleError, "wait for it with --wait-ms, or see the pipeline's lag with `tidemark status`"),
     (errors.GroupActiveError, "stop its consumers, then try again: `tidemark group show GROUP` shows its members"),
-    (errors.StoreTooNewError, "install the version of Tidemark that has written it"),
+    (errors.StoreTooNewError, "install the version of Tidemark that wrote it"),
 )
 
 
 class FailuresTold(TyperGroup):
-    """The root of all verbs: whatever one of them raises ends the command as the table says."""
+    """The root command: it turns exceptions of verbs into messages and exit statuses."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
@@ -106,11 +106,11 @@ class FailuresTold(TyperGroup):
             try:
                 return super().invoke(ctx)
             finally:
-                sys.stdout.flush()  # here, so that a broken pipe is found here
+                sys.stdout.flush()  # so that a broken pipe is detected inside this block
 
 
 def _escape_what_the_locale_lacks() -> None:
-    """Print characters that the encoding of a terminal lacks as escapes, instead of failing."""
+    """Escape characters that the terminal's encoding lacks, so that printing does not fail."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -118,14 +118,14 @@ def _escape_what_the_locale_lacks() -> None:
 
 @contextlib.contextmanager
 def failures_told(ctx: typer.Context) -> Iterator[None]:
-    """Tell a StoreError, an OSError or Ctrl-C, and end with its exit status.
+    """Report a StoreError, an OSError or Ctrl-C, and end with its exit status.
 
-    A broken pipe is no failure: who reads has had enough (`tidemark consume … | head`). The command ends quietly, 0.
+    A broken pipe is not a failure: the reader has enough data (`tidemark consume … | head`). The exit status is then 0.
     """
     try:
         yield
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered goes there at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # buffered output is discarded at exit
         raise typer.Exit(ExitStatus.OK) from None
     except KeyboardInterrupt as interrupt:
         say("interrupted")
@@ -146,17 +146,17 @@ def failures_told(ctx: typer.Context) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """One message for people, on standard error."""
+    """Print a message on standard error."""
     typer.echo(text, err=True)
 
 
 def exit_status_of(error: Exception) -> ExitStatus:
-    """Of a failure that a verb ended with."""
+    """Return the exit status for a verb's failure."""
     return next((status for branch, status in _BRANCHES if isinstance(error, branch)), ExitStatus.FAILED)
 
 
 def reason_of(error: Exception) -> str:
-    """The stable reason of a failure; of one without a leaf its branch's name."""
+    """Return the stable reason of a failure; for an exception without its own reason, that of its base class."""
     reason = status_of(error).reason
     if reason == "INTERNAL" and isinstance(error, errors.UnavailableError):
         return "UNAVAILABLE"
@@ -164,7 +164,7 @@ def reason_of(error: Exception) -> str:
 
 
 def next_steps_of(error: Exception) -> list[str]:
-    """What to do about it: the table's, and what its raiser has noted."""
+    """Return the remedies: those of the table, and the notes of the exception."""
     steps = [step for leaf, step in _NEXT_STEPS if isinstance(error, leaf)]
     return [*steps, *_notes(error)]
 

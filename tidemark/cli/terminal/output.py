@@ -1,6 +1,6 @@
-"""What verbs print: tables for people, JSON for programs. Knows no verb.
+"""Output of verbs: tables for people, JSON for programs. Depends on no verb.
 
-JSON is one document, or of streams one line an item; nothing else is on standard output then.
+JSON output is one document, or one line per item for streams, and nothing else on standard output.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-_META = "tidemark.output"  # in the command's context
+_META = "tidemark.output"  # key in the command's context
 _Form = TypeVar("_Form", bound=enum.StrEnum)
-_WIDE = 200  # columns of what is no terminal
+_WIDE = 200  # columns when the output is not a terminal
 
 
 class Output(enum.StrEnum):
-    """The form of what is printed."""
+    """Output forms."""
 
     TABLE = "table"
     JSON = "json"
 
 
 def remember_output(ctx: typer.Context, output: _Form) -> _Form:
-    """Callback of an --output option: an error is told in the same form."""
+    """Store the value of an --output option, so that errors are printed in the same form."""
     if output == Output.JSON:
         ctx.meta[_META] = True
     return output
@@ -43,31 +43,29 @@ def _remember_flag(ctx: typer.Context, as_json: bool) -> bool:
 
 OutputOption = Annotated[
     Output,
-    typer.Option("--output", "-o", help="For people, or for programs: one JSON document.", callback=remember_output),
+    typer.Option("--output", "-o", help="table for people, or json: one JSON document.", callback=remember_output),
 ]
 StreamOption = Annotated[
     Output,
-    typer.Option(
-        "--output", "-o", help="For people, or for programs: one line of JSON an item.", callback=remember_output
-    ),
+    typer.Option("--output", "-o", help="table for people, or json: one line per item.", callback=remember_output),
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="The same as --output json.", callback=_remember_flag)]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Same as --output json.", callback=_remember_flag)]
 
 
 def is_json(ctx: typer.Context) -> bool:
-    """Whether the command that runs was asked for JSON; *ctx*: its own context, or one above."""
+    """Return True if the running command's output form is JSON. *ctx*: its context, or a parent of it."""
     return bool(ctx.meta.get(_META))
 
 
 def print_json(document: object) -> None:
-    """One JSON document, or one item of a stream, as a line."""
+    """Print one JSON document, or one item of a stream, as a line."""
     import orjson
 
     sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def print_error_json(message: str, reason: str, facts: Mapping[str, object], next_steps: Sequence[str]) -> None:
-    """A failure as one line of JSON on standard error."""
+    """Print a failure as one line of JSON on standard error."""
     import orjson
 
     document = {"error": message, "reason": reason, "facts": facts, "next_steps": next_steps}
@@ -75,7 +73,7 @@ def print_error_json(message: str, reason: str, facts: Mapping[str, object], nex
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A terminal's width, or a wide one where it is a pipe or a file. No markup is read in what is printed."""
+    """Return a console with the terminal's width, or a wide one for a pipe or file. It interprets no markup."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -85,12 +83,12 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Rows under their columns' names; numbers to the right, None as nothing."""
+    """Print rows under the columns' names: numbers right-aligned, None as an empty cell."""
     console().print(make_table(columns, rows), soft_wrap=False)
 
 
 def make_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:
-    """The same, to be shown."""
+    """Return the table that `print_table` prints."""
     from rich.table import Table
 
     cells = [list(row) for row in rows]
@@ -104,12 +102,12 @@ def make_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
-    """A name and its value a line."""
+    """Print one line per name and value."""
     console().print(make_facts(facts), soft_wrap=False)
 
 
 def make_facts(facts: Mapping[str, object]) -> Any:
-    """The same, to be shown."""
+    """Return the table that `print_facts` prints."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -121,7 +119,7 @@ def make_facts(facts: Mapping[str, object]) -> Any:
 
 
 def cell_text(value: object) -> str:
-    """What a cell shows; of a list a line each."""
+    """Return the text of a cell; for a list, one line per item."""
     if value is None:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -132,14 +130,14 @@ def cell_text(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """*text* without what would move a terminal's cursor or change its colours: control characters are escaped."""
+    """Return *text* with control characters escaped, so that it cannot move a terminal's cursor or set colours."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def time_text(epoch_ms: int) -> str:
-    """RFC 3339, UTC, milliseconds; the number itself where it is no time of this calendar."""
+    """Return a time as RFC 3339 in UTC with milliseconds; the number itself if it is out of the calendar's range."""
     try:
         moment = datetime.datetime.fromtimestamp(epoch_ms / 1000, datetime.UTC)
     except (ValueError, OverflowError, OSError):

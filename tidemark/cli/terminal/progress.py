@@ -1,4 +1,4 @@
-"""The progress bar of verbs that go through a store's bytes."""
+"""The progress bar of verbs that process a store's bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 
 def byte_progress(*, quiet: bool) -> Progress:
-    """Bytes done of bytes in all, on standard error; gone when it ends. quiet: no bar at all."""
+    """Return a progress bar of bytes on standard error, which disappears when it ends. quiet: show nothing."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

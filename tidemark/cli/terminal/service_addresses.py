@@ -1,4 +1,4 @@
-"""Where the services are: the two options that verbs of a client have, and a Query that says what to do."""
+"""Addresses of the services: the two options of client verbs, and a Query that reports a wrong URL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-DEFAULT_WRITER_ADDRESS = "127.0.0.1:8081"  # as tidemark.client.settings has them, which takes long to import
+DEFAULT_WRITER_ADDRESS = "127.0.0.1:8081"  # the value in tidemark.client.settings, whose import is slow
 DEFAULT_QUERY_URL = "http://127.0.0.1:8080"
 WriterAddress = Annotated[
     str | None,
@@ -20,7 +20,7 @@ WriterAddress = Annotated[
         "--writer",
         envvar="TIDEMARK_WRITER_ADDRESS",
         metavar="HOST:PORT",
-        help="The writer (gRPC).",
+        help="Address of the writer (gRPC).",
         show_default=DEFAULT_WRITER_ADDRESS,
     ),
 ]
@@ -30,7 +30,7 @@ QueryUrl = Annotated[
         "--query",
         envvar="TIDEMARK_QUERY_URL",
         metavar="URL",
-        help="The query service (REST).",
+        help="URL of the query service (REST).",
         show_default=DEFAULT_QUERY_URL,
     ),
 ]
@@ -38,7 +38,7 @@ QueryUrl = Annotated[
 
 @contextlib.contextmanager
 def open_query(url: str | None) -> Iterator[Query]:
-    """A Query on *url*."""
+    """Open a Query on *url*."""
     from tidemark.client import Query
 
     try:
@@ -50,5 +50,5 @@ def open_query(url: str | None) -> Iterator[Query]:
 
 
 def topic_path(topic: str) -> str:
-    """Of a topic in the REST API; %RETRY% topics need quoting."""
+    """Return the path of *topic* in the REST API. Names of %RETRY% topics need quoting."""
     return f"/v1/topics/{quote(topic, safe='')}"
