@@ -1,4 +1,4 @@
-"""`tidemark serve`: writer, pipeline and query in one terminal; one Ctrl-C stops them cleanly."""
+"""`tidemark serve`: writer, pipeline and query in one terminal; one Ctrl-C stops all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def serve(
     small_new_files: bool = True,
     start_timeout_s: float = START_TIMEOUT_S,
 ) -> int:
-    """Run until SIGINT or SIGTERM (exit status 0), or until a service ends by itself or does not start (1)."""
+    """Run the services until a signal (return 0), or until one fails to start or ends by itself (return 1).
+
+    The signals are SIGINT and SIGTERM.
+    """
     stack = LocalStack(
         data,
         writer_port=writer_port,
@@ -38,14 +41,14 @@ def serve(
 def attach(
     data: Path, state: Path, *, query_port: int, console: Console, start_timeout_s: float = START_TIMEOUT_S
 ) -> int:
-    """As `serve`, but read a broker's store at *data* and keep our own files in *state*."""
+    """Run query and a follower for a broker's store at *data*, with Tidemark's own files in *state*; see `serve`."""
     try:
         require_outside(state, data)
     except ValueError as error:
         console.print(str(error), style="bold red", markup=False)
         return 1
-    if not data.is_dir():  # a wrong path would look like an empty store
-        console.print(f"there is no directory {data}", style="bold red", markup=False)
+    if not data.is_dir():  # otherwise a wrong path would look like an empty store
+        console.print(f"the directory {data} does not exist", style="bold red", markup=False)
         return 1
     stack = LocalStack(data, state=state, query_port=query_port, start_timeout_s=start_timeout_s)
     return _run_until_signal(stack, console)
@@ -73,7 +76,7 @@ def _run(stack: LocalStack, console: Console) -> int:
         while not stack.stopping.wait(_CHECK_S):
             stack.check()
     except StoreClosedError:
-        console.print("stopped before everything was up")
+        console.print("stopped before all services were healthy")
     except StoreError as error:
         _tell(error, console)
         status = 1
@@ -121,7 +124,7 @@ def _show_screen(stack: LocalStack, console: Console) -> None:
         console.print("Ctrl-C stops everything.")
         return
     topic = f"{stack.query_url}/v1/topics/orders"
-    for line in (  # not in the panel: to be copied
+    for line in (  # outside the panel, so that they are easy to copy
         f"curl -X POST {topic}/messages -H 'content-type: application/json' \\",
         """  -d '{"messages": [{"body": "hello", "body_encoding": "utf8"}], "queue_id": 0}'""",
         f"curl '{topic}/queues/0/messages?offset=0&body_encoding=utf8'",

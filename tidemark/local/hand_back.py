@@ -1,7 +1,8 @@
-"""Handing a directory back to a RocketMQ broker (`tidemark store hand-back`): a stopped store, brought to its end.
+"""Prepares a stopped store's directory for a RocketMQ broker (`tidemark store hand-back`).
 
-The writer, started and stopped, cuts what is torn; the pipeline drains; and the writer, started and stopped again,
-finds that all is built and says so: true times in `checkpoint`, no `abort` file (`tidemark.index.broker_trust`).
+First the writer starts and stops, and thereby truncates a torn tail. Then the pipeline drains. Then the writer starts
+and stops again: it finds that everything is built, writes true times into `checkpoint` and removes the `abort` file
+(`tidemark.index.broker_trust`).
 """
 
 from __future__ import annotations
@@ -26,33 +27,33 @@ _POLL_S = 1.0
 
 
 class HandedBack(NamedTuple):
-    """What a broker finds. broker_settings: the file sizes that its broker.conf must name."""
+    """The result for the broker. broker_settings: the file sizes that its broker.conf must have."""
 
     end_offset: int  # of the log, exclusive
     broker_settings: dict[str, int]
 
 
 def hand_back(root: Path, *, on_step: Callable[[str], None] = lambda _: None) -> HandedBack:
-    """Bring the stopped store at *root* to the state that a broker opens cleanly; *on_step* is told what happens next.
+    """Bring the stopped store at *root* to the state that a broker opens cleanly. Call *on_step* before each step.
 
-    Sizes of files that do not exist yet come from the environment, as the services read them.
+    Sizes of files that do not exist yet come from the environment, as for the services.
 
-    raises StoreLockedError while a writer, a pipeline or a broker runs on it; StoreContradictionError when it is no
-    store; ServiceDiedError when the writer or the pipeline fails; UnavailableError when somebody wrote meanwhile
+    raises StoreLockedError while a writer, a pipeline or a broker runs on it; StoreContradictionError if it is not a
+    store; ServiceDiedError if the writer or the pipeline fails; UnavailableError if the store was written to meanwhile
     """
     paths = StorePaths(root.absolute(), _log_folders(root.absolute()))
     if not any(folder.is_dir() for folder in paths.log_folders.all):
-        raise StoreContradictionError("there is no store: no commitlog folder", path=str(paths.root))
+        raise StoreContradictionError(f"{paths.root} is not a store: it has no commitlog folder", path=str(paths.root))
     require_stopped(paths)
     (paths.root / "logs").mkdir(exist_ok=True)
     on_step("recovering the log")
     _start_and_stop_writer(paths)
-    on_step("building what queues and index lack")
+    on_step("building the missing parts of queues and index")
     _drain(paths)
-    on_step("telling the broker")
+    on_step("marking the store as complete for the broker")
     _start_and_stop_writer(paths)
     if paths.abort.exists():
-        raise UnavailableError("somebody has written meanwhile: try again", path=str(paths.root))
+        raise UnavailableError("the store was written to during the hand-back: try again", path=str(paths.root))
     checkpoint = Checkpoint.open_read_only(paths.checkpoint)
     end = checkpoint.committed_offset
     checkpoint.close()
@@ -60,13 +61,13 @@ def hand_back(root: Path, *, on_step: Callable[[str], None] = lambda _: None) ->
 
 
 def _log_folders(root: Path) -> LogFolders:
-    """As the services read them from the environment."""
+    """Return the log folders that the services' settings in the environment name."""
     names = "TIDEMARK_COMMIT_LOG_PATHS", "TIDEMARK_COMMIT_LOG_READ_ONLY_PATHS"
     return LogFolders.parse(root, *(os.environ.get(name, "") for name in names))
 
 
 def require_stopped(paths: StorePaths) -> None:
-    """StoreLockedError while anybody works on the store."""
+    """Raise StoreLockedError while a service or a broker runs on the store."""
     holder = lock_holder(paths.lock)
     if holder is not None:
         raise StoreLockedError(
@@ -107,7 +108,7 @@ def _drain(paths: StorePaths) -> None:
 
 
 def _broker_settings(paths: StorePaths) -> dict[str, int]:
-    """RocketMQ's settings for the kinds of files that there are. The index's slots and entries no file tells."""
+    """Return RocketMQ's settings for the existing kinds of files. Index files do not show their slots and entries."""
     sizes = {
         "mappedFileSizeCommitLog": log_size_on_disk(paths.log_folders),
         "mappedFileSizeConsumeQueue": _queue_file_size(paths.consume_queue),

@@ -1,4 +1,4 @@
-"""The Java that Spark starts: which command it is, and which version it has."""
+"""The Java that Spark starts: its command and version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 
 from tidemark.errors import StoreContradictionError
 
-LEAST_VERSION = 17  # Spark 4's
+LEAST_VERSION = 17  # required by Spark 4
 REMEDY = "the pipeline needs Java 17 or 21 (a client none): install one, or set JAVA_HOME"
 _TIMEOUT_S = 20
 
@@ -40,7 +40,7 @@ def require_java() -> int:
 
 
 def java_version(text: str) -> int | None:
-    """Return the major number in the output of `java -version`; 8 for its old form, 1.8."""
+    """Return the major version in the output of `java -version`; 8 for the old form 1.8."""
     found = re.search(r' version "(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None
 

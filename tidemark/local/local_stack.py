@@ -1,6 +1,6 @@
-"""LocalStack: writer, pipeline and query of one store as child processes of this one.
+"""LocalStack: writer, pipeline and query of one store as child processes.
 
-`tidemark serve` is this class with a screen around it; the demo, the benchmarks and tests use it as it is:
+`tidemark serve` adds a screen to this class. The demo, the benchmarks and tests use it directly:
 
     with LocalStack(Path("data")) as stack:
         print(stack.query_url)
@@ -30,16 +30,16 @@ from tidemark.tls.credentials import TLS_SCHEME, Credentials
 WRITER, PIPELINE, QUERY, ATTACH = "writer", "pipeline", "query", "attach"
 START_ORDER = (WRITER, PIPELINE, QUERY)
 ATTACHED_ORDER = (ATTACH, QUERY)
-START_TIMEOUT_S = 600.0  # each service; the first start of Spark and compiled loops takes minutes on a busy machine
+START_TIMEOUT_S = 600.0  # per service: the first start of Spark and compiled loops takes minutes on a busy machine
 REPORT_S = 5.0
-STOP_TIMEOUT_S = 30.0  # each
+STOP_TIMEOUT_S = 30.0  # per service
 _POLL_S = 0.05
-_CHECK_POLL_S = 0.5  # a check that is a process of its own
+_CHECK_POLL_S = 0.5  # for a check that starts a process
 
-# A laptop's sizes instead of RocketMQ's, for kinds of files of which a store has none yet; where it has, theirs hold.
+# A laptop's sizes instead of RocketMQ's, for kinds of files that the store does not have yet; others keep theirs.
 NEW_LOG_SIZES = {"TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(64 << 20)}
 NEW_INDEX_SIZES = {"TIDEMARK_INDEX_SLOTS": str(50_000), "TIDEMARK_INDEX_ENTRIES": str(200_000)}
-# Several stacks run on one machine, and nobody scrapes them who does not say where.
+# Metrics are off unless the environment gives an address, because several stacks may run on one machine.
 NO_METRICS = {"TIDEMARK_WRITER_METRICS_LISTEN": "", "TIDEMARK_PIPELINE_METRICS_LISTEN": ""}
 PIPELINE_HEALTHCHECK = "indexer.healthcheck"
 OnWait = Callable[[str, float], None]
@@ -52,7 +52,7 @@ _MODULES = {
 
 
 class ServiceDiedError(UnavailableError):
-    """A service ended by itself. Facts: name, exit_status, log_path. *last_lines*: the end of its log."""
+    """A service ended by itself. Facts: name, exit_status, log_path. *last_lines*: the last lines of its log."""
 
     def __init__(self, service: Service) -> None:
         status = service.exit_status
@@ -66,7 +66,7 @@ class ServiceDiedError(UnavailableError):
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now."""
+    """Return a port of 127.0.0.1 that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -74,7 +74,7 @@ def free_port() -> int:
 
 
 def require_free_port(port: int, what: str) -> None:
-    """StoreContradictionError (facts: setting, port) when somebody listens on 127.0.0.1:*port* already."""
+    """Raise StoreContradictionError (facts: setting, port) if *port* of 127.0.0.1 cannot be bound."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -86,18 +86,17 @@ def require_free_port(port: int, what: str) -> None:
 
 
 class LocalStack:
-    """The services of one store on this machine; with TLS where TIDEMARK_TLS_CERT is in their environment.
+    """The services of one store on this machine; with TLS if TIDEMARK_TLS_CERT is in their environment.
 
-    data         the store's root; logs go to data/logs/<service>.log, begun anew at each start
-    state        attach: data is a broker's store, of which nothing is written; our own files and logs lie in state
-    writer_port  None: a free one; the same for query_port
-    environment  further TIDEMARK_ settings, over those of a new store
-    services     which to start, of START_ORDER
-    stopping     set it from anywhere to end a start that is waiting
+    data         root of the store; logs go to data/logs/<service>.log, which each start truncates
+    state        attach: data is a broker's store, in which nothing is written; Tidemark's files and logs go to state
+    writer_port  None: a free port; the same for query_port
+    environment  further TIDEMARK_ settings, which override those of a new store
+    services     the services to start, out of START_ORDER
+    stopping     set it from any thread to end a waiting start
 
-    start_timeout_s  the time each service has to become healthy; passed to the pipeline as TIDEMARK_START_TIMEOUT_S
-    small_new_files  a laptop's sizes for files that the store does not have yet, unless our own environment names them;
-                     else RocketMQ's
+    start_timeout_s  time for each service to become healthy; passed to the pipeline as TIDEMARK_START_TIMEOUT_S
+    small_new_files  use a laptop's sizes for new files, unless the environment sets them; otherwise RocketMQ's sizes
     """
 
     def __init__(
@@ -126,17 +125,17 @@ class LocalStack:
 
     @property
     def writer_listen(self) -> str:
-        """What the writer binds."""
+        """Return the address that the writer binds."""
         return f"127.0.0.1:{self.writer_port}"
 
     @property
     def writer_address(self) -> str:
-        """What a Producer dials."""
+        """Return the writer's address for a Producer."""
         return f"{TLS_SCHEME}{self.writer_listen}" if self._is_tls else self.writer_listen
 
     @property
     def query_url(self) -> str:
-        """Where REST is served."""
+        """Return the URL of the REST API."""
         return f"{'https' if self._is_tls else 'http'}://127.0.0.1:{self.query_port}"
 
     @property
@@ -144,23 +143,23 @@ class LocalStack:
         return self._given("TIDEMARK_TLS_CERT") is not None
 
     def _given(self, name: str) -> str | None:
-        """A setting of the services' environment."""
+        """Return a setting of the services' environment."""
         return self._environment.get(name, os.environ.get(name)) or None
 
     @property
     def logs(self) -> Path:
-        """Folder of the services' logs."""
+        """Return the folder of the services' logs."""
         return (self.state or self.data) / "logs"
 
     def start(self, *, on_step: Callable[[str], None] = lambda _: None, on_wait: OnWait = lambda *_: None) -> None:
-        """Start all services and wait until each is healthy. In case of an error nothing runs afterwards.
+        """Start all services and wait until each is healthy. After an error, none of them is running.
 
         Args:
             on_step: called with the name of each service before its start.
-            on_wait: called every REPORT_S with the name of the service that is waited for, and the seconds so far.
+            on_wait: called every REPORT_S with the name of the service that is not healthy yet, and the seconds so far.
 
         Raises:
-            StoreContradictionError: a port is in use or no fitting Java is installed; nothing was started.
+            StoreContradictionError: a port is in use, or no suitable Java is installed; nothing was started.
             ServiceDiedError: a service ended by itself.
             StoreClosedError: `stopping` was set.
             UnavailableError: a service is not healthy within `start_timeout_s`.
@@ -177,14 +176,14 @@ class LocalStack:
             for name in self._wanted:
                 on_step(name)
                 self.start_service(name, environment)
-            if PIPELINE in self._wanted:  # last: Spark needs the longest, and the others are up meanwhile
+            if PIPELINE in self._wanted:  # last: Spark takes longest to start, and the others can be used meanwhile
                 self._wait_for(PIPELINE, lambda: _is_healthy(PIPELINE_HEALTHCHECK, environment), poll_s=_CHECK_POLL_S)
         except BaseException:
             self.stop()
             raise
 
     def start_service(self, name: str, environment: Mapping[str, str] | None = None) -> Service:
-        """Start one service, or again after it was stopped or killed; writer and query take requests afterwards."""
+        """Start one service, for the first time or again; writer and query accept requests when this returns."""
         settings = self._settings() if environment is None else environment
         module, *arguments = _MODULES[name]
         service = self.services[name] = Service(
@@ -229,7 +228,7 @@ class LocalStack:
         return {"TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{self.query_port}", "TIDEMARK_QUERY_URL": self.query_url}
 
     def _asking_context(self) -> ssl.SSLContext | None:
-        """For questions to our own query service, which may want to see its own certificate."""
+        """Return the TLS context for requests to the query service, which may require its own certificate."""
         if not self._is_tls:
             return None
         cert, key = self._given("TIDEMARK_TLS_CERT"), self._given("TIDEMARK_TLS_KEY")
@@ -255,13 +254,13 @@ class LocalStack:
             time.sleep(poll_s)
 
     def check(self) -> None:
-        """ServiceDiedError when a service has ended by itself."""
+        """Raise ServiceDiedError if a service has ended by itself."""
         for service in self.services.values():
             if service.exit_status is not None:
                 raise ServiceDiedError(service)
 
     def stop(self) -> dict[str, int]:
-        """Stop query, pipeline and writer, one after the other; exit statuses by name."""
+        """Stop query, pipeline and writer in turn; return their exit statuses by name."""
         names = [name for name in reversed((*START_ORDER[:-1], *ATTACHED_ORDER)) if name in self.services]
         return {name: self.services.pop(name).stop(STOP_TIMEOUT_S) for name in names}
 
@@ -284,7 +283,7 @@ def _listens(port: int) -> bool:
 
 
 def _is_healthy(healthcheck: str, environment: Mapping[str, str]) -> bool:
-    """What the service's own healthcheck says, as containers run it."""
+    """Return True if the service's own healthcheck succeeds; containers run the same one."""
     command = [sys.executable, "-m", service_module(healthcheck)]
     done = subprocess.run(  # noqa: S603 - our own module
         command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, check=False
@@ -294,7 +293,7 @@ def _is_healthy(healthcheck: str, environment: Mapping[str, str]) -> bool:
 
 def _answers(url: str, context: ssl.SSLContext | None) -> bool:
     try:
-        opener = urllib.request.build_opener(  # no proxy of the environment: the service is on this machine
+        opener = urllib.request.build_opener(  # without the environment's proxy: the service is on this machine
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
         with opener.open(url, timeout=5) as response:

@@ -102,7 +102,7 @@ def test_a_row_that_the_log_cannot_take_is_named(tidemark: Tidemark, tmp_path: P
         (["orders", "--key-field", "id"], ExitStatus.USAGE, b"lines have no fields"),
         (["orders", "--file", "/no/such/file"], ExitStatus.USAGE, b"does not exist"),
         (["no.such.name"], ExitStatus.REJECTED, b"error: "),
-        (["orders", "--format", "csv", "--key-field", "id"], ExitStatus.REJECTED, b"there is no header"),
+        (["orders", "--format", "csv", "--key-field", "id"], ExitStatus.REJECTED, b"the header is missing"),
     ],
 )
 def test_wrong_usage_and_wrong_names_are_told(

@@ -96,7 +96,7 @@ def test_a_folder_without_a_log_and_a_place_outside_are_refused(store: Path, tmp
     assert cat(tmp_path / "empty")[0] == ExitStatus.REJECTED
     status, _, errors = cat(store, "--offset", 1 << 40)
     assert status == ExitStatus.REJECTED
-    assert "lies in no file" in errors
+    assert "is not in a file" in errors
 
 
 def test_a_line_for_people_has_place_queue_tag_keys_and_body(store: Path) -> None:

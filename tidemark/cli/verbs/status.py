@@ -48,8 +48,8 @@ def status(
 ) -> None:
     """Show on one screen whether the store is healthy.
 
-    It shows whether the writer accepts appends, how far behind the pipeline is, what is damaged, when the disk will be
-    full, and which groups lag most. `unknown` marks values that cannot be determined.
+    It shows whether the writer accepts appends, how far behind the pipeline is, the damaged places, when the disk will
+    be full, and which groups lag most. `unknown` marks values that cannot be determined.
 
     Exit status 0: healthy. 1: a service does not answer or refuses the request, appends are refused, the pipeline is
     too far behind, a part of the log is damaged, or the disk will soon be full; the lines under `problems` say which.

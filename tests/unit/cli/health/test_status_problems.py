@@ -69,7 +69,7 @@ def test_at_the_limits_all_is_well() -> None:
     [
         ("writer.answers", False, "the writer does not answer"),
         ("query.answers", False, "the query does not answer"),
-        ("pipeline.answers", False, "the pipeline is not there"),
+        ("pipeline.answers", False, "the pipeline does not run"),
         ("writer.free_disk_bytes", 99, "appends are refused"),
         ("store.pipeline.behind_since_ms", NOW_MS - 60_001, "100 bytes behind"),
         ("store.disk.full_in_s", 24 * 3600 - 1, "the disk is full in 23 h"),
@@ -88,8 +88,8 @@ def test_a_service_that_wants_a_token_is_there() -> None:
     seen["writer"] |= {"answers": False, "refuses": True, "problem": "the token has expired"}
     problems = problems_of(seen, LIMITS, now_ms=NOW_MS)
     assert problems == [
-        "the writer tells us nothing: the token has expired",
-        "the query tells us nothing: a token is needed",
+        "the writer refuses the request: the token has expired",
+        "the query refuses the request: a token is needed",
     ]
     shown = console()
     with shown.capture() as captured:
