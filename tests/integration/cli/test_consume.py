@@ -122,7 +122,7 @@ def test_ctrl_c_ends_a_follower_with_130(tidemark: Tidemark, topic: str) -> None
         (["consumed", "--from", "yesterday"], ExitStatus.USAGE, b"RFC 3339"),
         (["consumed", "--null"], ExitStatus.USAGE, b"--output raw"),
         (["consumed", "--key", "k1", "--follow"], ExitStatus.USAGE, b"--key"),
-        (["consumed", "--query", "nonsense"], ExitStatus.USAGE, b"no http or https address"),
+        (["consumed", "--query", "nonsense"], ExitStatus.USAGE, b"not an http or https address"),
     ],
 )
 def test_what_cannot_be_consumed_is_told(

@@ -141,7 +141,7 @@ def test_lines_of_json_may_end_with_crlf_and_begin_with_a_byte_order_mark() -> N
     [
         (b"{", (), "unexpected end"),
         (b"", (), "zero-length"),
-        (b"[1]", (), "no object"),
+        (b"[1]", (), "not an object"),
         (b'{"a": 1}', (None, "id"), "no field 'id'"),
         (b'{"id": [1]}', (None, "id"), "neither text nor a whole number"),
         (b'{"id": true}', (None, None, "id"), "neither text nor a whole number"),

@@ -40,7 +40,7 @@ def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
         (b"a,b\n1,2\n3\n", 3, "Expected 2 columns, got 1"),
         (b"a,b\n" + b"1,2\n" * 3_000_000 + b"3,4,5\n", 3_000_002, "Expected 2 columns, got 3"),
         (b"a,b\n1,2\n3,\xff\n", 3, "UTF8"),
-        (b"", 1, "no header"),
+        (b"", 1, "header is missing"),
         (b"a,a\n1,2\n", 1, "twice"),
         (b"\xff,b\n", 1, "header"),
     ],
@@ -66,7 +66,7 @@ def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": range(1000)}), path)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ArgumentIllegalError, match="no Parquet file"):
+    with pytest.raises(ArgumentIllegalError, match="Parquet file is invalid"):
         list(rows_of_parquet(path, FieldNames()))
 
 
