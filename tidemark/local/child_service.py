@@ -53,14 +53,14 @@ class Service:
         return None
 
     def stop(self, timeout_s: float) -> int:
-        """Send SIGTERM; after *timeout_s*, kill it and all processes that it started. Return its exit status."""
+        """Send SIGTERM and wait for *timeout_s*; then kill it and its child processes. Return its exit status."""
         if self.exit_status is None:
             self._process.terminate()
             self.wait(timeout_s)
         return self.kill()
 
     def kill(self) -> int:
-        """Send SIGKILL to it and all processes that it started. Return its exit status."""
+        """Send SIGKILL to it and its child processes. Return its exit status."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         if self._process.stdin:

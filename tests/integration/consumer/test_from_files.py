@@ -122,4 +122,4 @@ def test_a_damaged_record_is_told_of(
     (told,) = [
         record.getMessage() for record in caplog.records if record.name == "tidemark.client.consumer.page_buffer"
     ]
-    assert told == "queue 0 of events: damaged records are left out: BODY_CRC at offset 1"
+    assert told == "queue 0 of events: damaged records were skipped: BODY_CRC at offset 1"

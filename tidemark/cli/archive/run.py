@@ -48,7 +48,7 @@ def run(
     conf: ConfOption = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="For the directory of an attached broker: directory of Tidemark's own files for it."),
+        typer.Option(help="Directory of Tidemark's own files, if the store is an attached broker's."),
     ] = None,
     store_name: Annotated[
         str, typer.Option(help="Name of the store to record in the archive.", envvar="TIDEMARK_STORE_NAME")

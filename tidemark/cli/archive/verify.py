@@ -26,7 +26,7 @@ def verify(
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="For the directory of an attached broker: directory of Tidemark's own files for it."),
+        typer.Option(help="Directory of Tidemark's own files, if the store is an attached broker's."),
     ] = None,
     master: MasterOption = LOCAL,
     conf: ConfOption = None,

@@ -34,7 +34,8 @@ def send_lines(
     batch_size: int,
     on_acknowledged: Callable[[int], None],
 ) -> list[SendResult]:
-    """Send all rows, and wait for all answers. Rows with the same key keep their order.
+    """Send all rows, and wait for all answers. Rows with the same key keep their order,
+    and so do all rows if they go to one queue.
 
     Raises the first failure, which stops further batches; a RejectedError for a single row has the fact row. Rows that
     are not valid messages raise before anything is sent.

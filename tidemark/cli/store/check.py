@@ -28,8 +28,12 @@ def check(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The store's directory.", exists=True, file_okay=False)
     ],
-    start: Annotated[int | None, typer.Option("--from", min=0, metavar="PHYS", help="First physical offset.")] = None,
-    end: Annotated[int | None, typer.Option("--to", min=0, metavar="PHYS", help="End, exclusive.")] = None,
+    start: Annotated[
+        int | None, typer.Option("--from", min=0, metavar="PHYS", help="Start offset. Default: the log's.")
+    ] = None,
+    end: Annotated[
+        int | None, typer.Option("--to", min=0, metavar="PHYS", help="End offset, exclusive. Default: the log's.")
+    ] = None,
     index: Annotated[bool, typer.Option(help="Also check the key index.")] = True,
     index_slots: Annotated[
         int | None,

@@ -61,7 +61,7 @@ _OF_SERVICES = frozenset(
         "uvicorn",
     }
 )
-_EXTRAS = {"client": _OF_CLIENT, "client,table": _OF_TABLE, "all": _OF_SERVICES}  # extras by their top-level modules
+_EXTRAS = {"client": _OF_CLIENT, "client,table": _OF_TABLE, "all": _OF_SERVICES}  # top-level modules by extra
 _BRANCHES: tuple[tuple[type[Exception], ExitStatus], ...] = (  # the first match applies
     (errors.TopicNotFoundError, ExitStatus.NOT_FOUND),
     (errors.QueueIllegalError, ExitStatus.NOT_FOUND),

@@ -44,7 +44,9 @@ def consume(
     start: Annotated[str, typer.Option("--from", metavar=METAVAR, help=f"Start position. {HELP}.")] = "earliest",
     end: Annotated[
         str | None,
-        typer.Option("--to", metavar=METAVAR, help="End position, exclusive. Default: the visible end at the start."),
+        typer.Option(
+            "--to", metavar=METAVAR, help="End position, exclusive. Default: visible end; with --follow, none."
+        ),
     ] = None,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number of messages. Default: all.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further messages, until Ctrl-C.")] = False,

@@ -16,7 +16,7 @@ from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-app = typer.Typer(no_args_is_help=True, help="Consumer groups: members, offsets, lag, reset.")
+app = typer.Typer(no_args_is_help=True, help="Show consumer groups, their members, offsets and lag, and reset offsets.")
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 
@@ -31,7 +31,7 @@ class Move(NamedTuple):
 
 @app.callback()
 def _group() -> None:
-    """Consumer groups: members, offsets, lag, reset."""
+    """Show consumer groups, their members, offsets and lag, and reset offsets."""
 
 
 @app.command("list", epilog="Example: tidemark group list")

@@ -112,7 +112,7 @@ class Membership:
     def assignment(self) -> Assignment:
         """Return the latest assignment; its queues are in use from now on.
 
-        raises the service's refusal of this member, except for a missed deadline
+        raises the service's refusal of this member; a fenced member joins again instead
         """
         self._last_poll = time.monotonic()
         if self._error is not None and not isinstance(self._error, UnavailableError):

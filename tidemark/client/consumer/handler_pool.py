@@ -22,7 +22,7 @@ OnError = Callable[[ReceivedMessage, BaseException], None]
 _PAUSE_S = 1.0  # before a failed step is tried again
 _REVOKE_S = 10.0  # limit for handlers to finish messages of queues that move to another member
 
-_STOPPED = InterruptedError("it is time to stop")
+_STOPPED = InterruptedError("the handling stops")
 _log = logging.getLogger(__name__)
 
 
@@ -178,7 +178,7 @@ class Handling:
         try:
             self._on_error(message, error)
         except Exception:
-            _log.exception("on_error failed itself")
+            _log.exception("on_error raised an exception")
 
     def _stored(self, task: _Task, store: Callable[[ReceivedMessage], None]) -> bool:
         """Store the message again with *store*; return False if `stop` is set before that succeeds.
@@ -197,7 +197,9 @@ class Handling:
             return False
         if second is not None:
             _log.error(
-                "message skipped, neither retries nor dead letters take it: %s", _place(task.message), exc_info=second
+                "message skipped, its retry and its dead letter were refused: %s",
+                _place(task.message),
+                exc_info=second,
             )
         return True
 

@@ -302,7 +302,7 @@ def _first_again(cursor: Cursor, error: OffsetError) -> int | None:
 def _warn_of_skipped(queue: TopicQueue, skipped: list[Json]) -> None:
     """Log damaged records, which cannot be handed out."""
     _log.warning(
-        "queue %d of %s: damaged records are left out: %s",
+        "queue %d of %s: damaged records were skipped: %s",
         queue.queue_id,
         queue.topic,
         ", ".join(f"{skip['reason']} at offset {skip['queue_offset']}" for skip in skipped),

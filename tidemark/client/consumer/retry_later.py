@@ -30,7 +30,7 @@ from tidemark.format.properties import (
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX, retry_topic, retry_topic_of
 
 _DIGEST_LENGTH = 40
-WRITERS_MAX_ATTEMPTS = 16  # the writer's default: after it, a dead letter, unless the message has another limit
+WRITERS_MAX_ATTEMPTS = 16  # the writer's default, unless the message has its own limit
 
 
 class SendBack:

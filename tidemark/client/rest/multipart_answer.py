@@ -61,9 +61,9 @@ def _headers(body: memoryview, at: int) -> tuple[Mapping[str, str] | None, int]:
     if end < 0:
         if head.endswith(b"--\r\n"):
             return None, len(body)
-        raise ValueError("a head without an end")
+        raise ValueError("the headers of a part have no end")
     if not boundary.startswith("--"):
-        raise ValueError("no boundary")
+        raise ValueError("a part does not begin with a boundary")
     return dict(line.split(": ", 1) for line in lines.split("\r\n")), at + end + len(_END_OF_HEAD)
 
 

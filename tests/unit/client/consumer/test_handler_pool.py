@@ -55,7 +55,7 @@ def test_an_on_error_that_fails_is_logged_and_changes_nothing(caplog: pytest.Log
     handling, send_back = handle(fail, on_error=also_fail)
     send_back.send.assert_called_once_with(MESSAGE)
     assert handling.first_unfinished() == {}
-    assert "on_error failed itself" in caplog.text
+    assert "on_error raised an exception" in caplog.text
 
 
 def test_a_handler_that_exits_has_failed() -> None:
