@@ -7,12 +7,12 @@ import typer
 from tidemark.cli.archive.run import run
 from tidemark.cli.archive.verify import verify
 
-app = typer.Typer(no_args_is_help=True, help="Archive topics as Parquet files with Spark, and verify archives.")
+app = typer.Typer(no_args_is_help=True, help="Archive topics as Parquet, and verify archives.")
 
 
 @app.callback()
 def _archive() -> None:
-    """Archive topics as Parquet files with Spark, and verify archives."""
+    """Archive topics as Parquet, and verify archives."""
 
 
 app.command(epilog="Example: tidemark archive run data /archives/data --topic orders")(run)

@@ -6,7 +6,7 @@ _UNITS = (("year", 365 * 86_400), ("day", 86_400), ("h", 3_600), ("min", 60), ("
 
 
 def duration_text(seconds: float) -> str:
-    """Return the duration in the largest unit of which it has at least two: `90 s`, `3 h`, `12 days`; else `1.5 s`."""
+    """Return the duration in the largest unit that fits twice: `90 s`, `3 h`, `12 days`; below two seconds, `1.5 s`."""
     for name, size in _UNITS:
         if seconds >= 2 * size:
             return f"{int(seconds // size):,} {name}{'s' if name in ('year', 'day') else ''}"

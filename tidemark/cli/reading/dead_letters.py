@@ -1,7 +1,7 @@
 """Dead letters of a group (messages of %DLQ%GROUP), their original topics, and redrives to these.
 
 The progress of a redrive is stored as offsets of the group `GROUP-redrive` on that topic, at which the next one
-continues. A redrive that died before it committed a page sends it again; the writer recognizes the request ids.
+continues. A redrive that died before it committed a page sends it again; the writer recognises the request ids.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Furthest:
     """The greatest offsets up to which dead letters were ever sent back: offsets of the group `GROUP-redriven`.
 
     Below it, a dead letter is sent again because an operator has reset `GROUP-redrive`, so it is stored once more. From
-    it on, a dead letter that the writer recognizes was sent by a redrive that died before its commit.
+    it on, a dead letter that the writer recognises was sent by a redrive that died before its commit.
     """
 
     def __init__(self, service: Query, group: str) -> None:

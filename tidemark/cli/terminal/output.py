@@ -43,11 +43,13 @@ def _remember_flag(ctx: typer.Context, as_json: bool) -> bool:
 
 OutputOption = Annotated[
     Output,
-    typer.Option("--output", "-o", help="table for people, or json: one JSON document.", callback=remember_output),
+    typer.Option("--output", "-o", help="Output form: a table, or one JSON document.", callback=remember_output),
 ]
 StreamOption = Annotated[
     Output,
-    typer.Option("--output", "-o", help="table for people, or json: one line per item.", callback=remember_output),
+    typer.Option(
+        "--output", "-o", help="Output form: a table, or one line of JSON per item.", callback=remember_output
+    ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Same as --output json.", callback=_remember_flag)]
 

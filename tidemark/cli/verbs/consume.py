@@ -62,7 +62,10 @@ def consume(
     form: Annotated[
         Form,
         typer.Option(
-            "--output", "-o", help="json: one line per message; raw: one body per line.", callback=remember_output
+            "--output",
+            "-o",
+            help="Output form; json: one line per message, raw: one body per line.",
+            callback=remember_output,
         ),
     ] = Form.TABLE,
     null: Annotated[

@@ -20,14 +20,14 @@ from tidemark.cli.terminal.output import (
 )
 from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query
 
-app = typer.Typer(no_args_is_help=True, help="List, show and redrive dead letters: messages that failed too often.")
+app = typer.Typer(no_args_is_help=True, help="List, show and redrive a group's dead letters.")
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group's name.")]
 _LINE = "{queue_id:>5}  {queue_offset:>10}  {stored:24}  {origin:24}  {attempts:>8}  {keys:16}  {body}"
 
 
 @app.callback()
 def _dlq() -> None:
-    """List, show and redrive dead letters: messages that failed too often."""
+    """List, show and redrive a group's dead letters."""
 
 
 @app.command("list", epilog="Example: tidemark dlq list")

@@ -16,7 +16,7 @@ from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-app = typer.Typer(no_args_is_help=True, help="Show consumer groups, their members, offsets and lag, and reset offsets.")
+app = typer.Typer(no_args_is_help=True, help="Show consumer groups, and reset their offsets.")
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 
@@ -31,7 +31,7 @@ class Move(NamedTuple):
 
 @app.callback()
 def _group() -> None:
-    """Show consumer groups, their members, offsets and lag, and reset offsets."""
+    """Show consumer groups, and reset their offsets."""
 
 
 @app.command("list", epilog="Example: tidemark group list")
@@ -98,7 +98,7 @@ def reset(
     query: QueryUrl = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Set a group's offsets in a topic, in all queues or in none. Stop its consumers first."""
+    """Set a group's offsets in a topic: all of them or none. Stop its consumers first."""
     from tidemark.client import TopicQueue
     from tidemark.client.consumer.group_member import commit_as_administrator
 

@@ -131,14 +131,18 @@ def show(
 @app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=NORMAL")
 def alter(
     name: _Name,
-    queues: Annotated[int | None, typer.Option(min=1, help="Number of queues to write to and to read.")] = None,
+    queues: Annotated[
+        int | None, typer.Option(min=1, help="Number of queues to write and to read. Default: unchanged.")
+    ] = None,
     read_queues: Annotated[
         int | None,
         typer.Option(
             min=1, help="Number of queues to read, if different. Queues beyond it are not read. Default: --queues."
         ),
     ] = None,
-    permission: Annotated[Permission | None, typer.Option(help="Operations that clients may perform.")] = None,
+    permission: Annotated[
+        Permission | None, typer.Option(help="Operations that clients may perform. Default: unchanged.")
+    ] = None,
     attribute: Annotated[
         list[str] | None,
         typer.Option("--attribute", "-a", metavar="+NAME=VALUE|-NAME", help="Set or remove an attribute. Repeatable."),

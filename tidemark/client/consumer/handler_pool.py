@@ -208,7 +208,7 @@ class Handling:
         while True:
             try:
                 store(task.received)
-            except (UnavailableError, UnauthenticatedError) as error:  # a token may be replaced while we retry
+            except (UnavailableError, UnauthenticatedError) as error:  # a token may be replaced meanwhile
                 self._report(task.message, error)
                 if self._stop.wait(_PAUSE_S):
                     return _STOPPED

@@ -53,7 +53,7 @@ def error_of_rpc(error: grpc.RpcError) -> StoreError:
     text = f"{call.code().name}: {call.details()}"
     leaves = {
         grpc.StatusCode.UNAVAILABLE: WriterUnreachableError,
-        grpc.StatusCode.CANCELLED: WriterUnreachableError,  # the writer is stopping; our own calls raise nothing then
+        grpc.StatusCode.CANCELLED: WriterUnreachableError,  # by a stopping writer: own cancellations do not raise
         grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     }
     return leaves.get(call.code(), StoreError)(text)

@@ -1,7 +1,7 @@
 """Encodes an append stream's message as protobuf bytes, with one copy of each wire batch.
 
 With message objects, a batch would be copied into its request, then into the frame, and then into the frame's bytes.
-Fields of a message may come in any order, so `packed` follows the fields that protobuf serializes.
+Fields of a message may come in any order, so `packed` follows the fields that protobuf serialises.
 """
 
 from __future__ import annotations

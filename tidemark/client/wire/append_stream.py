@@ -1,7 +1,7 @@
 """AppendStream: many batches in flight on one gRPC stream, each with a future, across broken connections.
 
 It has two threads: one opens the stream and reads answers, the other watches deadlines and delays. gRPC takes frames in
-a third. A batch is repeated only on this writer, with the same request id and queue, so that the writer recognizes it.
+a third. A batch is repeated only on this writer, with the same request id and queue, so that the writer recognises it.
 """
 
 from __future__ import annotations
