@@ -24,10 +24,13 @@ def run(
     destination: Annotated[
         Path, typer.Argument(metavar="OUT", help="The archive's folder: new, or with an earlier archive of this store.")
     ],
-    topic: Annotated[list[str] | None, typer.Option(help="Archive this topic. Repeatable.")] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(help="Archive this topic. Repeatable. Default: all, unless --topic-pattern is given."),
+    ] = None,
     topic_pattern: Annotated[
         str | None,
-        typer.Option(metavar="REGEX", help="Archive topics whose whole name matches. With neither option, all."),
+        typer.Option(metavar="REGEX", help="Archive topics whose whole name matches. Default: none."),
     ] = None,
     all_records: Annotated[
         bool, typer.Option("--all", help="Archive up to the watermark. Default: only full log files.")

@@ -293,7 +293,7 @@ class Producer:
     def close(self) -> bool:
         """Wait for answers for at most the producer's timeout, and close the connections. Unanswered sends fail.
 
-        Log the number of lost messages. Return True if no send failed since the last `flush`. A program that ends
+        Log the number of messages given up. Return True if no send failed since the last `flush`. A program that ends
         without `close` does the same, unless a signal or `os._exit` ends it.
         """
         return self._delivery.close() if self._process.is_this_one else True
