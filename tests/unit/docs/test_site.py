@@ -21,7 +21,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "<li><strong>timeout_s</strong>: for each" in (tmp_path / "reference" / "client.html").read_text()
+    assert "<li><strong>timeout_s</strong>: limit for each" in (tmp_path / "reference" / "client.html").read_text()
 
 
 def test_the_reference_has_every_name_of_the_client() -> None:
