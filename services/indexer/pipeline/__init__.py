@@ -1,1 +1,1 @@
-"""The pipeline: Structured Streaming whose micro-batches are follow epochs. Spark lives here."""
+"""The pipeline: Structured Streaming whose micro-batches are epochs. The only package that uses Spark."""

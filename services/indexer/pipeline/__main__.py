@@ -1,4 +1,4 @@
-"""The pipeline's door: settings → logging → prepare → Spark → follow, or drain and exit."""
+"""The pipeline's entry point: settings → logging → prepare → Spark → follow, or drain and exit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ log = structlog.get_logger()
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 done or stopped, 1 failed, 2 bad settings."""
+    """Run the pipeline and return the exit status: 0 done or stopped, 1 failed, 2 bad settings."""
     try:
         settings = read_settings("pipeline", PipelineSettings, sys.argv[1:] if arguments is None else arguments)
     except SettingsRefusedError as error:
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     except StoreError as error:
         log.error("pipeline_failed", error=type(error).__name__, message=error.message, **error.facts)
         return 1
-    except Exception as error:  # a failed query carries its task's exception, and pages of plans, as text
+    except Exception as error:  # a failed query's text holds its task's exception and pages of plans
         log.error("pipeline_failed", error=type(error).__name__, message=_last_line(str(error)))
         log.debug("pipeline_failed_at", exc_info=error)
         return 1
@@ -82,13 +82,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _last_line(text: str) -> str:
-    """What the innermost Python exception in Spark's report said."""
+    """Return the message of the innermost Python exception in Spark's report."""
     lines = [line for line in text.split("=== Streaming Query ===", maxsplit=1)[0].splitlines() if line.strip()]
     return lines[-1] if lines else text
 
 
 def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -> None:
-    """Run both followers until a signal or a failure ends them; wait for room on a full disk."""
+    """Run both followers until a signal or a failure ends them; wait for free space while the disk is full."""
     stopping = threading.Event()
 
     scrub = Scrub(plan, settings.scrub_bytes_per_s, storage)
@@ -102,12 +102,12 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     listener = listen(settings.pipeline_metrics_listen, registry, setting="TIDEMARK_PIPELINE_METRICS_LISTEN")
     if listener is not None:
         log.info("metrics_served", port=listener.server_port)
-    shutil.rmtree(plan.scan_folder, ignore_errors=True)  # of a drain that was killed: who follows reads the log
+    shutil.rmtree(plan.scan_folder, ignore_errors=True)  # left by a killed drain; followers read the log
     prepare(plan, storage)
     watchdog = JvmWatchdog(find_jvm, stopping)
     watchdog.start()
     session = start_session(settings, plan)
-    _stop_on_signal(stopping)  # not before: nothing interrupts the start of a JVM, and Spark sets a handler of its own
+    _stop_on_signal(stopping)  # only now: the JVM's start cannot be interrupted, and Spark sets its own handler
     scrub.start()
     try:
         while True:
@@ -155,7 +155,10 @@ def _run_followers(
     stopping: threading.Event,
     told: Sequence[EpochTold],
 ) -> None:
-    """Until *stopping*; raises what a query failed with. No task runs afterwards."""
+    """Run both queries until *stopping* is set. No task runs after the return.
+
+    Raises the exception of a failed query.
+    """
     from .spark import job
 
     plan = replace(plan, short_until_s=time.time() + settings.warm_up_ms / 1000)
@@ -167,10 +170,10 @@ def _run_followers(
                 break
             queries.append(job.start_query(session, plan, follower, checkpoint / f"follower-{follower}", told))
             if follower == 0:
-                if plan.epoch_ms:  # else tasks end as soon as they have drained
+                if plan.epoch_ms:  # with 0, tasks end as soon as they have drained
                     _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)
                 log.info("pipeline_started", shards=plan.shards, epoch_ms=plan.epoch_ms, store_root=str(plan.root))
-        driver = getattr(session.sparkContext._gateway, "proc", None)  # None: somebody else has started it
+        driver = getattr(session.sparkContext._gateway, "proc", None)  # None: another program started the JVM
         if plan.epoch_ms and driver is not None:
             step_back(driver.pid)
         while not stopping.is_set() and not _has_ended(queries):
@@ -180,7 +183,7 @@ def _run_followers(
 
 
 def _has_ended(queries: list[StreamingQuery]) -> bool:
-    """Whether a query has ended; raises what it failed with."""
+    """Return True if a query has ended. Raises the exception of a failed query."""
     for query in queries:
         if not query.isActive:
             error = query.exception()
@@ -191,19 +194,25 @@ def _has_ended(queries: list[StreamingQuery]) -> bool:
 
 
 def _wait_until_followed(plan: EpochPlan, query: StreamingQuery, stopping: threading.Event, timeout_s: float) -> None:
-    """Until every shard is held. The second query starts only then: its tasks are to wait, not to share."""
+    """Block until every shard is held. The second query starts after this, so that its tasks wait for all shards.
+
+    Started together, each query could take some of the shards.
+    """
     deadline = time.monotonic() + timeout_s
     while not stopping.is_set() and not _has_ended([query]):
         if all(is_followed(plan, shard) for shard in range(plan.all_shards)):
             return
         if time.monotonic() > deadline:
-            raise TimeoutError(f"no task follows after {timeout_s} s")
+            raise TimeoutError(f"not every shard is followed after {timeout_s} s (start_timeout_s)")
         time.sleep(0.02)
 
 
 def _stop(plan: EpochPlan, queries: list[StreamingQuery]) -> None:
-    """Ask the tasks to end, wait for them, then end the queries: stopping a query in an epoch kills Spark's thread."""
-    with contextlib.suppress(OSError):  # a full disk may not take it: then the queries are stopped as they are
+    """Ask the tasks to end, wait for them, then stop the queries.
+
+    Stopping a query during an epoch would kill Spark's thread.
+    """
+    with contextlib.suppress(OSError):  # on a full disk the flag may fail: the queries are stopped without it
         plan.stop_flag.touch()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and any(is_at_work(plan, shard) for shard in range(plan.all_shards)):

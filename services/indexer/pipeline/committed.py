@@ -1,4 +1,4 @@
-"""How far is committed? The one question between the two services, answered by the mapped checkpoint."""
+"""CommittedOffset: reads the committed offset from the writer's mapped checkpoint."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _NO_CHECKPOINT_WAIT_S = 0.05
 
 
 class CommittedOffset:
-    """The committed offset of the current term, and waiting for it to move.
+    """The committed offset of the current term, with a wait for its next change.
 
-    It counts only when the machine has been up since the term began: then the mapping holds what the writer stored.
+    The mapped value is valid only if the machine has not restarted since the term began: the mapping then holds the
+    value that the writer stored.
     """
 
     def __init__(self, plan: EpochPlan) -> None:
@@ -25,15 +26,15 @@ class CommittedOffset:
         self._address: int | None = None
 
     def term(self) -> Term:
-        """The writer's current term; its last one while there is none: readers hold the marks to it all the same."""
+        """Return the writer's current term, or its last one while no writer runs: readers clamp marks to it anyway."""
         return self._terms.current()
 
     def clamp(self, physical_offset: int, *, of_term: int) -> int:
-        """What is left of an offset that was true in term *of_term*."""
+        """Lower an offset of term *of_term* to the least recovered end of the terms since."""
         return self._terms.clamp(physical_offset, of_term=of_term)
 
     def read(self) -> int:
-        """Exclusive end of what may be built; 0 while nobody can tell."""
+        """Return the exclusive end of the log that may be built; 0 while it is unknown."""
         if self._limit is not None:
             return self._limit
         if not self._terms.current().is_of_this_boot():
@@ -52,7 +53,7 @@ class CommittedOffset:
         return True
 
     def wait(self, seen: int, timeout_s: float) -> None:
-        """Sleep until the committed offset is no longer *seen*, at most *timeout_s*."""
+        """Sleep until the committed offset differs from *seen*, for at most *timeout_s*."""
         if self._checkpoint is None:
             wake.wait(None, 0, min(timeout_s, _NO_CHECKPOINT_WAIT_S))
             return

@@ -1,6 +1,6 @@
-"""A full disk: the pipeline waits, unhealthy and saying why, and goes on by itself when there is room again.
+"""Handling of a full disk: the pipeline logs the reason, waits, and resumes when there is free space again.
 
-Nothing is lost by that: the log is committed, and what is built is a function of it.
+No data is lost: the log is committed, and derived files are a function of the log.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _WORDS = (DiskFullError.__name__, "No space left on device", "Disk quota exceede
 
 
 def is_disk_full(error: Exception) -> bool:
-    """Whether a failure, a task's of ours or Spark's own, says that the disk is full. Spark reports both as text."""
+    """Return True if *error*, from one of our tasks or from Spark, means a full disk. Spark reports both as text."""
     return any(words in f"{type(error).__name__}: {error}" for words in _WORDS)
 
 
 def wait_for_room(plan: EpochPlan, storage: Storage, stopping: threading.Event) -> bool:
-    """Until a file of a megabyte can be written beside the marks; False when the pipeline is stopped meanwhile."""
+    """Block until a file of 1 MiB can be written in the folder of the marks; False if the pipeline is stopped first."""
     while not stopping.wait(_LOOK_EVERY_S):
         with contextlib.suppress(DiskFullError, OSError):
             _write_and_remove(plan, storage)

@@ -1,8 +1,8 @@
 """One task's epoch: hold its shards, follow the committed offset, and build and publish chunk by chunk.
 
-Every chunk is checked, built and published before the next is read; but the keys of several are put into the index
-together while there is more to build. Message bytes never leave this process; what goes to Spark is a row of progress a
-shard.
+Every chunk is checked, built and published before the next one is read. Exception: while there is more to build, the
+keys of several chunks are written into the index together. Message bytes never leave this process; Spark receives one
+row of progress per shard.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST_PAUSE_S = 0.25
 
 
 def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | None = None) -> Progress:
-    """An epoch of one shard, as `run_share`."""
+    """Run an epoch of one shard, as `run_share` does."""
     (progress,) = run_share(plan, [shard], follower=follower, storage=storage)
     return progress
 
@@ -40,24 +40,26 @@ def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | 
 def run_share(
     plan: EpochPlan, shards: Sequence[int], *, follower: int, storage: Storage | None = None
 ) -> list[Progress]:
-    """Take *shards*, follow until the epoch is over, let go; what was done for each.
+    """Acquire *shards*, follow until the epoch is over, release them, and return the progress of each.
 
-    raises StoreContradictionError on another machine than the driver's; FlushFailedError, also when Spark starts the
-    task again: after a failed sync nothing is tried again, because the next one would succeed over pages that never
-    reached the disk
+    Raises:
+        StoreContradictionError: this is not the driver's machine.
+        FlushFailedError: a sync failed, in this run or in an earlier run of the task. It is not retried: the next
+            sync would succeed although pages never reached the disk.
     """
     _require_this_machine(plan)
     rows = [Progress(follower, shard) for shard in shards]
     with contextlib.ExitStack() as at_the_end:
         hand_over = HandOver(plan, shards, follower)
         at_the_end.callback(hand_over.release)
-        epoch = _Epoch(plan, storage or DiskStorage(), hand_over, rows)  # before it waits: messages wait behind that
+        # Constructed before the locks are acquired: work after that delays messages.
+        epoch = _Epoch(plan, storage or DiskStorage(), hand_over, rows)
         at_the_end.callback(epoch.close)
         try:
             waited_s = hand_over.acquire()
             began = time.monotonic()
             if plan.failed_flag.exists():
-                raise FlushFailedError("a sync has failed before", path=str(plan.failed_flag))
+                raise FlushFailedError("an earlier sync failed: restart the pipeline", path=str(plan.failed_flag))
             if not hand_over.is_stopping():
                 epoch.run()
             for progress in rows:
@@ -69,22 +71,27 @@ def run_share(
 
 
 def _require_this_machine(plan: EpochPlan) -> None:
-    """Marks, terms and checkpoint are mapped, and true until the machine restarts: another one cannot tell either."""
+    """Refuse another machine than the driver's: it shares neither the mappings nor the boot that make them valid.
+
+    Marks, terms and checkpoint are mapped files whose values hold until the machine restarts.
+    """
     if plan.boot_id is not None and machine_boot_id() != plan.boot_id:
         raise StoreContradictionError(
-            f"this executor ({socket.gethostname()}) is on another machine than the driver: shards are built on one",
+            f"this executor ({socket.gethostname()}) is not on the driver's machine: all executors must run on it",
             path=str(plan.root),
         )
 
 
 class _Epoch:
-    """The state of one epoch, from before it waits for the locks to letting go.
+    """The state of one epoch, from before it waits for the locks until it releases them.
 
-    Shards that are at the same place of the log share one walk over it.
+    Shards at the same position of the log share one walk over it.
     """
 
     def __init__(self, plan: EpochPlan, storage: Storage, hand_over: HandOver, rows: Sequence[Progress]) -> None:
-        assert len(rows) == 1 or plan.shards == 1, "the walk of one shard of several shows the key index too little"
+        assert len(rows) == 1 or plan.shards == 1, (
+            "the walk of one of several queue shards lacks keys that the key index needs"
+        )
         self._plan = plan
         self._storage = storage
         self._hand_over = hand_over
@@ -94,13 +101,13 @@ class _Epoch:
         self._builders: list[ShardBuilder] = []
         self._walk: LogWalk | ScannedLog | None = None
         self._alive_at = 0.0
-        self._unseen: list[tuple[int, int]] = []  # built parts: where they end, and when their last record was stored
+        self._unseen: list[tuple[int, int]] = []  # built parts: (end, store timestamp of the last record)
         self._visible = Buckets("tidemark_append_visible_seconds")
         builds_queues = rows[0].shard < plan.shards
         self._traced = TracedMessages(plan.traced_messages) if plan.traced_messages and builds_queues else None
 
     def run(self) -> None:
-        """Follow until the epoch is over; everything built is durable then."""
+        """Follow until the epoch is over. Everything built is durable on return."""
         for progress in self._rows:
             builder = ShardBuilder(self._plan, self._marks, self._committed, self._storage, progress, self._hand_over)
             self._builders.append(builder)
@@ -118,7 +125,7 @@ class _Epoch:
             self._builders.pop(0)
 
     def close(self) -> None:
-        """Close everything; what is not finished has failed."""
+        """Close everything; a builder that has not finished has failed and is abandoned."""
         for builder in self._builders:
             builder.abandon()
         if self._walk is not None:
@@ -134,7 +141,7 @@ class _Epoch:
             is_behind = self._position < committed
             if is_behind:
                 self._build(committed)
-            for builder in self._builders:  # behind the build: no message waits for it
+            for builder in self._builders:  # after the build, so that it delays no message
                 builder.tend()
             if not is_behind and not self._plan.epoch_ms:
                 return
@@ -159,11 +166,11 @@ class _Epoch:
         return bool(self._plan.epoch_ms) and self._hand_over.is_over()
 
     def _pause_s(self, committed: int, *, ending: bool) -> float:
-        is_short = ending or self._position < committed  # what is committed cannot be read at this moment
+        is_short = ending or self._position < committed  # the committed bytes cannot be read yet
         return _SHORT_PAUSE_S if is_short else min(self._hand_over.seconds_left, _LONGEST_PAUSE_S)
 
     def _build(self, committed: int) -> None:
-        """Build what is committed, chunk by chunk, as long as the epoch may last."""
+        """Build up to *committed*, chunk by chunk, until the epoch is over."""
         self._build_parts(committed)
         for builder in self._builders:
             builder.settle()
@@ -191,7 +198,10 @@ class _Epoch:
                 return
 
     def _see_visible(self) -> None:
-        """Of several tasks the one that brings the watermark to its part's end sees that; others are still behind."""
+        """Record the time to visibility of parts below the watermark.
+
+        Of several tasks, only the one that moves the watermark to its part's end records it.
+        """
         watermark, now_s = self._marks.watermark(), time.time()
         for end, stored_ms in self._unseen:
             if watermark >= end:
@@ -206,8 +216,8 @@ class _Epoch:
             self._rows[0].traced = self._traced.told()
 
     def _walk_from(self, position: int) -> LogWalk | ScannedLog:
-        if self._walk is None:  # not before something is committed: until then there may be no file
-            self._walk = self._builders[0].walk()  # a shard of queues sees all that the key index needs, too
+        if self._walk is None:  # opened late: before the first commit there may be no log file
+            self._walk = self._builders[0].walk()  # a queue shard's walk covers the index, too
         self._walk.position = position
         return self._walk
 
@@ -219,6 +229,6 @@ class _Epoch:
 
 
 def run_epochs(plan: EpochPlan, *, follower: int, values: Iterator[int]) -> Iterator[Progress]:
-    """The task's body: an epoch for each planned row, whose number says which share of the shards."""
+    """Run an epoch for each planned row, whose number selects the share of the shards. Body of Spark's tasks."""
     for value in values:
         yield from run_share(plan, plan.shares[value % len(plan.shares)], follower=follower)

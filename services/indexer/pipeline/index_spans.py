@@ -16,13 +16,13 @@ from .traced_messages import Indexed, parse_indexed
 
 
 class IndexSpans:
-    """The driver's; told when an epoch has ended, so the spans of its messages come that late."""
+    """Exporter of index spans in the driver. It runs when an epoch ends, so spans are delayed until then."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
 
     def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Make the spans of one epoch's *rows* of progress."""
+        """Create the spans of one epoch from its *rows* of progress."""
         now_ns = time.time_ns()
         span = self._tracer.start_span(
             "epoch",

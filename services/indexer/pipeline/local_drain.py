@@ -1,4 +1,4 @@
-"""A drain without Spark: its tasks as processes of this machine, for who waits for one pass over a log."""
+"""Runs a one-off drain in local processes, without Spark."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Task = Callable[[], Any]
 
 
 def slots() -> int:
-    """Cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def start() -> None:
-    """Load every loop, once for all processes: they are forked."""
+    """Load every compiled loop once; the forked processes inherit them."""
     warm_up()
 
 
 def scan(plan: EpochPlan) -> list[RangeProgress]:
-    """Scan the plan's ranges, as `job.scan`: every process takes its share of them."""
+    """Scan the plan's ranges, divided among the processes, as `job.Drain.scan` does."""
     assert plan.scanned is not None, "the caller has planned it"
     count = len(plan.scanned.ranges)
     processes = min(slots(), count)
@@ -44,15 +44,18 @@ def _scan_share(plan: EpochPlan, numbers: Sequence[int]) -> list[RangeProgress]:
 
 
 def drain(plan: EpochPlan) -> list[dict[str, Any]]:
-    """Build what is committed; a row of progress a task, as `job.drain`. raises what a task failed with."""
+    """Build up to the committed offset and return one row of progress per task, as `job.Drain.drain` does.
+
+    Raises the exception of a failed task.
+    """
     tasks = [partial(run_epoch, plan, shard=shard, follower=0) for shard in range(plan.all_shards)]
     return [asdict(progress) for progress in _run(tasks)]
 
 
 def _run(tasks: Sequence[Task]) -> list[Any]:
-    """What the tasks return, each called in a process of its own.
+    """Call each task in a process of its own and return the results.
 
-    A process has one task and ends with it, or when this one is gone: none stays and holds what it was forked with.
+    A process runs one task and then ends. It also ends when this process is gone, so none keeps inherited descriptors.
     """
     context = multiprocessing.get_context("fork")
     outcomes: list[Connection] = []
@@ -63,7 +66,7 @@ def _run(tasks: Sequence[Task]) -> list[Any]:
         outcomes.append(outcome)
     results: list[Any] = []
     failures: list[Exception] = []
-    for number, outcome in enumerate(outcomes):  # of all of them: no task works on behind what is raised
+    for number, outcome in enumerate(outcomes):  # wait for all, so that no task still runs after the raise
         try:
             results.append(_result(outcome, number))
         except Exception as failure:

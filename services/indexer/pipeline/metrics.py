@@ -1,4 +1,4 @@
-"""PipelineMetrics: what ended epochs have told, and how far the marks are when somebody scrapes."""
+"""PipelineMetrics: sums over ended epochs, and the marks at the time of a scrape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemark.store.marks import Marks
 from .plan import EpochPlan
 from .shards.scrub import Scrub
 
-_SUMS = {  # of a column of all rows of progress
+_SUMS = {  # metric: the column of the rows of progress that it sums
     "tidemark_pipeline_chunks_total": "chunks",
     "tidemark_pipeline_expired_files_total": "expired_files",
     "tidemark_pipeline_rebuilt_total": "rebuilt",
@@ -25,7 +25,7 @@ _SUMS = {  # of a column of all rows of progress
 
 
 class PipelineMetrics(Collector):
-    """The driver's. Both followers tell it of their epochs, from threads of their own."""
+    """Collector in the driver. Both followers report epochs to it, each from its own thread."""
 
     def __init__(self, plan: EpochPlan, scrub: Scrub | None = None) -> None:
         self.waits_for_room = False
@@ -37,10 +37,10 @@ class PipelineMetrics(Collector):
         self._sums = dict.fromkeys(_SUMS, 0)
         self._visible = Buckets("tidemark_append_visible_seconds")
         self._hand_over = Buckets("tidemark_epoch_hand_over_seconds")
-        self._stopped_s: dict[int, float] = {}  # by shard: when its last holder stopped following
+        self._stopped_s: dict[int, float] = {}  # shard: time at which its last holder stopped following
 
     def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Count an epoch's rows of progress."""
+        """Add an epoch's rows of progress."""
         with self._telling:
             self._epochs += 1
             for row in rows:
@@ -77,7 +77,7 @@ class PipelineMetrics(Collector):
         yield from self._marks()
 
     def _marks(self) -> Iterator[Metric]:
-        """Of a store that was never indexed: none."""
+        """Yield the marks of all shards; nothing for a store that was never indexed."""
         try:
             marks = Marks.open_read_only(self._plan.paths.marks)
         except (FileNotFoundError, CorruptStoreError):

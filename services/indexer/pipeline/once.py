@@ -1,4 +1,4 @@
-"""`pipeline --once`: index what is committed, and exit."""
+"""`pipeline --once`: index the committed part of the log and exit."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ log = structlog.get_logger()
 
 
 class DrainTasks(Protocol):
-    """Who runs the tasks of a drain: Spark, or processes of this machine."""
+    """Executor of a drain's tasks: Spark, or processes of this machine."""
 
     def start(self) -> None:
-        """Have what tasks run in, with all loops loaded."""
+        """Start the processes in which tasks run, with all compiled loops loaded."""
 
     def slots(self) -> int:
-        """How many tasks run at once."""
+        """Return how many tasks run concurrently."""
 
     def scan(self, plan: EpochPlan) -> list[RangeProgress]:
         """Scan the plan's ranges."""
 
     def drain(self, plan: EpochPlan) -> list[dict[str, Any]]:
-        """Build what is committed; a row of progress a shard."""
+        """Build up to the committed offset and return one row of progress per shard."""
 
 
 @dataclass
 class _Drained:
-    """What was done: a row for each range and each shard, and how long each step took."""
+    """Result of a drain: a row per scanned range and per built shard, and the duration of each step."""
 
     scanned: list[RangeProgress]
     built: list[dict[str, Any]]
@@ -63,7 +63,7 @@ class _Drained:
 
 
 def run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
-    """Index what is committed. Without a writer, the log's end is found as its recovery would."""
+    """Index the committed part of the log. Without a writer, its end is found as the writer's recovery finds it."""
     with own_log_without_writer(make_plan(settings)) as alone:
         limit = _end_of_log(make_plan(settings)) if alone else None
         plan = make_plan(settings, limit=limit)
@@ -103,7 +103,7 @@ def _drain_on_spark(settings: PipelineSettings, plan: EpochPlan) -> _Drained:
 
 
 def _drain(settings: PipelineSettings, plan: EpochPlan, tasks: DrainTasks) -> _Drained:
-    """Scan the log in ranges side by side where it has several, then build from what was seen."""
+    """Scan the log in parallel if it has several ranges, then build from the scanned parts."""
     starting = time.monotonic()
     tasks.start()
     began = time.monotonic()
@@ -121,7 +121,7 @@ def _drain(settings: PipelineSettings, plan: EpochPlan, tasks: DrainTasks) -> _D
 
 
 def _facts(plan: EpochPlan, drained: _Drained) -> dict[str, Any]:
-    """For the log line: what was read, built and found, and at what speed."""
+    """Return the facts of the log event: bytes, records, damages, durations and rate."""
     rows = drained.built
     seconds = drained.scan_s + drained.build_s
     read = max(row["end_offset"] - row["start_offset"] for row in rows)

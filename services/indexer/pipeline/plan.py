@@ -1,4 +1,4 @@
-"""The plan of an epoch: everything a task needs to know, small and picklable."""
+"""The plan of an epoch: all parameters of a task, small and picklable."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SHORT_EPOCH_MS = 500
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """What all tasks of one run of the pipeline share. Sizes in bytes, times in milliseconds."""
+    """Parameters that all tasks of one pipeline run share. Sizes in bytes, times in milliseconds."""
 
     root: Path
     log_folders: LogFolders
     shards: int  # queue shards; the key index is shard number `shards`
-    epoch_ms: int  # 0: drain what is committed and stop
-    limit: int | None  # end of the log where no writer tells it
-    segment_size: int | None  # None: as the files are, once there are any
+    epoch_ms: int  # 0: drain up to the committed offset and stop
+    limit: int | None  # end of the log where no writer publishes it
+    segment_size: int | None  # None: the size of the existing files
     consume_queue_size: int
     batch_consume_queue_size: int
     consume_queue_ext_size: int
@@ -44,53 +44,53 @@ class EpochPlan:
     chunk_size: int
     durable_interval_ms: int
     multi_dispatch: bool  # build light queues
-    driver_pid: int | None  # tasks end with it; None where they run on other hosts
-    lease_ms: int = 0  # of a shard's holder; 0: a lock alone, on one machine
-    boot_id: str | None = None  # of the driver's machine, where tasks could run on another one
-    scanned: ScannedRanges | None = None  # what a drain need not walk
-    traced_messages: int = 0  # of an epoch that get a span; 0: traces are off, nothing is looked for
-    set_aside_files: int = 16  # files and folders that are kept where a rebuild has replaced them
-    short_until_s: float = 0.0  # epochs that begin earlier are short, seconds since the epoch of Unix
+    driver_pid: int | None  # tasks end when it ends; None on a cluster
+    lease_ms: int = 0  # of a shard's lease; 0: a plain lock, on one machine
+    boot_id: str | None = None  # of the driver's machine, if tasks could run on another one
+    scanned: ScannedRanges | None = None  # ranges that a drain need not walk
+    traced_messages: int = 0  # most messages per epoch that get a span; 0: traces are off
+    set_aside_files: int = 16  # how many replaced files and folders stay
+    short_until_s: float = 0.0  # epochs that begin earlier are short; Unix time in seconds
 
     @property
     def paths(self) -> StorePaths:
-        """Where the store's files lie."""
+        """Paths of the store's files."""
         return StorePaths(self.root, self.log_folders)
 
     @property
     def all_shards(self) -> int:
-        """Number of shards, the key index among them."""
+        """Number of shards, including the key index."""
         return self.shards + 1
 
     def epoch_ms_at(self, now_s: float) -> int:
-        """How long an epoch is that begins now.
+        """Return the length of an epoch that begins at *now_s*.
 
-        Just started, the JVM interprets what it does at an epoch's end, and takes twice the processor time of later:
-        short epochs have it compiled soon.
+        A JVM that has just started interprets the code of an epoch's end, which doubles its processor time. Short
+        epochs make it compile that code soon.
         """
         return min(self.epoch_ms, _SHORT_EPOCH_MS) if now_s < self.short_until_s else self.epoch_ms
 
     @property
     def shares(self) -> list[list[int]]:
-        """What each task of a query builds: shard numbers.
+        """The shard numbers that each task of a query builds.
 
-        One shard of queues is followed by the task that follows the key index: one process that wakes up for a message
-        instead of two. A drain is for all cores.
+        With one queue shard, the same task also follows the key index, so that a message wakes one process instead of
+        two. A drain uses one task per shard, to use all cores.
         """
         numbers = list(range(self.all_shards))
         return [numbers] if self.shards == 1 and self.epoch_ms else [[number] for number in numbers]
 
     def open_log(self) -> MappedFileQueue:
-        """The CommitLog, to read. StoreContradictionError when its files do not have the size that was set."""
+        """Open the CommitLog for reads. StoreContradictionError: its files do not have the configured size."""
         size = self.segment_size or log_size_on_disk(self.log_folders) or _DEFAULT_SEGMENT_SIZE
         return open_log(self.log_folders, size)
 
     def open_ext(self, topic: str, queue_id: int, storage: Storage) -> MappedFileQueue:
-        """The extension of a ConsumeQueue, to write."""
+        """Open the extension of a ConsumeQueue for writes."""
         return MappedFileQueue(self.paths.queue_ext(topic, queue_id), self.consume_queue_ext_size, storage)
 
     def existing_ext(self, topic: str, queue_id: int, storage: Storage) -> MappedFileQueue | None:
-        """The same where the queue has one."""
+        """Open the extension of a ConsumeQueue for writes; None if it has none."""
         has_one = self.paths.queue_ext(topic, queue_id).is_dir()
         return self.open_ext(topic, queue_id, storage) if has_one else None
 
@@ -106,40 +106,40 @@ class EpochPlan:
 
     @property
     def scan_folder(self) -> Path:
-        """What tasks have scanned of the log, while a drain needs it."""
+        """Folder of the scanned ranges while a drain needs them."""
         return self.paths.indexer / "scan"
 
     @property
     def stop_flag(self) -> Path:
-        """While this file is there, tasks end."""
+        """Path of the stop flag: tasks end while this file exists."""
         return self.paths.indexer / "stop"
 
     @property
     def failed_flag(self) -> Path:
-        """There since a sync failed: no task runs until a new pipeline has gone back to the durable marks."""
+        """Path of the flag of a failed sync: no task runs until a new pipeline has reset to the durable marks."""
         return self.paths.indexer / "sync-failed"
 
     def lock(self, path: Path) -> FolderLock | Lease:
-        """The lock that *path* means: on a cluster one that a holder which hangs loses."""
+        """Return the lock at *path*: on a cluster a lease, which a hanging holder loses."""
         return Lease(path, length_ms=self.lease_ms) if self.lease_ms else FolderLock(path)
 
     def lock_path(self, shard: int) -> Path:
-        """Whoever holds it builds the shard."""
+        """Return the path of the shard's lock. Its holder builds the shard."""
         return self.paths.indexer / f"shard-{shard}.lock"
 
     def last_sync_path(self, shard: int) -> Path:
-        """Whoever holds it has let go of the shard, and syncs what it has built."""
+        """Return the path of the last-sync lock. Its holder has released the shard and syncs the rest of its work."""
         return self.paths.indexer / f"shard-{shard}.last-sync"
 
     def standby_path(self, shard: int) -> Path:
-        """Whoever holds it waits for the shard."""
+        """Return the path of the standby lock. Its holder waits for the shard."""
         return self.paths.indexer / f"shard-{shard}.standby"
 
 
 def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochPlan:
-    """The plan of *settings*; sizes of files that exist win over settings that were left at their defaults.
+    """Return the plan of *settings*. Sizes of existing files take precedence over default settings.
 
-    A size that was set and contradicts the files is refused where the files are opened (StoreContradictionError).
+    A size that was set and contradicts the files is refused when the files are opened (StoreContradictionError).
     """
     paths = StorePaths(settings.store_root.absolute())
 
@@ -174,6 +174,6 @@ def make_plan(settings: PipelineSettings, *, limit: int | None = None) -> EpochP
 
 
 def _slots_on_disk(folder: Path) -> int | None:
-    """Slots of the index files that exist, if these have RocketMQ's proportion of entries to slots."""
+    """Return the slots of the existing index files if they have RocketMQ's ratio of entries to slots; None if not."""
     size = common_file_size(size for path in index_files(folder) if (size := path.stat().st_size))
     return None if size is None else slots_of_size(size)

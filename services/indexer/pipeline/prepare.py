@@ -1,4 +1,4 @@
-"""Before the first epoch: own the indexer's folder, look at what is there, and make the marks true."""
+"""Preparation for the first epoch: lock the indexer's folder, inspect its files, and correct the marks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .shards.rebuilding import set_aside_damaged_files, set_aside_damaged_marks
 
 @contextmanager
 def own_indexer(plan: EpochPlan, storage: Storage) -> Iterator[None]:
-    """Hold the indexer's lock; StoreLockedError when another pipeline runs on this store."""
+    """Hold the indexer's lock. StoreLockedError: another pipeline runs on this store."""
     storage.make_folder(plan.paths.indexer)
     lock = FolderLock(plan.paths.indexer / "lock")
     lock.require()
@@ -34,7 +34,7 @@ def own_indexer(plan: EpochPlan, storage: Storage) -> Iterator[None]:
 
 @contextmanager
 def own_log_without_writer(plan: EpochPlan) -> Iterator[bool]:
-    """Hold RocketMQ's lock while nobody writes the log; gives False, and holds nothing, when a writer does."""
+    """Hold RocketMQ's lock if no writer does and yield True; otherwise hold nothing and yield False."""
     if lock_holder(plan.paths.lock) is not None:
         yield False
         return
@@ -46,9 +46,10 @@ def own_log_without_writer(plan: EpochPlan) -> Iterator[bool]:
 
 
 def withdraw_trust_without_writer(plan: EpochPlan, storage: Storage) -> bool:
-    """Whoever holds RocketMQ's lock stands in for the writer: a broker must not believe what is built in part.
+    """Zero the checkpoint's times and make sure that `abort` exists: a broker must not trust partly built files.
 
-    True: it would have believed this store until now, and may again when everything is built (`give_trust_back`).
+    The caller holds RocketMQ's lock in the writer's place. Return True if a broker would have trusted the store until
+    now: it may again when everything is built (`give_trust_back`).
     """
     was_trusted = not plan.paths.abort.exists()
     withdraw_trust(plan.paths, storage)
@@ -58,8 +59,8 @@ def withdraw_trust_without_writer(plan: EpochPlan, storage: Storage) -> bool:
 
 
 def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
-    """Everything is built: leave the store as it was found."""
-    assert plan.limit is not None, "the log's end is known to whoever holds its lock"
+    """Let a broker trust the store again. Everything is built."""
+    assert plan.limit is not None, "the holder of the log's lock knows its end"
     log = plan.open_log()
     store_timestamp = last_store_timestamp(log, plan.limit)
     log.close()
@@ -67,7 +68,7 @@ def give_trust_back(plan: EpochPlan, storage: Storage) -> None:
 
 
 def prepare(plan: EpochPlan, storage: Storage) -> None:
-    """Make marks, folders and index fit each other. Nobody builds while this runs: it takes every shard's lock."""
+    """Make marks, folders and index consistent. This holds every shard's lock, so no task builds meanwhile."""
     _require_queue_files(plan)
     shards = range(plan.all_shards)
     held: list[FolderLock | Lease] = [plan.lock(plan.lock_path(shard)) for shard in shards]
@@ -78,7 +79,7 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
         plan.stop_flag.unlink(missing_ok=True)
         set_aside_damaged_marks(plan, storage)
         if not _has_marks(plan):
-            _open_index(plan, storage).discard_all()  # not ours to go on with
+            _open_index(plan, storage).discard_all()  # without marks it is not ours to continue
         marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
         marks.say_gone()
         _match_folders(plan, marks, storage)
@@ -88,7 +89,7 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
             marks.forget_visible()
         _mend_index(plan, marks, storage, distrusted=sync_failed or marks.machine_was_restarted)
         if marks.machine_was_restarted:
-            marks.claim_boot()  # only now: a crash before leads here again
+            marks.claim_boot()  # last, so that a crash before this repeats the steps above
         marks.close()
         storage.unlink(plan.failed_flag)
     finally:
@@ -97,7 +98,7 @@ def prepare(plan: EpochPlan, storage: Storage) -> None:
 
 
 def _has_marks(plan: EpochPlan) -> bool:
-    """Whether a pipeline of ours has been here: not when one was killed while it made the file."""
+    """Return True if a pipeline has created the marks; False if it was killed while it created the file."""
     try:
         Marks.open_read_only(plan.paths.marks).close()
     except FileNotFoundError:
@@ -110,14 +111,16 @@ def _open_index(plan: EpochPlan, storage: Storage) -> KeyIndex:
 
 
 def _require_queue_files(plan: EpochPlan) -> None:
-    """StoreContradictionError when a broker keeps its queues in RocksDB: files among the database's help nobody."""
+    """Raise StoreContradictionError if a broker keeps its queues in RocksDB: it would ignore queue files there."""
     sign = plan.paths.consume_queue / "CURRENT"
     if sign.exists():
-        raise StoreContradictionError("consumequeue/ is a RocksDB database (a broker's storeType)", path=str(sign))
+        raise StoreContradictionError(
+            "consumequeue/ is a RocksDB database (a broker's storeType), but queues must be files", path=str(sign)
+        )
 
 
 def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """Folders that were deleted are built again from the log's start."""
+    """Reset the marks of shards whose folders were deleted, so that they are rebuilt from the log's start."""
     paths = plan.paths
     queues_gone = not (paths.consume_queue.is_dir() and paths.batch_consume_queue.is_dir())
     index_gone = not paths.index.is_dir()
@@ -129,7 +132,7 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
 
 
 def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
-    """Marks first, durably: what is dropped behind them is built again from there."""
+    """Lower marks above *physical_end* durably, then cut the key index there. Dropped units and keys are rebuilt."""
     marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
     index = _open_index(plan, storage)
     for shard in range(plan.all_shards):
@@ -142,14 +145,14 @@ def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage)
 
 
 def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: bool) -> None:
-    """Make the key index hold each key below its mark once, whatever a power cut or a broker has done to it.
+    """Make the key index hold each key below its mark exactly once, after a power cut or changes by a broker.
 
-    After a kill a broker destroys files and does not put all of their keys into new ones: where our newest file is
-    gone, `rebuilding` has requested all of it. After a power cut or a failed sync (*distrusted*) the newest file may
-    hold any mix of pages, unless all was synced. Otherwise, if no builder of ours was killed at work, keys of records
-    above the mark are a broker's.
+    After a kill, a broker destroys files and does not put all of their keys into new ones: if our newest file is
+    missing, `rebuilding` has requested the whole index. After a power cut or a failed sync (*distrusted*), the newest
+    file may hold any mix of old and new pages, unless the index was completely synced. Otherwise, if no builder of
+    ours was killed during a build, keys of records above the mark are a broker's.
 
-    Marks go back first, durably: a crash before the files go is mended by the next start.
+    Marks are lowered first, durably, so that the next start repairs a crash before the files are removed.
     """
     shard, mark = plan.shards, marks.visible(plan.shards)
     index = _open_index(plan, storage)
@@ -157,7 +160,7 @@ def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: 
     if distrusted and not marks.is_index_synced:
         begin = index.last_begins_at()
         marks.lower(shard, min(index.resume_at(mark), mark if begin is None else begin))
-        marks.set_index_file(0)  # the named file may go now: a killed start must not take that for a broker's deed
+        marks.set_index_file(0)  # before the named file goes: a start after a kill must not blame a broker for its loss
         marks.flush()
         index.truncate(mark)
         if index.newest_file == newest:
@@ -172,7 +175,10 @@ def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: 
 
 
 def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
-    """Where no writer tells a term: marks, units and keys of records behind the log's end go (docs/format.md §13)."""
+    """Drop marks, units and keys of records past *physical_end*, the end of the log (docs/format.md §13).
+
+    Used without a writer, when no new term reports the log's end to the shards.
+    """
     _set_back_marks_behind(plan, physical_end, storage)
     paths = plan.paths
     for folder, size, batch in (

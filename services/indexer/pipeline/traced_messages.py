@@ -1,7 +1,7 @@
-"""TracedMessages: which of the messages that an epoch made visible carry a trace context.
+"""TracedMessages: the messages with a trace context among those that an epoch made visible.
 
-A task only finds them, in bytes that it has at hand, and tells them with its progress; spans are the driver's: tasks
-are forked, end with their epoch, and may run on hosts that reach no collector.
+A task only finds them, in bytes that it has already read, and reports them with its progress. The driver creates the
+spans, because tasks are forked, end with their epoch, and may run on hosts that reach no collector.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidemark.tracing.traced_records import traced_records
 
 @dataclass(frozen=True)
 class Indexed:
-    """A message that has become visible. began_ns, ended_ns: epoch nanoseconds of the build of its part of the log."""
+    """A message that became visible. began_ns, ended_ns: Unix time in ns of the build of its part of the log."""
 
     traceparent: str
     topic: str
@@ -28,18 +28,18 @@ class Indexed:
 
 
 class TracedMessages:
-    """Of one epoch. limit: beyond it none is looked for."""
+    """The traced messages of one epoch. limit: the search stops after this many."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._found: list[Indexed] = []
 
     def told(self) -> str:
-        """What was found, for a row of progress; "" for nothing."""
+        """Return the found messages as JSON for a row of progress; "" if there are none."""
         return orjson.dumps(self._found).decode() if self._found else ""
 
     def look(self, part: LogPart, began_ns: int) -> None:
-        """Look through *part*, which has been published."""
+        """Search *part*, which has been published."""
         left = self._limit - len(self._found)
         if left <= 0 or not len(part.requests):
             return
@@ -59,5 +59,5 @@ class TracedMessages:
 
 
 def parse_indexed(told: str) -> list[Indexed]:
-    """What a row of progress tells."""
+    """Parse the messages of a row of progress."""
     return [Indexed(**one) for one in orjson.loads(told)] if told else []

@@ -1,4 +1,4 @@
-"""Durable marks: a thread that syncs what was built and then says so, while the follower goes on."""
+"""DurableMarks: a thread that syncs built files and then moves the durable mark, while the follower continues."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from tidemark.store.marks import Marks
 
 
 class Shard(Protocol):
-    """What an epoch builds: a shard of queues, or the key index."""
+    """One shard's derived files: a shard of queues, or the key index."""
 
     damages: int
     oddities: int
 
     def checker(self) -> Any:
-        """The walk it needs."""
+        """Return the checker for this shard's walk over the log."""
 
     def begin(self, mark: int, *, intended: int) -> int:
-        """Take over at *mark*; where to build from."""
+        """Take over at *mark* and return the physical offset to build from."""
 
     def disown(self) -> None:
-        """Begin on files that a holder before, which may wake up, does not have open."""
+        """Continue in files that the previous holder, which may resume, does not have open."""
 
     def sync_from(self, mark: int) -> None:
-        """Sync what another process may have written of records at or above *mark*."""
+        """Sync files that another process may have written for records at or above *mark*."""
 
     def resume_at(self, physical_end: int) -> int:
-        """Return where to build from after `truncate` at *physical_end*."""
+        """Return the physical offset to build from after `truncate` at *physical_end*."""
 
     def truncate(self, physical_end: int, marks: Marks) -> None:
-        """Drop everything at or above *physical_end*. Killed at any step, it is repeated by the next holder."""
+        """Drop everything at or above *physical_end*. After a kill at any step, the next holder repeats it."""
 
     def begin_rebuild(self, request: RebuildRequest, position: int) -> None:
-        """Build only the requested files, from *position* on, until `end_rebuild`."""
+        """Build only the requested files, starting at *position*, until `end_rebuild`."""
 
     def end_rebuild(self) -> None:
-        """Build everything from here on."""
+        """Build all files again."""
 
     def expire(self, log_min: int) -> int:
-        """Delete files about records that are all below *log_min*; how many."""
+        """Delete files whose records are all below *log_min* and return how many."""
 
     def hold_back(self, part: Any) -> bool:
-        """Take a part to be built with the next one, where that costs less than each alone; whether it did."""
+        """Return True if *part* was taken to be built with the next one, where that costs less than one by one."""
 
     def apply(self, part: Any) -> int:
-        """Build a part, behind those that were held back."""
+        """Build the parts held back, then *part*, and return the count of records or keys."""
 
     def take_touched(self) -> Any:
-        """What was written since the last call."""
+        """Return the files written since the last call, as the argument of `flush`."""
 
     def flush(self, touched: Any) -> None:
-        """Sync it."""
+        """Sync *touched*."""
 
     def close(self) -> None:
-        """Close its files."""
+        """Close all files."""
 
 
 class DurableMarks:
     """Moves one shard's durable mark.
 
-    lock                  held by whoever changes the shard or what is built
-    built                 where the shard is built up to: its visible mark, as long as it is held
-    wait_for_predecessor  returns once what the holder before has built is synced
-    confirm               raises when the shard is another's by now
+    lock                  held during every change of the shard or of the value of `built`
+    built                 returns the physical end of the built part: the visible mark while the shard is held
+    wait_for_predecessor  returns once everything that the previous holder built is synced
+    confirm               raises if another task has taken the shard
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class DurableMarks:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread, if it is not there yet."""
+        """Start the thread unless it is running."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="durable-marks", daemon=True)
             self._thread.start()
@@ -108,7 +108,7 @@ class DurableMarks:
             while not is_last:
                 asked = self._asked.wait(self._interval_s)
                 self._asked.clear()
-                is_last = self._ending  # before it looks what there is to sync
+                is_last = self._ending  # read before the sync, so that the last sync covers everything built
                 if not self._abandoned:
                     self._sync()
                 if asked:
@@ -122,43 +122,43 @@ class DurableMarks:
             built = self._built()
             touched = self._shard.take_touched()
         self._shard.flush(touched)
-        if self._abandoned:  # a sync of the same file may have failed, and this one told nothing of it
+        if self._abandoned:  # a sync of the same file may have failed unreported here
             return
         self._confirm()
         if built != self._marks.durable(self._number):
             self._marks.publish_durable(self._number, built)
 
     def raise_failure(self) -> None:
-        """A failed sync ends the task: nothing is tried again on the same descriptors."""
+        """Raise the thread's failure. A failed sync ends the task: it is never retried on the same descriptors."""
         if self._failure is not None:
             raise self._failure
 
     def ask(self) -> None:
-        """Begin to catch up now: what the final `stop` has to sync gets small."""
+        """Start a sync now, so that little is left to sync in `stop`."""
         self._caught_up.clear()
         self._asked.set()
 
     def has_caught_up(self) -> bool:
-        """Whether the sync that `ask` began is done; raises what it failed with."""
+        """Return True if the sync that `ask` started is done. Raises the thread's failure."""
         is_done = self._caught_up.is_set()
         self.raise_failure()
         return is_done
 
     def abandon(self) -> None:
-        """End the thread, and leave the mark where it is: the follower has failed, perhaps at a sync."""
+        """End the thread without another move of the mark: the follower has failed, perhaps during a sync."""
         self._abandoned = self._ending = True
         self._asked.set()
         if self._thread is not None:
             self._thread.join()
 
     def begin_to_stop(self) -> None:
-        """Nothing is built any more: let the thread sync the rest and end."""
+        """Let the thread sync the rest and end. The caller builds nothing more."""
         self._ending = True
         self._asked.set()
         self.start()
 
     def stop(self) -> None:
-        """End the thread with everything synced: afterwards what is built is durable."""
+        """Sync everything built and end the thread. Everything built is durable on return."""
         self.begin_to_stop()
         assert self._thread is not None
         self._thread.join()

@@ -1,8 +1,8 @@
-"""Expiry: one shard's files go with the log's, for the holder of the shard's lock.
+"""Expiry: deletes one shard's files after the log's files have expired. The caller holds the shard's lock.
 
-The writer deletes log files; when the log's minimum has moved, queue files and index files that only know of deleted
-records are of no use. `tidemark/indexer/expired-<shard>` says up to which minimum that is done, so that an epoch need
-not look at every queue.
+The writer deletes log files. When the log's minimum offset has moved, queue files and index files that refer only to
+deleted records are useless. `tidemark/indexer/expired-<shard>` holds the minimum up to which they are deleted, so that
+an epoch need not look at every queue.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOOK_EVERY_S = 5.0
 
 
 class Expiry:
-    """Looks at the log's folder now and then; acts only when its minimum has moved."""
+    """Periodic check of the log's minimum offset, which deletes expired files when it has moved."""
 
     def __init__(self, plan: EpochPlan, number: int, shard: Shard, storage: Storage) -> None:
         self._plan = plan
@@ -34,7 +34,7 @@ class Expiry:
             self._done = int(self._path.read_text("ascii"))
 
     def look(self, lock: Lock) -> int:
-        """Delete what has expired; how many files. *lock* is held while the shard's files change."""
+        """Delete expired files and return how many. *lock* is held while the shard's files change."""
         if time.monotonic() < self._look_at:
             return 0
         self._look_at = time.monotonic() + _LOOK_EVERY_S
@@ -46,6 +46,6 @@ class Expiry:
         with lock:
             deleted = self._shard.expire(log_min)
         self._done = log_min
-        with contextlib.suppress(DiskFullError):  # deleting is what helps then; it is only looked at once more
+        with contextlib.suppress(DiskFullError):  # the deletion frees space; without the file it is only repeated
             replace_file(self._storage, self._path, b"%d\n" % log_min, keep_previous=False)
         return deleted

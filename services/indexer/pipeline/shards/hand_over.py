@@ -1,9 +1,9 @@
-"""Hand-over of a shard between the two followers, and when an epoch ends.
+"""Hand-over of shards between the two followers, and the end of an epoch.
 
-Each shard has a lock, so every queue file has one builder. The task of the other query waits for it, warm, and goes
-on within a millisecond. Both queries keep to one clock: query 0 lets go at even multiples of the epoch's length, query
-1 at odd ones. So a mixed state (a retried task, a simultaneous start) heals at the next multiple, without anybody
-agreeing on anything.
+Each shard has a lock, so every queue file has one builder. The other query's task waits for the lock, warm, and
+continues within a millisecond. Both queries use the wall clock: query 0 releases its shards at even multiples of the
+epoch's length, query 1 at odd ones. A mixed state (a retried task, a simultaneous start) therefore ends at the next
+multiple, without communication between the tasks.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _STOP_CHECK_S = 0.02
 
 
 def seconds_to_deadline(now_s: float, *, follower: int, epoch_ms: int) -> float:
-    """Until *follower* (0 or 1) lets go: in (0, 2 epochs], by the wall clock *now_s*."""
+    """Return the seconds until *follower* (0 or 1) releases its shards: in (0, 2 epochs], by the wall clock *now_s*."""
     period = 2 * epoch_ms / 1000
     phase = follower * epoch_ms / 1000
     return period - (now_s - phase) % period
 
 
 class HandOver:
-    """One task's hold of the shards that it builds."""
+    """One task's locks on the shards that it builds."""
 
     def __init__(self, plan: EpochPlan, shards: Sequence[int], follower: int) -> None:
         self._plan = plan
@@ -51,7 +51,7 @@ class HandOver:
         self._driver = None if plan.driver_pid is None else f"/proc/{plan.driver_pid}"
 
     def acquire(self) -> float:
-        """Wait for the shards; returns how long that took, seconds. The epoch starts now."""
+        """Wait for the shards, start the epoch, and return the wait in seconds."""
         began = time.monotonic()
         self._standby.acquire()
         for lock in self._locks:
@@ -67,20 +67,20 @@ class HandOver:
         return now - began
 
     def confirm(self) -> None:
-        """StoreLockedError when this task has hung for so long that another holds the shards by now."""
+        """Raise StoreLockedError if this task hung until its lease ended and another task took the shards."""
         for lock in self._locks:
             if isinstance(lock, Lease):
                 lock.confirm()
 
     @property
     def was_taken(self) -> bool:
-        """Whether the holder before was silent: it may wake up, and write on into what it has open."""
+        """True if the previous holder's lease ran out: it may resume and write into the files that it has open."""
         return any(isinstance(lock, Lease) and lock.was_taken for lock in self._locks)
 
     def is_stopping(self) -> bool:
-        """Whether the whole pipeline ends: told so, or the driver or the daemon that made this process is gone.
+        """Return True if the pipeline ends: the stop flag exists, or the driver or the parent process is gone.
 
-        Looks every now and then: asked for each message it would cost as much as the message.
+        The check runs at most every 20 ms: one per message would cost as much as the message.
         """
         now = time.monotonic()
         if not self._stopping and now >= self._next_look:
@@ -94,10 +94,11 @@ class HandOver:
         return self._driver is not None and not os.path.exists(self._driver) and os.path.exists("/proc/self")
 
     def is_over(self) -> bool:
-        """Whether the epoch's time is over and somebody waits for the shards: otherwise going on leaves no gap.
+        """Return True if the epoch's time is over and another task waits for the shards.
 
-        Where tasks were killed, each follower may hold some of the shards, and no next epoch of either begins, so
-        nobody ever comes to wait. Of several tasks one of follower 0 lets go an epoch later, whoever waits.
+        Without a waiting task the epoch continues, so that no gap arises. After kills, each follower may hold some of
+        the shards; then no next epoch of either begins and no task ever waits. Therefore, with several tasks,
+        follower 0 releases its shards one epoch later even if no task waits.
         """
         now = time.monotonic()
         if self._over or now < self._deadline or now < self._next_check:
@@ -112,18 +113,19 @@ class HandOver:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the epoch is over because somebody waits, who goes on as soon as the shards are let go."""
+        """True if the epoch is over because a successor waits, which continues as soon as the shards are released."""
         return self._awaited and not self.is_stopping()
 
     @property
     def seconds_left(self) -> float:
-        """Until something about the epoch's end can change, at least a moment."""
+        """Seconds until `is_over` can change, at least 0.05."""
         return max(self._deadline - time.monotonic(), _STANDBY_CHECK_S)
 
     def let_go(self) -> None:
-        """Let the next one build on while this one still syncs what it has built: that may `wait_for_last_sync`.
+        """Release the shards so that the successor builds while this task still syncs its own work.
 
-        Not where a shard is held by a lease: one that hangs in its sync would be waited for without an end.
+        The last-sync locks are acquired first; the successor blocks on them in `wait_for_last_sync`. No-op with
+        leases: a task that hangs in its sync would block the successor forever.
         """
         for last_sync in self._last_sync:
             last_sync.acquire()
@@ -132,14 +134,14 @@ class HandOver:
                 lock.unlock()
 
     def wait_for_last_sync(self, shard: int) -> None:
-        """Until who held *shard* before has synced what it has built, or is gone."""
+        """Block until the previous holder of *shard* has finished its last sync or has exited. No-op with leases."""
         if self._last_sync:
             lock = FolderLock(self._plan.last_sync_path(shard))
             lock.acquire()
             lock.release()
 
     def release(self) -> None:
-        """Let the next one in; nothing is left to sync."""
+        """Release all locks. Nothing is left to sync."""
         for lock in [*self._locks, self._standby]:
             lock.release()
         for last_sync in self._last_sync:
@@ -147,12 +149,12 @@ class HandOver:
 
 
 def is_followed(plan: EpochPlan, shard: int) -> bool:
-    """Whether somebody holds the shard."""
+    """Return True if a task holds the shard."""
     return _is_held(plan.lock_path(shard))
 
 
 def is_at_work(plan: EpochPlan, shard: int) -> bool:
-    """Whether somebody holds the shard, or has let go of it and still syncs."""
+    """Return True if a task holds the shard, or has released it and still syncs."""
     return is_followed(plan, shard) or _is_held(plan.last_sync_path(shard))
 
 

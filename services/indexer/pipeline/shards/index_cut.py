@@ -1,4 +1,4 @@
-"""Cutting the key index at a physical offset, entry by entry, with the marks that publish it."""
+"""Cuts the key index at a physical offset, entry by entry, and updates the marks that publish it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SIZE_FIELD = 4
 
 
 def cut_index(index: KeyIndex, physical_end: int, plan: EpochPlan, marks: Marks) -> None:
-    """Forget records at or above *physical_end*. The caller has lowered the marks to `KeyIndex.cut_at`.
+    """Remove keys of records at or above *physical_end*. The caller has lowered the marks to `KeyIndex.cut_at`.
 
-    The marks name the newest file that stays before a newer one goes: a start that misses the named file would take
-    its loss for a broker's and build the whole index again.
+    Before a file is removed, the marks name the newest file that stays. Otherwise a start after a crash would miss the
+    named file, blame a broker for the loss, and build the whole index again.
     """
     if index.is_cut_at(physical_end):
         return

@@ -1,4 +1,4 @@
-"""The key index as a shard of its own."""
+"""The key index as a shard."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tidemark.store.storage import Storage
 from ..plan import EpochPlan
 from .index_cut import cut_index
 
-_ENOUGH_KEYS, _MOST_HELD_PARTS = 1 << 16, 16  # held back while more is to be built, then written together
+_ENOUGH_KEYS, _MOST_HELD_PARTS = 1 << 16, 16  # limits of the parts held back to be written together
 
 
 class IndexShard:
-    """Builds the key index, for the holder of its lock."""
+    """Builder of the key index. The caller holds its lock."""
 
     def __init__(self, plan: EpochPlan, storage: Storage) -> None:
         self._plan = plan
@@ -32,28 +32,28 @@ class IndexShard:
         return KeyIndex(plan.paths.index, slots=plan.index_slots, entries=plan.index_entries, storage=self._storage)
 
     def begin_rebuild(self, request: RebuildRequest, position: int) -> None:
-        """Continue the kept files at *position*, from which on all keys are appended."""
+        """Reopen the kept files; keys of records from *position* on are appended."""
         self._index.close()
         self._index = self._open()
         self._index.repair()
         self._index.begin(position)
 
     def end_rebuild(self) -> None:
-        """Nothing: the index is one run of files."""
+        """No-op: the index is one run of files."""
 
     def checker(self) -> Checker:
-        """All records; bodies do not matter to keys."""
+        """Return a checker of all records. It skips body CRCs, because keys do not depend on bodies."""
         return Checker(crc=Crc.OFF)
 
     def begin(self, mark: int, *, intended: int) -> int:
-        """Take over at *mark*; where to build from. intended ≠ mark: the builder before was killed at work."""
+        """Take over at *mark* and return it. intended ≠ mark: the previous builder was killed during a build."""
         if intended != mark:
             self._index.repair()
         self._index.begin(mark)
         return mark
 
     def disown(self) -> None:
-        """A holder that wakes up has the newest file open, and would write slots of long ago into it."""
+        """Replace the newest file by a copy: a holder that resumes would write old slots into the file it has open."""
         self._index.copy_newest()
 
     def sync_from(self, mark: int) -> None:
@@ -61,19 +61,19 @@ class IndexShard:
         self._index.flush()
 
     def resume_at(self, physical_end: int) -> int:
-        """Return *physical_end*: the index is cut entry by entry. Less where a broker's keys are mixed with ours."""
+        """Return *physical_end*, because the index is cut entry by entry; less if a broker's keys are mixed in."""
         return self._index.cut_at(physical_end)
 
     def truncate(self, physical_end: int, marks: Marks) -> None:
-        """Forget records at or above *physical_end*."""
+        """Remove keys of records at or above *physical_end*."""
         cut_index(self._index, physical_end, self._plan, marks)
 
     def expire(self, log_min: int) -> int:
-        """Drop files of keys whose records are all below *log_min*; how many."""
+        """Delete index files whose records are all below *log_min* and return how many."""
         return self._index.expire(log_min)
 
     def hold_back(self, part: LogPart) -> bool:
-        """As `DurableMarks.Shard`: keys whose slots lie anywhere change most of the table, few of them or many."""
+        """Hold *part* back, up to a limit. Random keys touch most slot pages even when few, so they are batched."""
         if self._held_keys >= _ENOUGH_KEYS or len(self._held) >= _MOST_HELD_PARTS:
             return False
         self._held.append(part.hashed_keys())
@@ -84,22 +84,22 @@ class IndexShard:
         return sum(len(keys.hashes) for keys in self._held)
 
     def apply(self, part: LogPart) -> int:
-        """Index every key of *part*, and those held back; returns how many keys."""
+        """Index the keys held back and those of *part*, and return how many."""
         held, self._held = self._held, []
         return self._index.append(joined([*held, part.hashed_keys()]))
 
     @property
     def newest_file(self) -> int:
-        """Name, as a number, of the newest index file; 0 for none."""
+        """Name of the newest index file, as a number; 0 if there is none."""
         return self._index.newest_file
 
     def take_touched(self) -> bool:
-        """Whether anything was written since the last call; the caller flushes it."""
+        """Return True if anything was written since the last call. The caller flushes it."""
         touched, self._index.touched = self._index.touched, False
         return touched
 
     def flush(self, touched: bool) -> None:
-        """fdatasync, if needed."""
+        """Sync the newest file if *touched*."""
         if touched:
             self._index.flush()
 

@@ -1,4 +1,4 @@
-"""A shard of queues: dispatches walked parts to its builders."""
+"""QueueShard: dispatches walked parts to the queues of one shard."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNBUILT = ("QUEUE_OFFSET", "BATCH_SIZE")  # oddities that are damage: the recor
 
 
 class QueueShard:
-    """Builds the queues of one shard, for the holder of its lock. mark: the shard's visible mark."""
+    """Builder of one shard's queues. The caller holds its lock."""
 
     def __init__(self, plan: EpochPlan, shard: int, storage: Storage) -> None:
         self._plan = plan
@@ -45,17 +45,17 @@ class QueueShard:
         self._open_queues = OpenQueues()
         self._ledger = Ledger(plan.paths.indexer, shard, storage)
         self._mark = 0
-        self._rebuilding: frozenset[tuple[str, int]] | None = None  # the queues that alone are built; None: all
+        self._rebuilding: frozenset[tuple[str, int]] | None = None  # the only queues that are built; None: all
         self.damages = 0
         self.oddities = 0
 
     def checker(self) -> Checker:
-        """The walk of this shard: its own rows, and those that name light queues; verified, damaged ones marked."""
+        """Return a checker that verifies CRCs, marks damage, and yields this shard's rows and rows of light queues."""
         light = self._plan.multi_dispatch
         return Checker(crc=Crc.MARKS, shard=self._shard, shards=self._plan.shards, light=light)
 
     def begin(self, mark: int, *, intended: int) -> int:
-        """Take over at *mark*; where to build from."""
+        """Take over at *mark*, the shard's visible mark, and return it."""
         self._mark = mark
         self._forget_builders()
         if self._tombstones.refresh():
@@ -63,24 +63,24 @@ class QueueShard:
         return mark
 
     def begin_rebuild(self, request: RebuildRequest, position: int) -> None:
-        """Build the requested queues alone, from *position* on."""
+        """Build only the requested queues, starting at *position*."""
         self._mark = position
         self._forget_builders()
         self._rebuilding = request.queues
 
     def end_rebuild(self) -> None:
-        """Build all queues from here on."""
+        """Build all queues again."""
         self._rebuilding = None
 
     def disown(self) -> None:
-        """Nothing: what a holder that wakes up writes are the units that are there."""
+        """No-op: a holder that resumes can only rewrite identical units."""
 
     def sync_from(self, mark: int) -> None:
-        """Sync the files that may hold units of records at or above *mark*, and what extends them."""
+        """Sync the files that may hold units of records at or above *mark*, and their extensions."""
         for topic, queue_id, batch in self._all_queues():
             files = self._files(topic, queue_id, batch)
             end = (find_batch_end if batch else find_simple_end)(files, mark)
-            files.has_unsynced_name = True  # it cannot be known
+            files.has_unsynced_name = True  # unknown, so assume it
             self.flush([(files, start) for start in files.starts if start + files.file_size > end])
             files.close()
             ext = None if batch else self._plan.existing_ext(topic, queue_id, self._storage)
@@ -89,11 +89,11 @@ class QueueShard:
                 ext.close()
 
     def resume_at(self, physical_end: int) -> int:
-        """Where to build from once units at or above *physical_end* are dropped."""
+        """Return *physical_end*."""
         return physical_end
 
     def truncate(self, physical_end: int, marks: Marks) -> None:
-        """Drop them."""
+        """Drop the units of records at or above *physical_end*."""
         self._forget_builders()
         for topic, queue_id, batch in self._all_queues():
             files = self._files(topic, queue_id, batch)
@@ -104,7 +104,7 @@ class QueueShard:
                 ext.close()
 
     def expire(self, log_min: int) -> int:
-        """Delete this shard's queue files whose records are all below *log_min*; how many."""
+        """Delete this shard's queue files whose records are all below *log_min* and return how many."""
         deleted = 0
         for topic, queue_id, batch in self._all_queues():
             builder = self._builders.get((topic, queue_id))
@@ -120,7 +120,7 @@ class QueueShard:
         return deleted
 
     def _expire_ext(self, topic: str, queue_id: int, files: MappedFileQueue) -> None:
-        """Files of the extension that no unit of the queue points at any more."""
+        """Delete files of the extension that no unit of the queue points at."""
         ext = self._plan.existing_ext(topic, queue_id, self._storage)
         address = first_address(files)
         if ext is not None and address is not None:
@@ -128,7 +128,7 @@ class QueueShard:
             ext.close()
 
     def _all_queues(self) -> Iterator[tuple[str, int, bool]]:
-        """(topic, queue id, whether it is a BatchConsumeQueue) of each queue of this shard that has a folder."""
+        """Yield (topic, queue id, is BatchConsumeQueue) of each queue of this shard that has a folder."""
         paths = self._plan.paths
         for folder, batch in ((paths.consume_queue, False), (paths.batch_consume_queue, True)):
             for queue in sorted(folder.glob("*/*")):
@@ -146,14 +146,13 @@ class QueueShard:
         return MappedFileQueue(folder, size, self._storage, sync_names_later=True)
 
     def hold_back(self, part: LogPart) -> bool:
-        """Never: units lie one behind the other."""
+        """Return False: units are written sequentially, so batching saves nothing."""
         return False
 
     def apply(self, part: LogPart) -> int:
-        """Build everything of *part*; returns how many records."""
-        for (
-            damage
-        ) in part.damages:  # one shard tells about places that cannot be decoded; properties only the owner reads
+        """Build the units of *part* and return how many records it has."""
+        for damage in part.damages:
+            # Shard 0 alone reports undecodable places; only the queue's own shard sees bad properties.
             if self._shard == 0 or damage.reason == Fault.NUMBER.name:
                 self._tell(damage.physical_offset, damage.size, damage.reason)
         if self._tombstones.refresh():
@@ -188,7 +187,7 @@ class QueueShard:
             self._open_queues.add(run.topic, run.queue_id, builder)
 
     def _build_light(self, part: LogPart) -> None:
-        """Units in this shard's light queues, of whosever records."""
+        """Build units in this shard's light queues, whichever shard owns the records."""
         runs, misfits = light_runs(part.buffer, part.requests, is_batch=self._is_batch)
         for run in runs:
             if self._owns(run.topic, run.queue_id) and self._is_wanted(run):
@@ -197,7 +196,7 @@ class QueueShard:
             self._tell(int(row["physical_offset"]), int(row["message_size"]), "MULTI_DISPATCH")
 
     def _living(self, run: QueueRun) -> QueueRun | None:
-        """The run without records of before the topic was deleted; None when nothing is left."""
+        """Return *run* without records from before the topic's deletion; None if no record is left."""
         dead_end = self._tombstones.dead_end(run.topic)
         if run.requests["physical_offset"][0] >= dead_end:
             return run
@@ -205,12 +204,12 @@ class QueueShard:
         return run._replace(requests=living) if len(living) else None
 
     def _let_go_of_builders(self) -> None:
-        """A topic was deleted: its queues are opened anew if it comes back."""
+        """Sync and close all queues after a topic's deletion: they are reopened if it is created again."""
         self.flush(self.take_touched())
         self.close()
 
     def _drop_dead_queues(self) -> None:
-        """Those of this shard: a rebuild would not make them, and a broker would not know their type any more."""
+        """Drop deleted topics' queues: a rebuild would not create them, and a broker would not know their type."""
         for topic in self._tombstones.topics:
             for folder in (self._plan.paths.consume_queue / topic, self._plan.paths.batch_consume_queue / topic):
                 for queue in folder.glob("*"):
@@ -218,7 +217,7 @@ class QueueShard:
                         self._drop_dead_queue(topic, int(queue.name))
 
     def _drop_dead_queue(self, topic: str, queue_id: int) -> None:
-        """Files that only hold units of before the topic was deleted go, of whatever type it was then."""
+        """Delete the queue's files if all units predate the topic's deletion, for both queue types."""
         dead_end = self._tombstones.dead_end(topic)
         for batch in (False, True):
             folder = self._plan.paths.queue(topic, queue_id, batch=batch)
@@ -244,18 +243,19 @@ class QueueShard:
         self._drop_dead_queue(topic, queue_id)
         batch = self._is_batch(topic)
         if self._plan.paths.queue(topic, queue_id, batch=not batch).is_dir():
-            types = ("SimpleCQ", "BatchCQ") if batch else ("BatchCQ", "SimpleCQ")  # by its folder, by topics.json
+            types = ("SimpleCQ", "BatchCQ") if batch else ("BatchCQ", "SimpleCQ")  # by the folder, by topics.json
             raise CorruptStoreError(
                 f"The queue type of topic: {topic} should be {types[0]}, but is {types[1]}", topic=topic
             )
         files = self._files(topic, queue_id, batch)
         if batch:
             return BatchConsumeQueueBuilder(files, mark=self._mark)
-        has_ext = self._plan.consume_queue_ext and not topic.startswith(LIGHT_PREFIX)  # a broker's have plain codes
+        # A broker's light queues hold plain tags codes, never addresses of an extension.
+        has_ext = self._plan.consume_queue_ext and not topic.startswith(LIGHT_PREFIX)
         ext = ConsumeQueueExt(self._plan.open_ext(topic, queue_id, self._storage)) if has_ext else None
         return ConsumeQueueBuilder(files, mark=self._mark, ext=ext)
 
-    # -- what is wrong ----------------------------------------------------------------------------------------------
+    # -- reports of damage ------------------------------------------------------------------------------------------
 
     def _tell(self, physical_offset: int, size: int, reason: str, **where: str | int | None) -> None:
         self.damages += self._ledger.record(
@@ -300,7 +300,7 @@ class QueueShard:
     # -- durability -------------------------------------------------------------------------------------------------
 
     def take_touched(self) -> list[tuple[MappedFileQueue, int]]:
-        """Files written since the last call; the caller flushes them."""
+        """Return the files written since the last call. The caller flushes them."""
         touched: list[tuple[MappedFileQueue, int]] = []
         for builder in self._builders.values():
             for part in (builder.ext, builder):
@@ -310,13 +310,13 @@ class QueueShard:
         return touched
 
     def flush(self, touched: list[tuple[MappedFileQueue, int]]) -> None:
-        """fdatasync each that is still there, and sync the folders in which a queue is new."""
+        """Sync each file that still exists, and the folders of new queues."""
         folders: set[Path] = set()
         for files, start in touched:
-            with contextlib.suppress(FileNotFoundError):  # it has expired meanwhile
+            with contextlib.suppress(FileNotFoundError):  # expired meanwhile
                 files.flush(start)
             if files.has_unsynced_name:
-                folders.update((files.folder, *files.folder.parents[:2]))  # a queue's, its topic's, and that of all
+                folders.update((files.folder, *files.folder.parents[:2]))  # the queue's, its topic's, and their root
         for folder in sorted(folders):
             with contextlib.suppress(FileNotFoundError):
                 self._storage.sync_folder(folder)

@@ -1,4 +1,4 @@
-"""Derived files that do not agree with the log: found at a start, set aside, and built again by their shard."""
+"""Finds derived files that contradict the log at a start, and sets them aside; their shards build them again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 def set_aside_damaged_marks(plan: EpochPlan, storage: Storage) -> None:
-    """Move marks away that are none, or speak of more than the log's files hold: everything is built again."""
+    """Set the marks file aside if it is invalid or a mark exceeds the log's files: everything is built again."""
     try:
         marks = Marks.open_read_only(plan.paths.marks)
     except FileNotFoundError:
@@ -51,12 +51,12 @@ def set_aside_damaged_marks(plan: EpochPlan, storage: Storage) -> None:
 
 
 def set_aside_damaged_files(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """Find derived files that cannot be right, request them, and move all requested files away. No task runs."""
+    """Find damaged derived files, request their rebuild, and set aside all requested files. No task runs."""
     paths = plan.paths
     for path in sorted(paths.indexer.glob("rebuild-*")):
         try:
             load_request(path)
-        except ValueError:  # which files it named is not known: all of them
+        except ValueError:  # the named files are unknown: rebuild all
             log.error("rebuild_request_unreadable", path=str(path))
             storage.unlink(path)
             request_index(paths, "", storage)
@@ -75,7 +75,7 @@ def set_aside_damaged_files(plan: EpochPlan, marks: Marks, storage: Storage) -> 
 
 
 def take_request(plan: EpochPlan, shard: int, marks: Marks, storage: Storage) -> RebuildRequest | None:
-    """Return the shard's request, its files set aside; None if there is none. The caller builds the shard alone."""
+    """Set aside the files of the shard's request and return it; None if there is none. The caller holds the shard."""
     path = request_path(plan, shard)
     request = load_request(path)
     if request is None or request.position is not None:
@@ -126,7 +126,7 @@ def _set_aside_index(plan: EpochPlan, first: str, marks: Marks, storage: Storage
 
 
 def _index_position(plan: EpochPlan) -> int:
-    """Return the place of the last record whose keys the kept files hold, at least in part; else the log's start."""
+    """Return the physical offset of the last record with keys in the kept files; if none, the log's start."""
     for path in reversed(index_files(plan.paths.index)):
         header = read_header(path)
         if header.index_count > 1:

@@ -1,4 +1,4 @@
-"""The scrub: compares derived files with the log in the background, slowly, and has damaged ones built again."""
+"""The scrub: compares derived files with the log at a low rate in the background and requests rebuilds of damage."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ log = structlog.get_logger()
 
 
 class Scrub:
-    """Goes over the log, stretch by stretch, and begins again at its end.
+    """Comparison of the log with derived files in steps, which starts over at the log's end.
 
-    A thread of its own runs `run`; other threads read the counts, which are whole at every moment.
+    Its own thread runs `run` and owns all state. Other threads only read the counts: each is one attribute, so a read
+    is never torn.
     """
 
     def __init__(self, plan: EpochPlan, bytes_per_s: int, storage: Storage) -> None:
@@ -37,10 +38,10 @@ class Scrub:
         self._bytes_per_s = bytes_per_s
         self._storage = storage
         self._closed = threading.Event()
-        self._rebuilt_in: list[set[object]] = [set(), set()]  # what the last round and this one have requested
+        self._rebuilt_in: list[set[object]] = [set(), set()]  # files requested in the last round and in this one
         self._thread = threading.Thread(target=self.run, name="scrub", daemon=True)
         self._path = plan.paths.indexer / "scrubbed"
-        self.position = self._saved_position()  # physical offset up to which this round has come
+        self.position = self._saved_position()  # physical offset that this round has reached
         self.scrubbed_bytes = 0
         self.rounds = 0
         self.damaged_files = 0  # queues, and runs of index files, that were found
@@ -54,7 +55,7 @@ class Scrub:
         replace_file(self._storage, self._path, b"%d\n" % self.position, keep_previous=False)
 
     def scrub_at_a_start(self) -> None:
-        """Compare the next 64 seconds' worth of bytes at once: a drain has no background."""
+        """Compare as many bytes as 64 seconds allow, at once: a drain runs no background thread."""
         left = 64 * self._bytes_per_s
         while left > 0 and (done := self.scrub(min(left, _MOST_AT_ONCE_BYTES))):
             left -= done
@@ -65,7 +66,7 @@ class Scrub:
             self._thread.start()
 
     def close(self) -> None:
-        """End the thread after the stretch that it is at."""
+        """End the thread after its current step."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -77,14 +78,14 @@ class Scrub:
         while not self._closed.wait(pause_s):
             try:
                 done = self.scrub(step)
-            except (StoreError, OSError, ValueError) as error:  # files go and come under it; the next look tells
+            except (StoreError, OSError, ValueError) as error:  # files may vanish or appear meanwhile: retry later
                 log.warning("scrub_postponed", error=type(error).__name__, message=str(error))
                 done = 0
             pause_s = done / self._bytes_per_s if done else _IDLE_S
 
     def scrub(self, step: int) -> int:
         """Compare the next *step* bytes of the log and return how many bytes were compared; 0 at a round's end."""
-        if any(self._plan.paths.indexer.glob("rebuild-*")):  # files are incomplete until that is done
+        if any(self._plan.paths.indexer.glob("rebuild-*")):  # files are incomplete until the rebuild ends
             return 0
         files = self._plan.open_log()
         try:
@@ -96,7 +97,7 @@ class Scrub:
             findings, reached = compare_stretch(
                 self._plan.paths, files, start, until, index_slots=self._plan.index_slots
             )
-            if findings:  # once more: a topic may have been deleted meanwhile, or a file may have expired
+            if findings:  # compare again: a topic may have been deleted, or a file may have expired
                 findings, reached = compare_stretch(
                     self._plan.paths, files, start, until, index_slots=self._plan.index_slots
                 )
@@ -143,7 +144,7 @@ class Scrub:
         self._request(self._without_hopeless(damaged))
 
     def _without_hopeless(self, damaged: Damaged) -> Damaged:
-        """Return *damaged* without files that the last round has had built again: a rebuild does not change them."""
+        """Return *damaged* without files that were rebuilt after the last round: a rebuild does not mend them."""
         before, now = self._rebuilt_in
         hopeless = before & {*damaged.queues, *(() if damaged.first is None else ("index",))}
         if hopeless:
@@ -154,7 +155,7 @@ class Scrub:
         return Damaged(queues, first)
 
     def _request(self, damaged: Damaged) -> None:
-        """Ask the shards' holders; none of them has a request now, and only they remove one."""
+        """Write requests for the shards' holders. No request exists now, and only a shard's holder removes one."""
         paths, shards = self._plan.paths, self._plan.shards
         for shard in range(shards):
             own = {queue for queue in damaged.queues if shard_of(queue[0].encode(), queue[1], shards) == shard}

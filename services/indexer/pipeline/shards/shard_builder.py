@@ -1,4 +1,4 @@
-"""ShardBuilder: one shard's part in an epoch: its files, its position, its marks."""
+"""ShardBuilder: one shard's files, position and marks during an epoch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .rebuilding import request_path, take_request
 
 
 def executor_name() -> str:
-    """Which executor this task is in: its host, and the process that forks the tasks of one executor."""
+    """Return the executor of this task: its host and the process that forks the executor's tasks."""
     return f"{socket.gethostname()}/{os.getppid()}"
 
 
@@ -42,10 +42,10 @@ def _nothing_visible() -> list[int]:
 
 @dataclass
 class Progress:
-    """What was done for one shard in one epoch: a row for foreachBatch. Offsets physical, times in seconds.
+    """Progress of one shard in one epoch: a row for foreachBatch. Physical offsets; times in seconds.
 
-    began_s, stopped_s  when the shard was taken, and followed no more: the machine's monotonic clock; 0 for never
-    visible             how long records took to be visible, by bucket of the task's `Buckets`: in its first row only
+    began_s, stopped_s  monotonic time at which the shard was acquired, and at which following ended; 0: never
+    visible             records per bucket of time to visibility; only in the task's first row
     """
 
     follower: int
@@ -57,25 +57,25 @@ class Progress:
     damages: int = 0
     oddities: int = 0
     expired_files: int = 0
-    rebuilt: int = 0  # queues, and index files' runs, that were built again
+    rebuilt: int = 0  # rebuilt queues and runs of index files
     waited_s: float = 0.0
     held_s: float = 0.0
     began_s: float = 0.0
     stopped_s: float = 0.0
     visible: list[int] = field(default_factory=_nothing_visible)
     visible_s: float = 0.0  # sum of these times
-    traced: str = ""  # what `TracedMessages` has found, where traces are on
+    traced: str = ""  # JSON of `TracedMessages`, if traces are on
     term: int = 0
     executor: str = field(default_factory=executor_name)
 
 
 def executors_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Where each shard was built, in the order of shards: what rows of progress tell."""
+    """Return the executor of each shard from rows of progress, in the order of shards."""
     return [row["executor"] for row in sorted(rows, key=lambda row: int(row["shard"]))]
 
 
 class ShardBuilder:
-    """Builds one shard, for the holder of its lock. position: physical offset from which on it builds."""
+    """Builder of one shard; the caller holds the shard. position: the next physical offset to build."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ShardBuilder:
         self._is_index = number == plan.shards
         self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, number, storage)
         self._expiry = Expiry(plan, number, self._shard, storage)
-        self._lock = threading.Lock()  # whoever changes the shard, or what is built
+        self._lock = threading.Lock()  # held during changes of the shard's files and of _visible
         self._durable: DurableMarks | None = None
         self._began_at = self._visible = 0
         self._waiting = threading.Lock()
@@ -106,11 +106,11 @@ class ShardBuilder:
         self._interval_s = plan.durable_interval_ms / 1000
         self._storage = storage
         self._rebuild: RebuildRequest | None = None
-        self._rebuild_end = 0  # where the shard was built up to when the rebuild began
+        self._rebuild_end = 0  # the visible mark when the rebuild began
         self._holds_parts = False
 
     def begin(self) -> None:
-        """Go on where the one before has stopped."""
+        """Take the shard over at its visible mark."""
         intended, visible = self._marks.intended(self._number), self._marks.visible(self._number)
         self._began_at = self._visible = visible
         if self._hand_over.was_taken:
@@ -133,7 +133,7 @@ class ShardBuilder:
         self._begin_rebuild()
 
     def _begin_rebuild(self) -> None:
-        """Go back to where requested files are to be built again from. The visible mark stays."""
+        """Reset the position to the start of a requested rebuild. The visible mark stays."""
         if not request_path(self._plan, self._number).exists():
             return
         self._wait_for_predecessor()
@@ -147,7 +147,7 @@ class ShardBuilder:
 
     @property
     def limit(self) -> int:
-        """Physical offset up to which the next parts go: a rebuild ends at a part's end."""
+        """Physical offset at which the next parts must end: a rebuild ends at a part's end."""
         return _NO_END if self._rebuild is None else self._rebuild_end
 
     def _end_rebuild_if_done(self) -> None:
@@ -160,16 +160,19 @@ class ShardBuilder:
         self._rebuild = None
 
     def _wait_for_predecessor(self) -> None:
-        """Until what the holder before has built is durable: nothing of ours counts as that earlier, or is cut.
+        """Block until everything that the previous holder built is durable.
 
-        It syncs that itself, beside us. Nobody does where it was killed: then it is for us.
+        Until then no durable mark of this shard moves and nothing is cut. The previous holder syncs its own work
+        concurrently. If it was killed, this task syncs it instead.
         """
         with self._waiting:
             if self._predecessor_is_done:
                 return
             self._hand_over.wait_for_last_sync(self._number)
             if self._plan.failed_flag.exists():
-                raise FlushFailedError("the last sync has failed", path=str(self._plan.failed_flag))
+                raise FlushFailedError(
+                    "the previous holder's last sync failed: restart the pipeline", path=str(self._plan.failed_flag)
+                )
             durable = self._marks.durable(self._number)
             if durable != self._began_at:
                 with self._lock:
@@ -182,7 +185,7 @@ class ShardBuilder:
         return self._durable
 
     def walk(self) -> LogWalk | ScannedLog:
-        """The walk over the log that it needs: over what is scanned already, where the plan says so."""
+        """Return the shard's walk over the log; it uses the plan's scanned ranges if there are any."""
         plan = self._plan
         walk = LogWalk(plan.open_log(), 0, self._shard.checker(), chunk_size_bytes=plan.chunk_size)
         if plan.scanned is None:
@@ -197,13 +200,13 @@ class ShardBuilder:
         )
 
     def tend(self) -> None:
-        """What is to be done beside building. raises what a sync failed with: nothing is tried again then"""
+        """Run periodic work: start the sync thread, raise its failure (a failed sync is not retried), and expire."""
         self._begun.start()
         self._begun.raise_failure()
         self._progress.expired_files += self._expiry.look(self._lock)
 
     def adopt_term(self) -> bool:
-        """On a new term of the writer: drop what it has cut, before anything is built on. Whether there was one."""
+        """Return True if the writer began a new term; first drop everything that it cut, before more is built."""
         if not self._is_new_term():
             return False
         self._adopt_term()
@@ -221,15 +224,15 @@ class ShardBuilder:
             self._cut_for(self._committed.term())
 
     def _cut_for(self, term: Term) -> None:
-        """Drop what the log's recoveries since the shard's last term have cut; everything below that stays visible.
+        """Drop units or keys of bytes that recoveries since the shard's last term have cut; the rest stays visible.
 
-        A killed builder may have built more than it published: what the log still holds of that is not dropped.
+        A killed builder may have built more than it published: the part of it that the log still holds is kept.
         """
         known = self._marks.shard_term(self._number)
         cut = self._committed.clamp(_NO_END, of_term=known) if known else term.recovered_end
         end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
         resume = min(end, self._shard.resume_at(cut))
-        self._marks.lower(self._number, resume)  # before anything is dropped: a crash in between would lose it
+        self._marks.lower(self._number, resume)  # first: after a crash during the drop it is rebuilt
         self._shard.truncate(cut, self._marks)
         self._note_index_file()
         self._marks.adopt_term(self._number, term.number, end_offset=resume)
@@ -237,9 +240,9 @@ class ShardBuilder:
         self.position = self._shard.begin(self._visible, intended=resume)
 
     def build(self, part: LogPart, *, more: bool = False) -> bool:
-        """Build *part*, which begins at the position, and publish that; whether it did, or holds it back.
+        """Build and publish *part*, which begins at the position. Return False if it is held back instead.
 
-        more  there are further parts to come, and `settle` behind them: then it may be held back
+        more: further parts and then `settle` follow, so *part* may be held back.
         """
         with self._lock:
             is_held = self._holds_parts = more and self._shard.hold_back(part)
@@ -252,7 +255,7 @@ class ShardBuilder:
         return not is_held
 
     def settle(self) -> None:
-        """Build and publish what is held back."""
+        """Build and publish the parts held back."""
         if self._holds_parts:
             self.build(nothing_at(self.position))
 
@@ -267,7 +270,7 @@ class ShardBuilder:
         self._note_index_file()
         self._hand_over.confirm()
         self._visible = max(self._visible, part.end_offset)
-        # Else another has taken over since that look, and is farther.
+        # Otherwise another task has taken over since `confirm` and its mark is further.
         if part.end_offset > self._marks.visible(self._number):
             self._marks.publish(self._number, part.end_offset)
 
@@ -278,34 +281,37 @@ class ShardBuilder:
     # -- the epoch's end --------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Begin to sync now: the last sync gets small while we still follow."""
+        """Start a sync now, so that the last sync is small. Following continues."""
         self._begun.ask()
 
     def has_caught_up(self) -> bool:
-        """Whether that is done."""
+        """Return True if the sync of `catch_up` is done."""
         return self._begun.has_caught_up()
 
     def pass_on(self) -> None:
-        """Somebody waits who builds on, and would have to take back, before its first key, that all keys are synced."""
+        """Prepare for a waiting successor: `finish` leaves `index_synced` unset.
+
+        Otherwise the successor would have to clear it durably before its first key.
+        """
         self._is_passed_on = True
-        if self._is_index and not self._progress.chunks:  # as it has caught up, all of it is synced
+        if self._is_index and not self._progress.chunks:  # no chunk in this epoch, and caught up: all keys are synced
             self._marks.say_index_synced(True)
 
     def begin_to_finish(self) -> None:
-        """Nothing is built any more: begin to make everything durable, beside other shards."""
+        """Start to make everything durable, concurrently with other shards. The caller builds nothing more."""
         self._begun.begin_to_stop()
 
     def finish(self) -> None:
         """Make everything built durable."""
         self._begun.stop()
-        if self._rebuild is not None:  # all of it is synced up to here
+        if self._rebuild is not None:  # the rebuilt files are synced up to the position
             save_request(request_path(self._plan, self._number), at(self._rebuild, self.position), self._storage)
         if self._is_index and not self._is_passed_on:
             self._marks.say_index_synced(True)
         self._close()
 
     def abandon(self) -> None:
-        """Leave it as it is: the epoch has failed, perhaps at a sync."""
+        """Close the files without a sync or a move of marks: the epoch has failed, perhaps during a sync."""
         if self._durable is not None:
             self._durable.abandon()
         self._close()

@@ -1,6 +1,6 @@
-"""The streaming queries: who follows when is planned by Spark, what following means is `epoch`.
+"""The two streaming queries: Spark schedules the tasks, and `epoch` implements them.
 
-Planning rows come from Spark's built-in `rate-micro-batch` source, one row a task; see docs/decisions.
+Planning rows come from Spark's built-in `rate-micro-batch` source, one row per task; see docs/decisions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-FOLLOWERS = 2  # queries: one follows, the other stands by, warm
+FOLLOWERS = 2  # queries: one follows, the other waits, warm
 _TASK_FAILURES = 4  # local[n] never retries a failed task, local[n,4] does
 _WAIT_FOR_SLOTS = "10s"
 _JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -46,13 +46,13 @@ log = structlog.get_logger()
 
 
 class EpochTold(Protocol):
-    """Who is told of each epoch that has ended, by its rows of progress. Both followers tell, each from its thread."""
+    """Receiver of the rows of progress of each ended epoch. Both followers call it, each from its own thread."""
 
     def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
 
 def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
-    """The Spark session of the pipeline: a slot for each following task of both queries, and warm Python workers."""
+    """Create the Spark session: a slot for each following task of both queries, and warm Python workers."""
     slots = len(plan.shares) * FOLLOWERS
     master = settings.spark_master or f"local[{slots},{_TASK_FAILURES}]"
     options = {
@@ -61,7 +61,7 @@ def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),  # the default one forks a shell per file
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # else a second file of its checksum
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # the default adds a checksum file
         "spark.sql.streaming.minBatchesToRetain": "4",
         "spark.sql.streaming.numRecentProgressUpdates": "4",
         "spark.scheduler.mode": "FAIR",
@@ -87,12 +87,13 @@ def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
 
 
 def cluster_options(settings: PipelineSettings, slots: int | None) -> dict[str, str]:
-    """What only executors of a cluster need. Anything else is Spark's: `spark-defaults.conf` of SPARK_CONF_DIR.
+    """Return the options for executors of a cluster. Others belong in `spark-defaults.conf` of SPARK_CONF_DIR.
 
-    slots  what following tasks fill; None for a drain, which takes all there are
+    slots: the number of following tasks; None for a drain, which takes all slots.
 
-    Slots that were asked for are waited for, so that the first tasks are spread, too. An executor is looked at far more
-    often than Spark would (which gives one up after two to three minutes): what it followed is to start elsewhere.
+    The session waits for the requested slots, so that the first tasks are spread as well. Heartbeats are far more
+    frequent than Spark's default, which gives an executor up after two to three minutes: a lost executor's shards must
+    be followed elsewhere soon.
     """
     timeout_ms = settings.spark_executor_timeout_ms
     cores_max = settings.spark_cores_max or slots
@@ -111,14 +112,14 @@ def cluster_options(settings: PipelineSettings, slots: int | None) -> dict[str, 
 
 
 def python_path() -> str:
-    """PYTHONPATH for Spark's Python processes: they find this package wherever it was started."""
+    """Return the PYTHONPATH entry with which Spark's Python processes find this package."""
     return str(Path(__file__).resolve().parents[4])
 
 
 def start_query(
     session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, told: Sequence[EpochTold]
 ) -> StreamingQuery:
-    """Start one of the two followers: its micro-batches are epochs."""
+    """Start one of the two follower queries. Its micro-batches are epochs."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", f"follower-{follower}")
     shards = (
         session.readStream.format("rate-micro-batch")
@@ -136,33 +137,33 @@ def start_query(
 
 
 class Drain:
-    """The tasks of a drain, outside of any stream; Spark runs one that was lost again."""
+    """Runs a drain's tasks as batch jobs. Spark repeats a lost task."""
 
     def __init__(self, session: SparkSession, *, is_local: bool) -> None:
         self._session = session
         self._is_local = is_local
 
     def slots(self) -> int:
-        """Cores of this machine; a cluster's come and go, and are many."""
+        """Return the cores of this machine; on a cluster, where the number varies, a practically unlimited one."""
         return len(os.sched_getaffinity(0)) if self._is_local else sys.maxsize
 
     def start(self) -> None:
-        """Have a Python worker for each task that runs at once: their daemon loads the loops."""
+        """Start a Python worker for each concurrent task; the daemon loads the compiled loops."""
         self._numbers(self._session.sparkContext.defaultParallelism).mapInArrow(_pass_on, "value long").collect()
 
     def scan(self, plan: EpochPlan) -> list[RangeProgress]:
-        """Scan the plan's ranges, a task each."""
+        """Scan the plan's ranges, one task per range."""
         assert plan.scanned is not None, "the caller has planned it"
         rows = self._numbers(len(plan.scanned.ranges)).mapInArrow(_scan_tasks(plan), _SCAN_SCHEMA).collect()
         return [RangeProgress(**row.asDict()) for row in rows]
 
     def drain(self, plan: EpochPlan) -> list[dict[str, Any]]:
-        """One classic micro-batch: build what is committed, and return."""
+        """Build up to the committed offset in one batch job and return the rows of progress."""
         rows = self._numbers(len(plan.shares)).mapInArrow(follow(plan, 0), PROGRESS_SCHEMA).collect()
         return [row.asDict() for row in rows]
 
     def _numbers(self, count: int) -> DataFrame:
-        """A partition for each of *count* tasks."""
+        """Return a frame with one partition for each of *count* tasks."""
         return self._session.range(count, numPartitions=count).toDF("value")
 
 
@@ -182,7 +183,7 @@ def _scan_tasks(plan: EpochPlan) -> Any:
 
 
 def follow(plan: EpochPlan, follower: int) -> Any:
-    """The function that Spark's tasks run: rows of planned shards in, rows of progress out."""
+    """Return the function that Spark's tasks run: it maps planning rows to rows of progress."""
 
     def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -195,7 +196,7 @@ def follow(plan: EpochPlan, follower: int) -> Any:
 
 
 def record_progress(plan: EpochPlan, told: Sequence[EpochTold]) -> Callable[[DataFrame, int], None]:
-    """The function for foreachBatch: run an epoch, and tell what it did, as one event and to those of *told*."""
+    """Return the function for foreachBatch: it runs an epoch, reports its rows to *told*, and logs one event."""
 
     def record(frame: DataFrame, epoch: int) -> None:
         if plan.stop_flag.exists():
@@ -203,7 +204,7 @@ def record_progress(plan: EpochPlan, told: Sequence[EpochTold]) -> Callable[[Dat
         try:
             rows = [row.asDict() for row in frame.collect()]
         except Exception:
-            if plan.stop_flag.exists():  # interrupted by the stop: Spark overflows its stack over this exception's text
+            if plan.stop_flag.exists():  # interrupted by the stop: Spark's stack overflows on this exception's text
                 return
             raise
         for one in told:

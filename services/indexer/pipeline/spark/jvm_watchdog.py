@@ -27,9 +27,9 @@ class JvmProcess(Protocol):
 
 
 class JvmWatchdog:
-    """Watches the JVM from a thread of its own.
+    """Thread that watches the JVM.
 
-    find     returns the JVM's process; None before there is one, and where another program has started it
+    find     returns the JVM's process; None before it exists, and if another program started it
     stopping set once the pipeline is asked to stop
     end      ends this process at once
     """
@@ -47,7 +47,7 @@ class JvmWatchdog:
         self._end = end
         self._grace_s = grace_s
         self._closed = threading.Event()
-        self._reporting = threading.Lock()  # the main thread reports too, where its own call fails first
+        self._reporting = threading.Lock()  # the main thread reports, too, if its own call fails first
         self._is_reported = False
         self._thread = threading.Thread(target=self._run, name="jvm-watchdog", daemon=True)
 
@@ -56,7 +56,7 @@ class JvmWatchdog:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop watching: the session ends in order."""
+        """Stop watching, because the session ends normally."""
         self._closed.set()
 
     def report(self) -> bool:

@@ -1,4 +1,4 @@
-"""The first half of a drain: the log, scanned in ranges side by side, for builders that read the outcome."""
+"""The first half of a drain: tasks scan the log in parallel ranges, and builders read the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..plan import EpochPlan
 
 
 def ranges_to_build(plan: EpochPlan, *, size_bytes: int) -> tuple[LogRange, ...]:
-    """What is committed and lies above the least mark."""
+    """Return the ranges of the log between the least mark and the committed offset."""
     marks = Marks.open_read_only(plan.paths.marks)
     committed = CommittedOffset(plan)
     start, end = min(marks.visible(shard) for shard in range(marks.shards)), committed.read()
@@ -24,7 +24,7 @@ def ranges_to_build(plan: EpochPlan, *, size_bytes: int) -> tuple[LogRange, ...]
 
 
 def scan_planned(plan: EpochPlan, number: int) -> RangeProgress:
-    """A task: scan range *number* of the plan."""
+    """Scan range *number* of the plan. Body of a task."""
     assert plan.scanned is not None, "the caller has planned it"
     folder, ranges = plan.scanned
     log = plan.open_log()

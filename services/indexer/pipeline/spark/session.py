@@ -1,4 +1,4 @@
-"""Starting the Spark session of a run: what Spark's Python processes must find in the environment."""
+"""Starts the Spark session of a run, with the environment that Spark's Python processes need."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def start_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
-    """The session of *settings*; the caller stops it."""
+    """Start the session of *settings*. The caller stops it."""
     from . import job
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if settings.is_local:  # else executors must reach the driver, under the address that Spark finds or is told
+    if settings.is_local:  # on a cluster, executors must reach the driver at Spark's own choice or configuration
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (job.python_path(), os.environ.get("PYTHONPATH"))))
     return job.make_session(settings, plan)

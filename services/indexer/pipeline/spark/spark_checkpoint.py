@@ -1,7 +1,7 @@
 """The checkpoint of Spark's queries: each start of the pipeline begins with an empty one.
 
-An epoch begins at its shard's mark, so the checkpoint decides nothing. Spark does not sync it: after a power cut its
-files may be empty, and a query would refuse to start over them.
+An epoch begins at its shard's mark, so the checkpoint has no effect on results. Spark does not sync it: after a power
+cut its files may be empty, and a query would refuse to start from them.
 """
 
 from __future__ import annotations
