@@ -1,1 +1,1 @@
-"""Log → queues, as plain functions and small classes over arrays and files. No Spark, no service."""
+"""Builds queues and the key index from the log, as functions and small classes. No Spark, no service."""

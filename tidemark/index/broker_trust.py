@@ -1,10 +1,10 @@
-"""The files that a starting broker trusts: no `abort` file, and the times in `checkpoint` (docs/format.md §13).
+"""The state that a starting broker trusts: the absence of `abort` and the times in `checkpoint` (docs/format.md §13).
 
-Without `abort` it believes that every queue is complete up to the greatest position over all of them, so a single shard
-that lags would cost it messages. With `abort` it believes queues and index as far as the times say: index files that
-end later than the index time are destroyed, and the log is dispatched again from the logics time on. A late logics time
-beside an early index time loses the keys between. So while anybody of ours writes, both are zero (a broker dispatches
-the whole log again), and both are true when `abort` goes.
+Without `abort`, a broker assumes that every queue is complete up to the greatest position over all queues, so it would
+lose messages if a single shard lagged. With `abort`, it trusts queues and index up to the times: it destroys index
+files that end after the index time, and dispatches the log again from the logics time on. A logics time later than the
+index time therefore loses the keys in between. While a process of ours writes, both times are zero, so that a broker
+dispatches the whole log again. Both are correct when `abort` is removed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tidemark.store.storage import Storage, replace_file
 
 
 def withdraw_trust(paths: StorePaths, storage: Storage) -> None:
-    """Before anything is written: zero times, durably. `mark_running` comes next, unless there is an `abort` file.
+    """Zero the checkpoint's logics and index times, durably. The caller holds the store's lock.
 
-    The caller holds the store's lock.
+    Called before the first write. The caller calls `mark_running` next, unless `abort` exists.
     """
     checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
     checkpoint.set(Field.LOGICS_MESSAGE_TIMESTAMP, 0)
@@ -35,19 +35,20 @@ def withdraw_trust(paths: StorePaths, storage: Storage) -> None:
 
 
 def mark_running(paths: StorePaths, storage: Storage) -> bytes:
-    """A new `abort` file, durably; at no moment is there none. Gives the token of this run, which is in it."""
+    """Write a new `abort` file, durably, and return the run's token in it. An existing one is replaced atomically."""
     token = new_token()
     replace_file(storage, paths.abort, encode_abort(token), keep_previous=False)
     return token
 
 
 def give_trust(paths: StorePaths, end: int, *, store_timestamp: int, storage: Storage) -> bool:
-    """When everything below *end*, the log's end, is durably built: true times, durably, then no `abort` file.
-
-    store_timestamp  of the last record, epoch milliseconds
-    returns          False, and nothing is changed, when a shard or the key index lags
+    """Set the correct times, durably, and then remove `abort`, if everything below *end* is durably built.
 
     The caller holds the store's lock.
+
+    end              the log's end
+    store_timestamp  of the last record, epoch milliseconds
+    returns          False, without a change, if a shard or the key index lags
     """
     if not is_built_to(paths, end):
         return False
@@ -63,7 +64,7 @@ def give_trust(paths: StorePaths, end: int, *, store_timestamp: int, storage: St
 
 
 def is_built_to(paths: StorePaths, end: int) -> bool:
-    """Whether every shard of the pipeline, the key index too, has durably built all of the log."""
+    """Return True if every shard, including the key index, has durably built the log up to *end* and not beyond."""
     try:
         marks = Marks.open_read_only(paths.marks)
     except (FileNotFoundError, CorruptStoreError):
@@ -75,7 +76,7 @@ def is_built_to(paths: StorePaths, end: int) -> bool:
 
 
 def last_store_timestamp(log: MappedFileQueue, end: int) -> int:
-    """Store time of the last record below *end*; 0 when there is none."""
+    """Return the store timestamp of the last record below *end*; 0 if there is none."""
     for start in reversed([start for start in log.starts if start < end]):
         last = 0
         for part in LogWalk(log, start, Checker(crc=Crc.OFF)).parts(limit=min(end, start + log.file_size), floor=end):
@@ -87,7 +88,7 @@ def last_store_timestamp(log: MappedFileQueue, end: int) -> int:
 
 
 def _last_index_timestamp(paths: StorePaths) -> int:
-    """The latest time of any index file: a broker destroys what ends later. 0 when no key is indexed."""
+    """Return the latest end time of all index files, because a broker destroys files that end later; 0 without keys."""
     last = 0
     for path in index_files(paths.index):
         with path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""Building queue files from dispatched records (docs/format.md §4, §5), one builder a queue.
+"""Builds queue files from dispatched records (docs/format.md §4, §5), with one builder per queue.
 
-A builder starts at what its shard's mark says: units of records at or above the mark may be there already, from a life
-that did not come to publish them. They are written again with the same bytes.
+A builder starts at its shard's mark. Units of records at or above the mark may exist already, if an earlier process
+wrote them but did not publish them. They are written again with the same bytes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ _GREATEST_PLACE = (1 << 63) - 1
 
 
 class Oddity(NamedTuple):
-    """A record that did not simply follow the one before it. reason: QUEUE_HOLE, QUEUE_REPEAT, QUEUE_RESTART,
-    QUEUE_OFFSET or BATCH_SIZE; the last two got no unit."""
+    """A record that does not continue its queue's offsets.
+
+    reason: QUEUE_HOLE, QUEUE_REPEAT, QUEUE_RESTART, QUEUE_OFFSET or BATCH_SIZE; the last two get no unit.
+    """
 
     physical_offset: int
     size: int
@@ -33,10 +35,10 @@ class Oddity(NamedTuple):
 
 
 class QueueBuilder(Protocol):
-    """One queue's files, and how to go on with them."""
+    """Builder of one queue's files."""
 
     files: MappedFileQueue
-    touched: set[int]  # starts of files written since the owner cleared it
+    touched: set[int]  # starts of the files written since the owner last cleared it
     ext: ConsumeQueueExt | None
 
     def build(self, requests: RequestArray) -> list[Oddity]:
@@ -44,7 +46,7 @@ class QueueBuilder(Protocol):
 
 
 class ConsumeQueueBuilder:
-    """Builds a ConsumeQueue: unit n at byte 20 n. ext: the extension that gets the tag codes, where one is wanted."""
+    """Builder of a ConsumeQueue: unit n is at byte 20 n. ext: the extension for the tags codes, if enabled."""
 
     def __init__(self, files: MappedFileQueue, *, mark: int, ext: ConsumeQueueExt | None = None) -> None:
         self.files = files
@@ -56,7 +58,7 @@ class ConsumeQueueBuilder:
             ext.go_on_behind(last_address(files, end))
 
     def _is_fresh(self, end: int) -> bool:
-        """Whether the queue has no unit: its first file may be there, made by a builder that was killed then."""
+        """Return True if the queue has no unit. Its first file may exist, created by a builder that was then killed."""
         return not self.files.starts or (end == self.files.min_offset and len(self.files.starts) == 1)
 
     def build(self, requests: RequestArray) -> list[Oddity]:
@@ -70,7 +72,7 @@ class ConsumeQueueBuilder:
         return oddities
 
     def append_units(self, queue_offset: int, units: memoryview) -> bool:
-        """Write units of records that begin at *queue_offset*; False, and nothing, where the queue ends elsewhere."""
+        """Write *units* if the queue's next offset is *queue_offset*; otherwise write nothing and return False."""
         if queue_offset != self._next:
             return False
         self._write(queue_offset, units)
@@ -78,7 +80,7 @@ class ConsumeQueueBuilder:
         return True
 
     def _build_run(self, run: RequestArray) -> list[Oddity]:
-        """One dense run: append it, after a hole or at a restart too; or leave out what is there already."""
+        """Append a dense run, also after a hole or at a restart. Records below the queue's end are skipped."""
         first = int(run["queue_offset"][0])
         odd = run[0]
         place = (int(odd["physical_offset"]), int(odd["message_size"]))
@@ -98,7 +100,7 @@ class ConsumeQueueBuilder:
             self._fill(self._next, first)
             self._append(run)
             return [oddity]
-        if first == 0:  # numbering began anew: the peer appends it where the queue ends, and ignores what follows
+        if first == 0:  # numbering restarted: a broker appends the record at the queue's end and ignores the next ones
             self._append(run[:1])
             return [Oddity(*place, "QUEUE_RESTART", first), *(self._build_run(run[1:]) if len(run) > 1 else [])]
         known = run["queue_offset"] < self._next
@@ -106,7 +108,7 @@ class ConsumeQueueBuilder:
         return [Oddity(*place, "QUEUE_REPEAT", first), *(self._build_run(rest) if len(rest) else [])]
 
     def _begin(self, first: int) -> None:
-        """The queue's very first unit: its head up to *first* is pre-blank within that file (docs/format.md §4)."""
+        """Prepare the queue's first unit: fill its file before *first* with pre-blank units (docs/format.md §4)."""
         start = self.files.file_start(first * UNIT_SIZE)
         if self.files.starts and self.files.starts != [start]:
             self._next = self.files.min_offset // UNIT_SIZE
@@ -117,7 +119,7 @@ class ConsumeQueueBuilder:
         self._next = first
 
     def _is_plausible_hole(self, first: int, physical_offset: int) -> bool:
-        """Whether so many records can lie between the last unit's and this one: queue offsets have no checksum."""
+        """Return True if the log has room for the missing records before this one: offsets have no checksum."""
         assert self._next is not None
         if self._next * UNIT_SIZE <= self.files.min_offset:
             return False
@@ -145,7 +147,7 @@ class ConsumeQueueBuilder:
 
 
 class BatchConsumeQueueBuilder:
-    """Builds a BatchConsumeQueue: units in the order of their records, wherever their queue offsets are."""
+    """Builder of a BatchConsumeQueue: units are in the order of their records, whatever their queue offsets."""
 
     def __init__(self, files: MappedFileQueue, *, mark: int) -> None:
         self.files = files

@@ -1,4 +1,4 @@
-"""The extension of one queue for its owner: add units, find where they end, drop them at either end (format.md §4)."""
+"""The extension of one queue for its owner: appends units, finds their end, truncates both ends (format.md §4)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _UNITS_AT_ONCE = 50_000
 
 
 class ConsumeQueueExt:
-    """The files of an extension as one row of units. touched: starts of files written since the owner cleared it."""
+    """An extension's files as one sequence of units. touched: starts of files written since the owner cleared it."""
 
     def __init__(self, files: MappedFileQueue) -> None:
         self.files = files
         self.touched: set[int] = set()
-        self._known_end: int | None = None  # until somebody asks, or says
+        self._known_end: int | None = None  # None until it is searched or set
 
     @property
     def min_address(self) -> int:
-        """Of the first unit."""
+        """Address of the first unit."""
         return consume_queue_ext.to_address(self.files.min_offset)
 
     @property
     def max_address(self) -> int:
-        """Behind the last unit."""
+        """Address after the last unit."""
         return consume_queue_ext.to_address(self._end)
 
     @property
     def _end(self) -> int:
-        """Offset behind the last unit of the newest file that holds one; where the first file starts when none does."""
+        """Offset after the last unit of the newest file with a unit; without units, the start of the first file."""
         if self._known_end is None:
             self._known_end = self.files.min_offset
             for start in reversed(self.files.starts):
@@ -43,7 +43,7 @@ class ConsumeQueueExt:
         return self._known_end
 
     def get(self, address: int) -> ExtUnit | None:
-        """The unit of an address; None for a number that is none, and where no unit is."""
+        """Return the unit at *address*; None if the number is not an address or no unit is there."""
         offset = consume_queue_ext.to_offset(address)
         if offset is None or not self.files.min_offset <= offset < self._end:
             return None
@@ -54,7 +54,7 @@ class ConsumeQueueExt:
         return consume_queue_ext.decode_unit(self.files.read(offset, size)) if size > 0 else None
 
     def append(self, *, tags_codes: NDArray[np.int64], store_timestamps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Add units without bitmaps; their addresses. They may overwrite what lies behind the end."""
+        """Append units without bitmaps and return their addresses. Bytes after the end may be overwritten."""
         addresses = np.empty(len(tags_codes), np.int64)
         done = 0
         while done < len(tags_codes):
@@ -78,21 +78,21 @@ class ConsumeQueueExt:
         self.touched.add(self.files.file_start(self._end))
 
     def go_on_behind(self, address: int | None) -> None:
-        """Let the unit of *address* be the last one, and *append* go on there; None: no unit is of use."""
+        """Make the unit at *address* the last one, after which `append` continues; None: no unit stays."""
         offset = self.files.min_offset if address is None else consume_queue_ext.to_offset(address)
         unit = None if address is None or offset is None else self._unit_at(offset)
         if offset is not None and (unit is not None or address is None):
             self._known_end = offset + (unit.size if unit is not None else 0)
 
     def truncate_by_min_address(self, address: int) -> None:
-        """Delete files that end at or before *address*: no queue unit points there any more. The last one stays."""
+        """Delete files that end at or before *address*, because no queue unit points there. The last file stays."""
         offset = consume_queue_ext.to_offset(address)
         for start in self.files.starts[:-1]:
             if offset is not None and start + self.files.file_size <= offset:
                 self.files.delete_file(start)
 
     def truncate_by_max_address(self, address: int | None) -> None:
-        """`go_on_behind`, and what stands there becomes zero, durably."""
+        """Make the unit at *address* the last one, and zero the bytes after it, durably. None: no unit stays."""
         self.go_on_behind(address)
         for start in [start for start in reversed(self.files.starts) if start >= self._end]:
             self.files.delete_file(start)
@@ -105,7 +105,7 @@ class ConsumeQueueExt:
 
 
 def _length_of_units(data: bytes) -> int:
-    """Bytes of the units at the beginning of a file's content. Units of one size are looked at together."""
+    """Return the length of the units at the start of a file's content. Units of equal size are checked together."""
     at = 0
     while (size := int.from_bytes(data[at : at + 2], "big", signed=True)) >= UNIT_SIZE:
         rows = np.frombuffer(data, np.uint8, (len(data) - at) // size * size, at).reshape(-1, size)
@@ -119,7 +119,7 @@ def _length_of_units(data: bytes) -> int:
 
 
 def first_address(files: MappedFileQueue) -> int | None:
-    """The address that the first unit holds which holds one, of the first file of a ConsumeQueue's."""
+    """Return the first extension address among the units of a ConsumeQueue's first file; None if there is none."""
     units = consume_queue.decode_units(files.read(files.min_offset, files.file_size))
     codes = units["tags_code"][consume_queue.is_live(units)].astype(np.int64)
     addresses = codes[codes <= EXT_ADDRESS_LIMIT]
@@ -127,7 +127,7 @@ def first_address(files: MappedFileQueue) -> int | None:
 
 
 def last_address(files: MappedFileQueue, end: int) -> int | None:
-    """The address that the last of a ConsumeQueue's units below byte *end* holds which holds one."""
+    """Return the last extension address among a ConsumeQueue's units below byte *end*; None if there is none."""
     while end > files.min_offset:
         start = max(files.file_start(end - 1), end - consume_queue.UNIT_SIZE * _UNITS_AT_ONCE)
         codes = consume_queue.decode_units(files.read(start, end - start))["tags_code"].astype(np.int64)

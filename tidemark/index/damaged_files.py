@@ -1,4 +1,4 @@
-"""Damage of derived files that shows without reading the log: sizes, names and headers."""
+"""Finds damage of derived files without reading the log: by sizes, names and headers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Queue = tuple[str, int]
 
 
 class FileSizes(NamedTuple):
-    """Sizes of whole files, bytes."""
+    """Sizes of whole files in bytes."""
 
     queue: int
     batch_queue: int
@@ -29,8 +29,8 @@ class FileSizes(NamedTuple):
 def damaged_queues(paths: StorePaths, sizes: FileSizes) -> set[Queue]:
     """Return the queues that have a file of a wrong size, or a gap between two files.
 
-    Files whose size differs from the expected one are damage only if another file has that size, or if no unit ends
-    where they end: otherwise all of them contradict a setting, and the caller refuses that.
+    A file whose size differs from the expected one is damaged only if another file has the expected size, or if the
+    file does not end with a whole unit. Otherwise all files contradict a setting, which the caller refuses.
     """
     found: set[Queue] = set()
     for root, size, unit in (
@@ -50,7 +50,7 @@ def damaged_queues(paths: StorePaths, sizes: FileSizes) -> set[Queue]:
 
 
 def first_damaged_index_file(paths: StorePaths, size: int) -> str | None:
-    """Return the name of the oldest index file of a wrong size, or whose header cannot be right; None without one."""
+    """Return the name of the oldest index file with a wrong size or an impossible header; None if there is none."""
     files = index_files(paths.index)
     counts = Counter(path.stat().st_size for path in files)
     for path in files:
@@ -63,13 +63,13 @@ def first_damaged_index_file(paths: StorePaths, size: int) -> str | None:
 
 
 def common_file_size(sizes: Iterator[int]) -> int | None:
-    """Return the size that most files have; None without files."""
+    """Return the most common size; None without files."""
     counts = Counter(sizes)
     return counts.most_common(1)[0][0] if counts else None
 
 
 def sizes_below(root: Path) -> Iterator[int]:
-    """Yield the sizes of all data files of queues below *root* that are not empty."""
+    """Yield the sizes of all nonempty data files of queues below *root*."""
     for _, folder in _queues(root):
         yield from (length for length in _files(folder).values() if length)
 
@@ -94,5 +94,5 @@ def _queues(root: Path) -> Iterator[tuple[Queue, Path]]:
 
 
 def _files(folder: Path) -> dict[int, int]:
-    """Return the length of each data file by its start."""
+    """Return the length of each data file, keyed by its start."""
     return {int(entry.name): entry.stat().st_size for entry in list_folder(folder) if is_file_name(entry.name)}

@@ -1,4 +1,4 @@
-"""Dispatch: which records of a walked part go to which queue. A shard owns whole queues (docs/format.md §13)."""
+"""Dispatch: groups the records of a walked part by queue. A shard owns whole queues (docs/format.md §13)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.format.dispatch_request import RequestArray, U8Array
 from tidemark.format.queue_groups import number_queues, order_by_queue, topic_of
 from tidemark.format.sys_flag import SysFlag
 
-_UNDECIDED_OR_TAKEN_BACK = int(SysFlag.TRANSACTION_PREPARED)  # the bit that rolled-back ones have, too
+_UNDECIDED_OR_TAKEN_BACK = int(SysFlag.TRANSACTION_PREPARED)  # rolled-back transactions have this bit, too
 
 
 class QueueRun(NamedTuple):
@@ -24,7 +24,7 @@ class QueueRun(NamedTuple):
 
 
 def queue_records(requests: RequestArray) -> RequestArray:
-    """Those records that get a queue unit: neither prepared nor rolled-back transactions."""
+    """Return the records that get a queue unit: all except prepared and rolled-back transactions."""
     hidden = (requests["sys_flag"] & _UNDECIDED_OR_TAKEN_BACK) != 0
     return requests[~hidden] if hidden.any() else requests
 
@@ -32,7 +32,7 @@ def queue_records(requests: RequestArray) -> RequestArray:
 class QueueGroups(NamedTuple):
     """Records sorted by queue: group i is rows[edges[i] : edges[i + 1]], in physical order, at least one."""
 
-    buffer: U8Array  # the bytes in which the rows' places are
+    buffer: U8Array  # the bytes that the rows' positions refer to
     rows: RequestArray
     edges: NDArray[np.int64]
 
@@ -53,11 +53,11 @@ def group_by_queue(buffer: U8Array, requests: RequestArray) -> QueueGroups:
     if len(queues.firsts) <= 1:
         return QueueGroups(buffer, rows, np.unique((0, len(rows))).astype(np.int64))
     order, edges = order_by_queue(queues)
-    return QueueGroups(buffer, np.take(rows, order), edges)  # forty times as fast as rows[order]: not by field
+    return QueueGroups(buffer, np.take(rows, order), edges)  # forty times as fast as rows[order], which copies by field
 
 
 def runs_by_queue(buffer: U8Array, requests: RequestArray) -> Iterator[QueueRun]:
-    """The groups of *requests*, named. buffer: what they were walked in."""
+    """Yield the groups of *requests* with their queues' names. buffer: the bytes in which they were walked."""
     groups = group_by_queue(buffer, requests)
     for i in range(len(groups)):
         yield groups.run(i)

@@ -1,7 +1,7 @@
-"""Taking built files away, so that the pipeline builds them again from the log: `tidemark store rebuild`.
+"""Removes built files so that the pipeline builds them again from the log: `tidemark store rebuild`.
 
-A folder goes in one step, by its name; what was in it stays beside it, as `<name>.dropped`, until the new one is
-complete, because it tells the sizes of its files. Killed anywhere, the same call goes on.
+A folder is renamed to `<name>.dropped` in one step and stays under that name until the new one is complete, because
+its files' sizes are needed. After a kill at any point, the same call continues.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidemark.store.storage import Storage
 
 @contextlib.contextmanager
 def no_pipeline(paths: StorePaths, storage: Storage) -> Iterator[None]:
-    """Hold the pipeline's lock; StoreLockedError while one runs."""
+    """Hold the pipeline's lock. StoreLockedError: a pipeline runs."""
     storage.make_folder(paths.indexer)
     lock = FolderLock(paths.indexer / "lock")
     try:
@@ -35,11 +35,11 @@ def no_pipeline(paths: StorePaths, storage: Storage) -> Iterator[None]:
 
 
 def drop_built(paths: StorePaths, storage: Storage, *, queues: bool, index: bool) -> None:
-    """Take queue files, the key index, or both away. The caller holds the pipeline's lock."""
+    """Remove queue files, the key index, or both. The caller holds the pipeline's lock."""
     _set_marks_back(paths, storage, queues=queues, index=index)
     for folder in _folders(paths, queues=queues, index=index):
         dropped = _dropped(folder)
-        if dropped.exists() and folder.exists():  # of a rebuild that was killed: what it had built goes
+        if dropped.exists() and folder.exists():  # left by a killed rebuild: delete its incomplete result
             part = folder.with_name(f"{folder.name}.part")
             _remove(part)
             storage.rename(folder, part)
@@ -49,14 +49,14 @@ def drop_built(paths: StorePaths, storage: Storage, *, queues: bool, index: bool
 
 
 def forget_dropped(paths: StorePaths) -> None:
-    """The new files are complete: what was dropped goes for good."""
+    """Delete the dropped files. The new files are complete."""
     for folder in _folders(paths, queues=True, index=True):
         _remove(_dropped(folder))
         _remove(folder.with_name(f"{folder.name}.part"))
 
 
 def sizes_of_built(paths: StorePaths) -> dict[str, int]:
-    """Sizes that files have or had, by setting of the pipeline; of those whose size says it."""
+    """Return the sizes of existing or dropped files by the pipeline's setting, where files determine it."""
     sizes: dict[str, int] = {}
     for name, folder in (
         ("consume_queue_file_size_bytes", paths.consume_queue),
@@ -73,7 +73,7 @@ def sizes_of_built(paths: StorePaths) -> dict[str, int]:
 
 
 def _set_marks_back(paths: StorePaths, storage: Storage, *, queues: bool, index: bool) -> None:
-    """First of all: readers must not look for what is being taken away."""
+    """Reset the marks to 0. This comes first, so that readers do not look for files that are being removed."""
     try:
         marks = Marks.open_read_only(paths.marks)
     except (FileNotFoundError, CorruptStoreError):
@@ -97,6 +97,6 @@ def _dropped(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """A folder that nobody uses any more: it need not be durable."""
+    """Delete an unused folder. The deletion need not be durable."""
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)

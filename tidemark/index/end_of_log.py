@@ -1,4 +1,4 @@
-"""Where a log ends: the scan that recovery and a pipeline without a writer share (docs/format.md §13)."""
+"""Finds the end of a log, for recovery and for a pipeline without a writer (docs/format.md §13)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from tidemark.store.paths import StorePaths
 
 
 def durable_floor(paths: StorePaths, log: MappedFileQueue) -> int:
-    """Below it a bad record is damage, not a torn end: the greater of the confirm offset on disk and the durable marks.
+    """Return the durable floor: a bad record below it is damage, not a torn end.
 
-    After a reboot of the machine on which a writer in flush mode `async` ran, both may be ahead of the log: then it is
-    what that writer had synced. At most where the log's files end, at least where they start.
+    It is the greatest of the confirm offset on disk and the durable marks. After a reboot of a machine whose writer ran
+    in flush mode `async`, these may be ahead of the log; then it is the offset up to which that writer had synced. It
+    is within the log's files.
     """
     return max(min(_claimed_floor(paths), log.capacity_end), log.min_offset)
 
@@ -34,15 +35,17 @@ def _claimed_floor(paths: StorePaths) -> int:
     if paths.checkpoint.exists() and paths.checkpoint.stat().st_size >= 4096:
         checkpoint = Checkpoint.open_read_only(paths.checkpoint)
         floor = checkpoint.committed_offset
-        floor = 0 if floor >> 63 else floor  # negative: a broker that never confirmed
+        floor = 0 if floor >> 63 else floor  # negative: a broker has never confirmed
         checkpoint.close()
-    with contextlib.suppress(CorruptStoreError, FileNotFoundError):  # or killed while the file was made: no marks yet
+    with contextlib.suppress(
+        CorruptStoreError, FileNotFoundError
+    ):  # no marks yet, or a kill during the file's creation
         floor = max(floor, _greatest_mark(paths))
     return floor
 
 
 def _greatest_mark(paths: StorePaths) -> int:
-    """The greatest durable mark, as far as it is still true: marks of an older term may speak of what was cut since."""
+    """Return the greatest durable mark, clamped: a mark of an older term may cover bytes that were cut since."""
     marks = Marks.open_read_only(paths.marks)
     try:
         terms, shards = read_terms(paths.terms), range(marks.shards)
@@ -52,10 +55,11 @@ def _greatest_mark(paths: StorePaths) -> int:
 
 
 def find_end_of_log(paths: StorePaths, log: MappedFileQueue, floor: int | None = None) -> int:
-    """Exclusive end of a log that nobody writes: of its last record in an unbroken row behind the durable floor.
+    """Return the exclusive end of the last record in an unbroken sequence from the floor on. No writer runs.
 
-    As a writer's recovery will find it: where a journal tells of batches, no part of a torn one counts. floor: a
-    record's edge; None for the durable floor
+    A writer's recovery finds the same end: if there is a journal of batches, no part of a torn batch counts.
+
+    floor: a physical offset at which a record begins; None: the durable floor.
     """
     floor = durable_floor(paths, log) if floor is None else floor
     walk = LogWalk(log, max(floor, log.min_offset), Checker(crc=Crc.STOPS))

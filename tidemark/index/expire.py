@@ -1,4 +1,4 @@
-"""Queue files that expire with the log (docs/format.md §4, §5): those whose units all point below its minimum."""
+"""Deletes expired queue files: all of their units point below the log's minimum (docs/format.md §4, §5)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BEYOND_ALL = (1 << 63) - 1
 
 
 def expire_queue(files: MappedFileQueue, log_min: int, *, batch: bool) -> list[int]:
-    """Delete the leading files whose units all point below physical offset *log_min*; their starts.
+    """Delete the leading files whose units all point below physical offset *log_min*, and return their starts.
 
-    The file that holds the queue's last unit stays, whatever it points at: it keeps the queue's numbers. (The last file
-    itself may be empty, where its builder was killed as it rolled.)
+    The file with the queue's last unit always stays, because it preserves the queue's offsets. The last file itself
+    may be empty, if its builder was killed during a roll.
     """
     if len(files.starts) < 2:
         return []
@@ -30,7 +30,7 @@ def expire_queue(files: MappedFileQueue, log_min: int, *, batch: bool) -> list[i
 
 
 def _greatest(files: MappedFileQueue, start: int, *, batch: bool) -> int:
-    """The greatest physical offset that a full file's units point at: its last unit's, unless that one is pre-blank."""
+    """Return the greatest physical offset in a full file: its last unit's, or a search if that one is pre-blank."""
     unit = batch_consume_queue.UNIT if batch else consume_queue.UNIT
     is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
     count = files.file_size // unit.itemsize

@@ -172,7 +172,7 @@ def test_a_task_on_another_machine_is_refused_and_touches_nothing(tmp_path: Path
     """There the visible marks would count as those of before a restart."""
     plan = make_plan(PipelineSettings(store_root=tmp_path, once=True, spark_master="spark://there:7077"))
     assert plan.boot_id is not None
-    with pytest.raises(StoreContradictionError, match="another machine"):
+    with pytest.raises(StoreContradictionError, match="not on the driver's machine"):
         run_epoch(replace(plan, boot_id="of another one"), shard=0, follower=0)
     assert list(tmp_path.iterdir()) == []
 

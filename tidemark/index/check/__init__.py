@@ -1,1 +1,1 @@
-"""Checking a store: everything it holds against everything else, as functions that read and never write."""
+"""Checks of a store: read-only functions that compare its files with each other."""

@@ -1,4 +1,4 @@
-"""Derived files compared with a stretch of the log: queues, batch queues, extensions and the key index."""
+"""Compares derived files with a part of the log: queues, batch queues, extensions and the key index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OF_INDEX = (
 
 
 class Damaged(NamedTuple):
-    """Derived files to build again. first: name of the first index file; "" for all, None for none."""
+    """Derived files to rebuild. first: name of the oldest index file to rebuild; "" for all, None for none."""
 
     queues: frozenset[tuple[str, int]]
     first: str | None
@@ -39,9 +39,9 @@ class Damaged(NamedTuple):
 def compare_stretch(
     paths: StorePaths, log: MappedFileQueue, start: int, end: int, *, index_slots: int | None
 ) -> tuple[list[Finding], int]:
-    """Compare the units and keys of the records from *start*, a record's edge, to *end*.
+    """Compare the units and keys of the records from *start*, where a record begins, to *end*.
 
-    All of these records must be built. Returns the findings and the physical offset that was reached.
+    All of these records must be built. Return the findings and the physical offset reached.
     """
     report, scope = Report(), _scope(start, end)
     queues = QueueChecks(paths, scope, report)
@@ -65,7 +65,7 @@ def check_index_files(paths: StorePaths, start: int, end: int, *, index_slots: i
 
 
 def damaged_by(findings: Iterable[Finding], paths: StorePaths) -> Damaged:
-    """Return the derived files that *findings* are about; damage of the log is none of theirs."""
+    """Return the derived files that *findings* concern. Damage of the log concerns none."""
     queues: set[tuple[str, int]] = set()
     names: list[str] = []
     for finding in findings:

@@ -1,7 +1,7 @@
-"""What a queue's files must hold, compared with what they hold.
+"""Compares a queue's files with their expected content.
 
-Queue files are a pure function of the log, so the builders themselves say it: they build from nothing, on files whose
-every write is compared instead of done.
+Queue files are a pure function of the log. Therefore the builders produce the expected content: they start from an
+empty queue, and each of their writes is compared with the files instead of written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Differ = Callable[[int, bytes, bytes], None]
 
 
 class UnitKind(NamedTuple):
-    """The two kinds of queues."""
+    """Unit layout of a queue type."""
 
     size: int
     dtype: np.dtype[np.void]
@@ -34,10 +34,10 @@ BATCH = UnitKind(batch_consume_queue.UNIT_SIZE, batch_consume_queue.UNIT, batch_
 
 
 class ExpectedFiles(MappedFileQueue):
-    """A queue's files for a builder that begins with none.
+    """A queue's files for a builder that starts with none.
 
-    origin  byte at which a batch queue's first unit goes
-    differ  told (byte, what is expected there, what is there) of each write that does not find its bytes
+    origin  offset of a batch queue's first unit
+    differ  called with (offset, expected bytes, actual bytes) for each write that differs
     """
 
     def __init__(self, actual: SeenFiles, *, origin: int, differ: Differ) -> None:
@@ -48,24 +48,24 @@ class ExpectedFiles(MappedFileQueue):
         super().__init__(actual.folder, actual.file_size)
 
     def refresh(self) -> None:
-        """Nothing is on the disk."""
+        """No-op: the builder must not see the files on disk."""
 
     @property
     def min_offset(self) -> int:
-        """Where the first file starts, or where a batch queue begins."""
+        """Start of the first file, or a batch queue's origin."""
         return self._starts[0] if self._starts else self._origin
 
     @property
     def end(self) -> int:
-        """Byte behind the last expected unit."""
+        """Exclusive end of the last expected unit."""
         return self._last[0] + len(self._last[1])
 
     def create_file(self, start: int) -> None:
-        """As if it were there."""
+        """Register a file at *start* without creating it."""
         self._starts = [*self._starts, start]
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
-        """Compare."""
+        """Compare *data* with the files."""
         expected = bytes(data)
         self._last = (offset, expected)
         actual = self._actual.read_all(offset, len(expected))
@@ -73,14 +73,14 @@ class ExpectedFiles(MappedFileQueue):
             self._differ(offset, expected, actual)
 
     def read(self, offset: int, length: int) -> bytes:
-        """What was expected last: a builder looks at the unit before."""
+        """Return bytes of the last expected write: a builder reads only the previous unit."""
         at = offset - self._last[0]
-        assert 0 <= at <= len(self._last[1]) - length, "builders look at their last unit only"
+        assert 0 <= at <= len(self._last[1]) - length, "builders read only their last write"
         return self._last[1][at : at + length]
 
 
 class Differences(NamedTuple):
-    """Units that are not as expected. expected, actual: all units of the write; the masks: which of them."""
+    """Comparison of one write. expected, actual: all units of the write; the other fields are masks over them."""
 
     expected: NDArray[np.void]
     actual: NDArray[np.void]
@@ -89,7 +89,7 @@ class Differences(NamedTuple):
 
 
 def differences(kind: UnitKind, expected: bytes, actual: bytes, *, with_extension: bool) -> Differences:
-    """Compare unit by unit. with_extension: tags codes may be addresses in consumequeue_ext."""
+    """Compare units one by one. with_extension: tags codes may be addresses in consumequeue_ext."""
     there = np.frombuffer(actual, np.uint8).reshape(-1, kind.size)
     differs: NDArray[np.bool_] = np.any(np.frombuffer(expected, np.uint8).reshape(-1, kind.size) != there, axis=1)
     is_zero: NDArray[np.bool_] = ~np.any(there, axis=1)
@@ -108,17 +108,17 @@ def _is_extended(wanted: NDArray[np.void], found: NDArray[np.void]) -> NDArray[n
 
 
 def runs_of(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(first, end) of each run of True."""
+    """Return (first, end) of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
     return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
 
 
 def open_queue(folder: Path, kind: UnitKind, default_size: int) -> SeenFiles:
-    """The queue's files, in units of *kind*; *default_size* where there are none."""
+    """Open the queue's files, in units of *kind*; *default_size* if it has none."""
     size = common_size(folder) or default_size
     return SeenFiles(folder, size - size % kind.size or kind.size)
 
 
 def decode(kind: UnitKind, data: bytes) -> Any:
-    """Units of *data*."""
+    """Decode the whole units of *data*."""
     return np.frombuffer(data, kind.dtype, count=len(data) // kind.size)

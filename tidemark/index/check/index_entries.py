@@ -1,4 +1,4 @@
-"""The index files of a store under check, as one row of entries in the order they were put."""
+"""The index files of a checked store as one sequence of entries, in the order of their insertion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.format.index_file import ENTRY, ENTRY_SIZE, HEADER_SIZE, Header, e
 
 
 class SeenIndexFile:
-    """One index file, mapped. slots None: its size does not tell, and nothing is known of its entries."""
+    """One mapped index file. slots is None if it does not follow from the size: then its entries are unknown."""
 
     def __init__(self, path: Path, slots: int | None) -> None:
         self.path = path
@@ -28,17 +28,17 @@ class SeenIndexFile:
         header = index_file.decode_header(self._bytes[:HEADER_SIZE].tobytes()) if size >= HEADER_SIZE else Header()
         capacity = len(self.entries) if self.slots is not None else 1
         self.header = header._replace(index_count=min(header.index_count, capacity))
-        self.is_counted = header.index_count <= capacity  # else the header cannot be right
+        self.is_counted = header.index_count <= capacity  # otherwise the header is wrong
 
     @property
     def entries(self) -> NDArray[np.void]:
-        """All entries, used or not; entry 0 is not used."""
+        """All entries, used or not; entry 0 is never used."""
         assert self.slots is not None
         return self._bytes[entry_at(self.slots, 0) :].view(ENTRY)
 
     @property
     def count(self) -> int:
-        """Entries in use."""
+        """Number of entries in use."""
         return self.header.index_count - 1
 
     def broken_chain(self) -> tuple[int | None, int | None]:
@@ -48,13 +48,13 @@ class SeenIndexFile:
         return index_file.find_broken_chain(self._bytes[HEADER_SIZE:first], self._bytes[first:], self.header)
 
     def slots_in_use(self) -> int:
-        """How many slots lead anywhere."""
+        """Return the number of slots that point at an entry."""
         assert self.slots is not None
         return int(np.count_nonzero(self._bytes[HEADER_SIZE : entry_at(self.slots, 0)].view(">i4")))
 
 
 class Entries(NamedTuple):
-    """Some entries in their order. file, number: which each is."""
+    """Consecutive entries. files, numbers: the file index and the entry number of each."""
 
     hashes: NDArray[np.int64]
     physical_offsets: NDArray[np.int64]
@@ -67,7 +67,7 @@ class Entries(NamedTuple):
 
 
 class EntryRow:
-    """All entries of all files, read once from the oldest to the newest."""
+    """All entries of all files, read once, from oldest to newest."""
 
     def __init__(self, files: list[SeenIndexFile]) -> None:
         self.files = files
@@ -75,7 +75,7 @@ class EntryRow:
         self._number = 1
 
     def skip_below(self, physical_offset: int) -> None:
-        """Leave out entries of records below *physical_offset*."""
+        """Skip entries of records below *physical_offset*."""
         for i, file in enumerate(self.files):
             number = self._first_at(file, 1, physical_offset)
             if number <= file.count:
@@ -90,11 +90,11 @@ class EntryRow:
         return number + bisect.bisect_left(numbers, physical_offset, key=lambda i: int(entries[i]["physical_offset"]))
 
     def next(self, count: int) -> Entries:
-        """The next *count* entries, or fewer at the end; they stay the next ones until `advance`."""
+        """Return the next *count* entries, or fewer at the end, without moving past them."""
         return self._gather(self._stretches(count))
 
     def below(self, physical_offset: int) -> Entries:
-        """The next entries up to the first one of a record at or above *physical_offset*."""
+        """Return the next entries up to the first one of a record at or above *physical_offset*."""
         stretches: list[tuple[int, int, int]] = []
         number = self._number
         for i in range(self._file, len(self.files)):
@@ -106,12 +106,12 @@ class EntryRow:
         return self._gather(iter(stretches))
 
     def advance(self, count: int) -> None:
-        """Go on behind the next *count* entries."""
+        """Move past the next *count* entries."""
         for file, _, end in self._stretches(count):
             self._file, self._number = file, end
 
     def _stretches(self, count: int) -> Iterator[tuple[int, int, int]]:
-        """(file, first, end) of the next *count* entries."""
+        """Yield (file, first, end) of the next *count* entries."""
         number = self._number
         for i in range(self._file, len(self.files)):
             if count <= 0:

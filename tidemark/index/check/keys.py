@@ -1,4 +1,4 @@
-"""The key index of a store under check: every key of every record, in order, against the entries of the index files."""
+"""Checks a store's key index: compares every key of every record, in order, with the entries of the index files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidemark.index.log_walk import LogPart
 from tidemark.store.paths import StorePaths
 
 _LARGEST_DIFFERENCE = (1 << 31) - 1
-_IN_PLACE = 10  # when at most one key in so many is wrong, and the last is right, none is missing or too many
+_IN_PLACE = 10  # if at most 1 key in 10 is wrong and the last is right, no entry is missing or superfluous
 
 
 class _Keys(NamedTuple):
@@ -30,15 +30,15 @@ class _Keys(NamedTuple):
 
 @dataclass
 class _Missing:
-    """Keys that follow each other and are not in the index."""
+    """Consecutive keys that are missing from the index."""
 
-    first: int  # number of the key, counted from where the check began
+    first: int  # number of the key, counted from the start of the check
     count: int
     physical_offset: int
 
 
 class KeyChecks:
-    """The index of one store. slots: of an index file; None: as its size tells, at 4 entries a slot."""
+    """Check of one store's index. slots: of an index file; None: derived from its size, at 4 entries per slot."""
 
     def __init__(self, paths: StorePaths, scope: Scope, report: Report, *, slots: int | None) -> None:
         self._root = paths.root
@@ -49,7 +49,7 @@ class KeyChecks:
         self._row.skip_below(scope.start)
         used = next((file for file in self._files if file.count), None)
         self._covered_from = None if used is None else int(used.entries[1]["physical_offset"])
-        self._keys_to = min(scope.built_to, scope.keys_to)  # content above it is made again, or not yet
+        self._keys_to = min(scope.built_to, scope.keys_to)  # content above it is rebuilt, or not built yet
         self._last_physical_offset = scope.start - 1
         self._wrong_files: set[int] = set()
         self._keys_seen = 0
@@ -59,11 +59,13 @@ class KeyChecks:
 
     def _open(self, path: Path, slots: int | None) -> SeenIndexFile | None:
         if path.stat().st_size == 0:
-            self._report.note(Note.EMPTY_FILE, "an empty index file: cut off while it was made", path=self._name(path))
+            self._report.note(
+                Note.EMPTY_FILE, "an empty index file: its creation was interrupted", path=self._name(path)
+            )
             return None
         file = SeenIndexFile(path, slots)
         if file.slots is None:
-            text = "an index file whose size does not tell its slots: say how many"
+            text = "the number of slots does not follow from the file's size: set it (index_slots)"
             self._report.find(Reason.FILE_SIZE, text, path=self._name(path))
             return None
         return file
@@ -74,7 +76,7 @@ class KeyChecks:
     # -- the log's keys -------------------------------------------------------------------------------------------
 
     def take(self, part: LogPart) -> None:
-        """A part of the log."""
+        """Compare the keys of *part* with the next entries."""
         found = part.hashed_keys()
         hashes = found.hashes
         if len(hashes) == 0:
@@ -105,10 +107,10 @@ class KeyChecks:
             & (keys.physical_offsets < self._keys_to)
             & (there.time_differences != expected)
             & (there.numbers > 1)
-        )  # a file's first counts otherwise
+        )  # a file's first entry has another base time
         for first, end in runs_of(late):
             path = self._name(self._files[int(there.files[first])].path)
-            text = f"entry {int(there.numbers[first])} has another time than its record"
+            text = f"the time of entry {int(there.numbers[first])} differs from its record's"
             physical_offset = int(keys.physical_offsets[first])
             self._report.find(Reason.KEY_TIME, text, path=path, physical_offset=physical_offset, count=end - first)
 
@@ -118,11 +120,11 @@ class KeyChecks:
             self._lagging += count
             return
         path = self._name(self._files[int(there.files[i])].path)
-        text = f"entry {int(there.numbers[i])} is not what the log says"
+        text = f"entry {int(there.numbers[i])} contradicts the log"
         self._report.find(Reason.KEY_WRONG, text, path=path, physical_offset=physical_offset, count=count)
 
     def _take_as_sets(self, part: LogPart, keys: _Keys) -> None:
-        """Not simply one behind the other: entries are missing, or there once more as after a broker's restart."""
+        """Compare as sets: entries are missing, or repeated as after a broker's restart."""
         there = self._row.below(part.end_offset)
         self._row.advance(len(there))
         base = self._last_physical_offset
@@ -148,10 +150,10 @@ class KeyChecks:
         place = int(there.physical_offsets[i])
         is_unwritten = place == 0 and int(there.hashes[i]) == 0 and not self._is_durable(self._files[there.files[i]])
         if place >= self._keys_to or is_unwritten:
-            self._lagging += 0 if is_unwritten else 1  # its key is counted where it is missing
+            self._lagging += 0 if is_unwritten else 1  # its key is counted among the missing ones
             return
         path = self._name(self._files[int(there.files[i])].path)
-        text = f"entry {int(there.numbers[i])} points at no record with such a key"
+        text = f"entry {int(there.numbers[i])} does not point at a record with its key"
         self._report.find(Reason.KEY_EXTRA, text, path=path, physical_offset=int(there.physical_offsets[i]))
 
     def _add_missing(self, keys: _Keys, first: int, end: int) -> None:
@@ -176,22 +178,22 @@ class KeyChecks:
     def finish(self, log_end: int, *, with_files: bool = True) -> None:
         """Report missing and superfluous keys, and, *with_files*, headers and chains of whole files."""
         for missing in self._missing:
-            text = f"{missing.count} keys are not in the index"
+            text = f"{missing.count} keys are missing from the index"
             place = missing.physical_offset
             self._report.find(Reason.KEY_MISSING, text, physical_offset=place, count=missing.count)
         if self._not_reached:
-            text = f"the index does not reach back to the log's start: {self._not_reached} keys are not in it"
+            text = f"the index does not reach back to the log's start: {self._not_reached} keys are missing"
             self._report.note(Note.INDEX_PART, text, count=self._not_reached)
         self._check_rest(log_end)
         if self._lagging:
-            text = f"the index lags behind the log, by {self._lagging} keys"
+            text = f"the index lags behind the log by {self._lagging} keys"
             self._report.note(Note.INDEX_LAGS, text, count=self._lagging)
         for number, file in enumerate(self._files if with_files else ()):
             if number not in self._wrong_files and self._is_in_scope(file) and self._is_durable(file):
                 self._check_file(file, is_growing=self._scope.is_living and number == len(self._files) - 1)
 
     def _check_rest(self, log_end: int) -> None:
-        """Entries behind the last key of the log."""
+        """Check the entries after the last key of the log."""
         if self._scope.is_living or self._scope.end is not None:
             return
         rest = self._row.next(sum(file.count for file in self._files))
@@ -203,7 +205,7 @@ class KeyChecks:
         if count and self._scope.is_clean:
             self._tell_extra(rest, int(np.flatnonzero(behind)[0]))
         elif count:
-            text = f"{count} keys of records behind the log's end: the next start drops them"
+            text = f"{count} keys of records past the log's end: the next start drops them"
             self._report.note(Note.UNITS_BEHIND_END, text, count=count)
 
     def _is_durable(self, file: SeenIndexFile) -> bool:
@@ -218,15 +220,21 @@ class KeyChecks:
     def _check_file(self, file: SeenIndexFile, *, is_growing: bool) -> None:
         path = self._name(file.path)
         if not is_growing and not self._is_header_right(file):
-            self._report.find(Reason.INDEX_HEADER, "the header does not tell the first or the last entry", path=path)
+            self._report.find(Reason.INDEX_HEADER, "the header contradicts the first or the last entry", path=path)
             return
         entry, slot = file.broken_chain()
         if entry is not None:
-            self._report.find(Reason.KEY_CHAIN, f"entry {entry} does not lead to the one before it", path=path)
+            self._report.find(
+                Reason.KEY_CHAIN, f"entry {entry} does not point at the previous entry of its chain", path=path
+            )
         elif slot is not None:
-            self._report.find(Reason.KEY_CHAIN, f"slot {slot} does not lead to its newest entry", path=path)
+            self._report.find(Reason.KEY_CHAIN, f"slot {slot} does not point at its newest entry", path=path)
         elif not is_growing and file.header.hash_slot_count != file.slots_in_use():
-            self._report.find(Reason.INDEX_HEADER, "the header counts other slots than are in use", path=path)
+            self._report.find(
+                Reason.INDEX_HEADER,
+                f"the header counts {file.header.hash_slot_count} slots, but {file.slots_in_use()} are in use",
+                path=path,
+            )
 
     @staticmethod
     def _is_header_right(file: SeenIndexFile) -> bool:

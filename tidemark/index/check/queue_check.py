@@ -1,4 +1,4 @@
-"""One queue of a store under check: its units against those that the log makes."""
+"""Checks one queue: compares its units with those that the log yields."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _STEP_UNITS = 50_000
 _ODD_WITHOUT_UNIT = ("QUEUE_OFFSET", "BATCH_SIZE")
 _ODD_TEXTS = {
     "QUEUE_HOLE": "queue offsets before this record are missing",
-    "QUEUE_REPEAT": "a queue offset that was there already",
-    "QUEUE_RESTART": "the queue's numbering began anew",
-    "QUEUE_OFFSET": "a queue offset that cannot be right",
-    "BATCH_SIZE": "an inner batch whose count or offset cannot be right",
+    "QUEUE_REPEAT": "the queue offset exists already",
+    "QUEUE_RESTART": "the queue's offsets restarted at 0",
+    "QUEUE_OFFSET": "the queue offset is impossible",
+    "BATCH_SIZE": "the count or base offset of the inner batch is impossible",
 }
 
 
 class _State(enum.Enum):
-    """What is wrong with a stretch of units."""
+    """State of a run of units that differ."""
 
     MISSING = enum.auto()
     LAGS = enum.auto()
     WRONG = enum.auto()
-    FILLED = enum.auto()  # a unit where a pre-blank one is expected: right if its record is gone or damaged
+    FILLED = enum.auto()  # a unit in place of a pre-blank one: right if its record is gone or damaged
 
 
 @dataclass
@@ -50,13 +50,13 @@ class _Stretch:
     state: _State
     first: int  # unit
     end: int
-    physical_offset: int  # of the first record meant; where FILLED, of the unit's own
+    physical_offset: int  # of the first expected record; if FILLED, the one in the unit
 
 
 class QueueCheck:
-    """Takes a queue's records in the order of the log; `finish` tells what is wrong.
+    """Check of one queue: `take` receives its records in the order of the log, `finish` reports the findings.
 
-    dead_end  records below it belong to a topic of that name that was deleted
+    dead_end  records below it belong to a deleted topic of that name
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class QueueCheck:
         with_extension: bool = False,
     ) -> None:
         self._first_offset: int | None = None  # of the first message seen
-        self._next_offset = 0  # behind the last one
+        self._next_offset = 0  # exclusive
         self._records = 0
         self._where: dict[str, Any] = {"topic": topic, "queue_id": queue_id}
         self._batch = batch
         self._kind = BATCH if batch else SIMPLE
         self._scope = scope
         self._report = report
-        self._gone_below = max(scope.start, dead_end)  # where the units of expired and dead records point
+        self._gone_below = max(scope.start, dead_end)  # units of expired and dead records point below it
         self._with_extension = with_extension
         self._actual = open_queue(folder, self._kind, 300_000 * self._kind.size)
         origin = find_batch_end(self._actual, self._gone_below) if batch and self._gone_below else 0
@@ -93,10 +93,10 @@ class QueueCheck:
         self._last_physical_offset = scope.start
         self._stretches: list[_Stretch] = []
 
-    # -- what the log says ----------------------------------------------------------------------------------------
+    # -- expected units -------------------------------------------------------------------------------------------
 
     def take(self, requests: RequestArray) -> None:
-        """The queue's next records, at least one."""
+        """Compare the units of the queue's next records, at least one."""
         self._records += len(requests)
         if self._first_unit is None:
             self._first_unit = (
@@ -119,16 +119,16 @@ class QueueCheck:
         earlier = requests["physical_offset"][requests["physical_offset"] < place]
         before = int(earlier[-1]) if len(earlier) else self._last_physical_offset
         if reason == "QUEUE_HOLE" and self._report.has_damage_between(before, place):
-            return  # what is missing lay there
+            return  # the missing records are in the damaged place
         self._report.find(reason, text, physical_offset=place, size=size, queue_offset=queue_offset, **self._where)
 
-    # -- what the files say ---------------------------------------------------------------------------------------
+    # -- units in the files ---------------------------------------------------------------------------------------
 
     def _differ(self, at: int, expected: bytes, actual: bytes) -> None:
-        """Some units of a write are not there."""
+        """Record the units of a write that differ from the files."""
         found = differences(self._kind, expected, actual, with_extension=self._with_extension)
         differs, unit = found.differs, at // self._kind.size
-        if self._scope.is_range and self._first_unit is not None:  # the head of its file is of records before it
+        if self._scope.is_range and self._first_unit is not None:  # the file's head belongs to earlier records
             differs[: max(0, self._first_unit - unit)] = False
         is_blank = np.zeros(len(differs), np.bool_)
         if not self._batch:
@@ -158,7 +158,7 @@ class QueueCheck:
     # -- at the end of the log ------------------------------------------------------------------------------------
 
     def finish(self, log_end: int) -> QueueVerdict:
-        """Tell what was found, and look at the units around those expected."""
+        """Report the findings, including units outside of the expected ones, and return the verdict."""
         behind = self._check_rest(log_end)
         lagging = 0
         for stretch in self._stretches:
@@ -184,7 +184,7 @@ class QueueCheck:
         units = f"{count} units from {stretch.first} on are" if count > 1 else f"unit {stretch.first} is"
         self._report.find(
             Reason.UNIT_WRONG if wrong else Reason.UNIT_MISSING,
-            f"{units} {'not as the log says' if wrong else 'not there'}",
+            f"{units} {'different from the log' if wrong else 'missing'}",
             physical_offset=stretch.physical_offset,
             queue_offset=None if self._batch else stretch.first,
             count=count,
@@ -192,7 +192,7 @@ class QueueCheck:
         )
 
     def _check_rest(self, log_end: int) -> bool:
-        """Look at units that nothing was expected about; whether some are there behind those expected."""
+        """Check the units outside of the expected ones; return True if live units follow the last expected one."""
         size = self._kind.size
         seen_from = self._expected.file_start(self._first_unit * size) if self._first_unit is not None else 0
         seen_end = self._expected.end if self._first_unit is not None else 0
@@ -210,7 +210,7 @@ class QueueCheck:
         return behind
 
     def _check_units(self, at: int, data: bytes, log_end: int) -> bool:
-        """Units the log has no record for: each must have a reason to be there. Whether there are any."""
+        """Report units without a record and without another reason to exist; return True if any unit is live."""
         units = decode(self._kind, data)
         there = np.frombuffer(data, np.uint8).reshape(-1, self._kind.size).any(axis=1)
         if not there.any():
@@ -228,18 +228,20 @@ class QueueCheck:
 
     @property
     def _may_run_ahead(self) -> bool:
-        """Whether records are there, or are being made, behind what is looked at."""
+        """True if records exist, or are being written, past the checked part."""
         return self._scope.is_living or self._scope.end is not None
 
     def _tell_extra(self, unit: int, count: int, physical_offset: int, log_end: int) -> None:
         where = {**self._where, "queue_offset": None if self._batch else unit, "count": count}
-        what = f"{count} units, from unit {unit} on," if count > 1 else f"unit {unit}"
+        what = f"{count} units from {unit} on" if count > 1 else f"unit {unit}"
         if physical_offset >= log_end and not self._scope.is_clean:
             self._report.note(
                 Note.UNITS_BEHIND_END,
-                f"{what} for records behind the log's end: the next start drops them",
+                f"{what} for records past the log's end: the next start drops them",
                 physical_offset=physical_offset,
                 **where,
             )
         else:
-            self._report.find(Reason.UNIT_EXTRA, f"{what} without a record", physical_offset=physical_offset, **where)
+            self._report.find(
+                Reason.UNIT_EXTRA, f"{what} without a record in the log", physical_offset=physical_offset, **where
+            )

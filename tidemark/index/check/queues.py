@@ -1,4 +1,4 @@
-"""All queues of a store under check: hands each its records, and finds queues that the log does not know."""
+"""Checks all queues of a store: passes each its records, and finds queues without records in the log."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tidemark.store.originals.tombstones import load_tombstones
 from tidemark.store.originals.topics import TopicConfig, load_topics
 from tidemark.store.paths import StorePaths
 
-LIGHT_QUEUE_PREFIX = "%LMQ%"  # their units come from other topics' records (docs/format.md §14)
+LIGHT_QUEUE_PREFIX = "%LMQ%"  # their units refer to other topics' records (docs/format.md §14)
 QueueKey = tuple[str, int]
 
 
 class QueueChecks:
-    """The queues of one store. position: where numbers are wanted from, for `numbers_at`."""
+    """Checks of one store's queues. position: physical offset up to which `numbers_at` counts."""
 
     def __init__(self, paths: StorePaths, scope: Scope, report: Report, *, position: int | None = None) -> None:
         self._paths = paths
@@ -41,7 +41,7 @@ class QueueChecks:
     # -- the log's records ----------------------------------------------------------------------------------------
 
     def take(self, part: LogPart) -> None:
-        """A part of the log."""
+        """Pass the records of *part* to their queues' checks."""
         for run in runs_by_queue(part.buffer, part.requests):
             self._tell_faults(run)
             living = self._living(run.topic, run.requests)
@@ -58,8 +58,8 @@ class QueueChecks:
         faults = run.requests["fault"]
         for row in run.requests[faults != Fault.NONE] if faults.any() else ():
             fault = Fault(int(row["fault"]))
-            what = "the body is" if fault is Fault.BODY_CRC else "the properties are"
-            self._tell_record(run, row, fault.name, f"{what} not what the CRC says")
+            what = "the body does" if fault is Fault.BODY_CRC else "the properties do"
+            self._tell_record(run, row, fault.name, f"{what} not match the CRC")
 
     def _tell_record(self, run: QueueRun, row: RequestArray, reason: str, text: str) -> None:
         self._report.find(
@@ -73,7 +73,7 @@ class QueueChecks:
         )
 
     def _living(self, topic: str, requests: RequestArray) -> RequestArray:
-        """Without records of before the topic was deleted."""
+        """Return *requests* without records from before the topic's deletion."""
         dead_end = self._dead_ends.get(topic, 0)
         if requests["physical_offset"][0] >= dead_end:
             return requests
@@ -96,9 +96,9 @@ class QueueChecks:
         return self._queues[key]
 
     def _open(self, topic: str, queue_id: int) -> QueueCheck | None:
-        """The queue's check; None where there is nothing to compare with, which is told."""
+        """Return the queue's check; None if its files cannot be compared, which is reported."""
         if not is_topic_name(topic) or queue_id < 0:
-            self._report.find("TOPIC", f"records of a topic or queue that cannot be: {topic!r} {queue_id}")
+            self._report.find("TOPIC", f"records of an invalid topic or queue: {topic!r} {queue_id}")
             return None
         config = self._topics.get(topic)
         batch = config is not None and config.is_batch
@@ -108,7 +108,7 @@ class QueueChecks:
         other = self._paths.queue(topic, queue_id, batch=not batch)
         if other.is_dir() and any(other.iterdir()):
             said, found = ("BatchCQ", "SimpleCQ") if batch else ("SimpleCQ", "BatchCQ")
-            text = f"topics.json says {said}, and there is a {found}"
+            text = f"the queue's files are a {found}, but topics.json says {said}"
             path = relative(other, self._paths.root)
             self._report.find(Reason.QUEUE_TYPE, text, path=path, topic=topic, queue_id=queue_id)
             return None
@@ -133,20 +133,20 @@ class QueueChecks:
     # -- the end --------------------------------------------------------------------------------------------------
 
     def finish(self, log_end: int) -> list[QueueVerdict]:
-        """Tell what was found; a verdict on each queue that was compared, without the findings about it."""
+        """Report the findings and return a verdict on each compared queue; its count of findings is not yet set."""
         self._add_queues_without_records()
         verdicts = [queue.finish(log_end) for _, queue in sorted(self._queues.items()) if queue is not None]
         lagging = [verdict.lagging for verdict in verdicts if verdict.lagging]
         if lagging:
-            text = f"{len(lagging)} queues lag behind the log, by {sum(lagging)} units"
+            text = f"{len(lagging)} queues lag behind the log by {sum(lagging)} units"
             self._report.note(Note.QUEUES_LAG, text, count=sum(lagging))
         for topic, count in sorted(self._skipped_topics.items()):
-            text = f"{count} records of a topic that topics.json does not know and that has no queue: deleted"
+            text = f"{count} records of a deleted topic: it is not in topics.json and has no queue"
             self._report.note(Note.TOPIC_GONE, text, topic=topic, count=count)
         return verdicts
 
     def _add_queues_without_records(self) -> None:
-        """Queues on disk that no record was seen for. In a range that says nothing about them."""
+        """Add checks of queues on disk without a record in the log, unless the scope is a range."""
         light = 0
         for root, batch in zip(self._roots, (False, True), strict=True):
             for topic, queue_id, _ in queue_folders(root):
@@ -159,7 +159,7 @@ class QueueChecks:
 
 
 def _topics(paths: StorePaths) -> dict[str, TopicConfig]:
-    """None where the file cannot be read: `check_small_files` tells that."""
+    """Return the topics; {} if the file cannot be read, which `check_small_files` reports."""
     try:
         return load_topics(paths.topics)
     except StoreError:

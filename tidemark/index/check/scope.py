@@ -1,4 +1,4 @@
-"""What may be expected of a store as it lies there: told from its marks, terms, checkpoint and lock."""
+"""Derives a check's Scope from a store's marks, terms, checkpoint and lock."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _BEYOND_ALL = (1 << 63) - 1
 
 
 def whole_store(paths: StorePaths) -> Scope:
-    """All of the store at *paths*.
+    """Return the scope of the whole store at *paths*.
 
-    Beside a running writer of ours: up to what is committed now. Beside a broker, or where nobody writes: to where the
-    records end.
+    While our writer runs, it ends at the current committed offset. While a broker runs, or without a writer, it ends
+    at the end of the records.
     """
     log = SeenFiles(paths.commit_log, common_size(paths.commit_log) or 1 << 30)
     is_living = lock_holder(paths.lock) is not None
     keys_to = _durable_keys(paths)
-    watermark = _watermark(paths)  # before what is committed: then it cannot be above
+    watermark = _watermark(paths)  # read before the committed offset, so that it cannot exceed it
     committed = _committed(paths) if is_living else None
     floor = durable_floor(paths, log)
     if watermark is None:
         floor = max(floor, _dispatched_end(paths, log))
     log.close()
     is_clean = not is_living and not paths.abort.exists()
-    is_never_built = watermark is None and paths.writer.is_dir()  # only just written, or restored
+    is_never_built = watermark is None and paths.writer.is_dir()  # just written, or restored
     everything = _BEYOND_ALL if is_clean and not is_never_built else 0
     return Scope(
         start=log.min_offset,
@@ -54,10 +54,10 @@ def whole_store(paths: StorePaths) -> Scope:
 
 
 def _watermark(paths: StorePaths) -> int | None:
-    """Everything below it is built; None where no pipeline of ours has been."""
+    """Return the watermark, below which everything is built; None without a pipeline of ours."""
     try:
         marks = Marks.open_read_only(paths.marks)
-    except (FileNotFoundError, CorruptStoreError):  # the check tells the latter
+    except (FileNotFoundError, CorruptStoreError):  # the check reports the latter
         return None
     watermark = TermsFile(paths.terms).clamp(marks.watermark(), of_term=marks.term)
     marks.close()
@@ -67,7 +67,7 @@ def _watermark(paths: StorePaths) -> int | None:
 def _durable_keys(paths: StorePaths) -> int | None:
     """Return the physical offset below which the index would survive a power cut; None without a pipeline of ours.
 
-    After a power cut the next start makes the newest file again, unless the marks say that all of it was synced.
+    After a power cut the next start rebuilds the newest file, unless the marks say that the index was synced.
     """
     try:
         marks = Marks.open_read_only(paths.marks)
@@ -90,7 +90,7 @@ def _newest_begin(paths: StorePaths) -> int:
 
 
 def _committed(paths: StorePaths) -> int | None:
-    """What a running writer of ours has committed; None beside a broker."""
+    """Return the committed offset of our running writer; None while a broker runs."""
     if not TermsFile(paths.terms).current().is_of_this_boot():
         return None
     checkpoint = Checkpoint.open_read_only(paths.checkpoint)
@@ -100,7 +100,7 @@ def _committed(paths: StorePaths) -> int | None:
 
 
 def _dispatched_end(paths: StorePaths, log: SeenFiles) -> int:
-    """Behind the last record that a queue knows and the log still has: below it nothing is a torn end."""
+    """Return the end of the last record that a queue refers to and the log holds: bytes below it are no torn end."""
     ends = [
         _last_record_end(log, open_queue(folder, kind, kind.size), batch=kind is BATCH)
         for root, kind in ((paths.consume_queue, SIMPLE), (paths.batch_consume_queue, BATCH))

@@ -1,4 +1,4 @@
-"""The files of the data folders as they lie there: what does not belong is told, not refused."""
+"""The data folders' files as found on disk: foreign files are reported, not refused."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tidemark.store.paths import StorePaths
 
 
 class SeenFiles(MappedFileQueue):
-    """The right files of a folder, to read; others are left out."""
+    """The valid data files of a folder, for reads. Other files are ignored."""
 
     def refresh(self) -> None:
-        """Look at the folder again."""
+        """List the folder again."""
         sizes = _sizes(self.folder)
         self._starts = [
             int(name)
@@ -27,7 +27,7 @@ class SeenFiles(MappedFileQueue):
         ]
 
     def read_all(self, offset: int, length: int) -> bytes:
-        """*length* bytes from *offset* on, over the files' edges; zero bytes where no file is."""
+        """Return *length* bytes from *offset*, across files; zero bytes where no file exists."""
         pieces: list[bytes] = []
         while length > 0:
             room = min(length, self.file_start(offset) + self.file_size - offset)
@@ -37,7 +37,7 @@ class SeenFiles(MappedFileQueue):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def data_stretches(self, offset: int) -> Iterator[tuple[int, int]]:
-        """(start, end) of what may be other than zero at or behind *offset*, within files: holes are left out."""
+        """Yield (start, end) of the file parts at or after *offset* that are not holes."""
         for start in self.starts:
             at = max(offset, start) - start
             while at < self.file_size:
@@ -52,18 +52,18 @@ def _next_data(descriptor: int, at: int, size: int) -> tuple[int, int] | None:
     try:
         first = os.lseek(descriptor, at, os.SEEK_DATA)
         return first, min(os.lseek(descriptor, first, os.SEEK_HOLE), size)
-    except OSError:  # only a hole from here on
+    except OSError:  # only a hole follows
         return None
 
 
 def common_size(folder: Path) -> int | None:
-    """Size that most of the folder's data files have; None without one."""
+    """Return the most common size of the folder's data files; None if it has none."""
     sizes = [size for name, size in _sizes(folder).items() if is_file_name(name) and size]
     return statistics.mode(sizes) if sizes else None
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Files of *folder* by name."""
+    """Return the sizes of the files of *folder* by name."""
     sizes: dict[str, int] = {}
     try:
         for entry in os.scandir(folder):
@@ -75,7 +75,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def queue_folders(root: Path) -> Iterator[tuple[str, int, Path]]:
-    """(topic, queue id, folder) of every queue below consumequeue/ or batchconsumequeue/."""
+    """Yield (topic, queue id, folder) of every queue below consumequeue/ or batchconsumequeue/."""
     for folder in sorted(root.glob("*/*")):
         if is_topic_name(folder.parent.name) and _is_queue_id(folder.name) and folder.is_dir():
             yield folder.parent.name, int(folder.name), folder
@@ -86,7 +86,7 @@ def _is_queue_id(name: str) -> bool:
 
 
 def check_folders(paths: StorePaths, report: Report) -> None:
-    """Tell what does not belong into RocketMQ's data folders, and files of a wrong size."""
+    """Report foreign files in RocketMQ's data folders and files of a wrong size."""
     _check_data_folder(paths.commit_log, paths, report)
     for root in (paths.consume_queue, paths.batch_consume_queue):
         for topic in sorted(root.iterdir()) if root.is_dir() else []:
@@ -116,15 +116,15 @@ def _check_data_folder(folder: Path, paths: StorePaths, report: Report) -> None:
                 _tell_foreign(path, paths, report)
         elif sizes[name] == 0 and name == names[-1]:
             report.note(
-                Note.EMPTY_FILE, "an empty last file: cut off while it was made", path=relative(path, paths.root)
+                Note.EMPTY_FILE, "an empty last file: its creation was interrupted", path=relative(path, paths.root)
             )
         elif size is not None and (sizes[name] != size or int(name) % size):
             what = (
-                f"{sizes[name]} bytes where the others have {size}"
+                f"has {sizes[name]} bytes, but the others have {size}"
                 if sizes[name] != size
-                else "at no multiple of its size"
+                else f"is named by an offset that is not a multiple of its size, {size}"
             )
-            report.find(Reason.FILE_SIZE, f"a data file of {what}", path=relative(path, paths.root))
+            report.find(Reason.FILE_SIZE, f"the data file {what}", path=relative(path, paths.root))
 
 
 def _tell_foreign(path: Path, paths: StorePaths, report: Report) -> None:

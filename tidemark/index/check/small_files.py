@@ -1,4 +1,4 @@
-"""The small files of a store under check: whether they can be read, and whether they fit the log."""
+"""Checks a store's small files: that they can be read, and that they are consistent with the log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidemark.store.paths import StorePaths
 
 
 def check_small_files(paths: StorePaths, report: Report) -> None:
-    """Report each file that cannot be read, or that does not count because it is damaged."""
+    """Report each file that cannot be read or is replaced by its copy because it is damaged."""
     loaders: dict[Path, Callable[[Path], Any]] = {
         paths.topics: load_topics,
         paths.consumer_offsets: load_consumer_offsets,
@@ -49,13 +49,14 @@ def _check_content(path: Path, load: Callable[[Path], Any], paths: StorePaths, r
         report.find(Reason.CONFIG, error.message.replace(str(path), name), path=name)
         return
     if path.exists() and not is_config(path):
-        report.find(Reason.CONFIG, "cannot be read; what its .bak says counts", path=name)
+        report.find(Reason.CONFIG, "cannot be read; its .bak is used instead", path=name)
 
 
 def _check_copy(original: Original, paths: StorePaths, report: Report, reason: Reason) -> bool:
     """Compare an original with its checked copy; return True if one of them is damaged.
 
-    An older file is the trace of a crash, and no damage. A file without a copy is judged by its reader.
+    A file that is older than its copy results from a crash and is not damage. A file without a copy is left to its
+    reader.
     """
     name = relative(original.path, paths.root)
     try:
@@ -64,10 +65,10 @@ def _check_copy(original: Original, paths: StorePaths, report: Report, reason: R
         report.find(reason, error.message.replace(str(original.path), name), path=name)
         return True
     if choice.fault in (Fault.DAMAGED, Fault.MISSING):
-        report.find(reason, f"is {choice.fault.lower()}; the content of its checked copy counts", path=name)
+        report.find(reason, f"is {choice.fault.lower()}; its checked copy is used instead", path=name)
         return True
     if choice.has_copy and not choice.is_copy_sound:
-        report.find(reason, "its checked copy is damaged; the file counts", path=name)
+        report.find(reason, "its checked copy is damaged; the file itself is valid", path=name)
         return True
     return False
 
@@ -77,7 +78,7 @@ def _load_next_offsets(path: Path) -> None:
         if path.exists():
             decode_next_offsets(orjson.loads(path.read_bytes()))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptStoreError(f"{path} is no table of queue offsets", path=str(path)) from error
+        raise CorruptStoreError(f"{path} is not a table of queue offsets", path=str(path)) from error
 
 
 def _check_terms(paths: StorePaths, report: Report) -> None:
@@ -87,11 +88,11 @@ def _check_terms(paths: StorePaths, report: Report) -> None:
     numbers = [term.number for term in read_terms(paths.terms)]
     lines = paths.terms.read_bytes().count(b"\n")
     if lines != len(numbers) or numbers != sorted(set(numbers)) or not numbers:
-        report.find(Reason.TERMS, "not every line is a term, or they do not ascend", path=name)
+        report.find(Reason.TERMS, "a line is not a term, or the terms do not ascend", path=name)
 
 
 def check_checkpoint(paths: StorePaths, report: Report, *, log_end: int) -> None:
-    """Whether what is committed is there. A broker leaves 0 or the start of its last record."""
+    """Check that the log reaches the committed offset. A broker leaves 0 or the start of its last record."""
     if not paths.checkpoint.exists():
         return
     name = relative(paths.checkpoint, paths.root)
@@ -103,12 +104,12 @@ def check_checkpoint(paths: StorePaths, report: Report, *, log_end: int) -> None
     committed = checkpoint.committed_offset
     checkpoint.close()
     if log_end < committed < 1 << 63:
-        text = f"{committed} is committed, and the log ends at {log_end}"
+        text = f"the committed offset is {committed}, but the log ends at {log_end}"
         report.find(Reason.CHECKPOINT, text, path=name, physical_offset=log_end)
 
 
 def check_marks(paths: StorePaths, report: Report, *, log_end: int) -> None:
-    """Whether the pipeline has built nothing that is not there."""
+    """Check that the watermark is not above the log's end."""
     name = relative(paths.marks, paths.root)
     try:
         marks = Marks.open_read_only(paths.marks)
@@ -120,44 +121,44 @@ def check_marks(paths: StorePaths, report: Report, *, log_end: int) -> None:
     watermark = clamp(marks.watermark(), of_term=marks.term, terms=read_terms(paths.terms))
     marks.close()
     if watermark > log_end:
-        text = f"the watermark is {watermark}, and the log ends at {log_end}"
+        text = f"the watermark is {watermark}, but the log ends at {log_end}"
         report.find(Reason.MARKS, text, path=name, physical_offset=log_end)
 
 
 def check_next_offsets(paths: StorePaths, report: Report, counted: dict[QueueKey, int], *, log_end: int) -> None:
-    """Whether the writer's table is at least what the log counts. counted: next offsets at the table's position."""
+    """Check that the writer's table is not below *counted*: the next offsets of the log at the table's position."""
     saved = load_next_offsets(paths.next_offsets)
     if saved is None:
         return
     name = relative(paths.next_offsets, paths.root)
     if saved.position > log_end:
-        text = f"it is of position {saved.position}, and the log ends at {log_end}"
+        text = f"the table's position is {saved.position}, but the log ends at {log_end}"
         report.find(Reason.NUMBERS, text, path=name, physical_offset=log_end)
         return
     for (topic, queue_id), offset in sorted(counted.items()):
         there = saved.table.get((topic, queue_id), 0)
         if there < offset:
-            text = f"it says {there}, and the log has messages up to {offset - 1}"
+            text = f"the table's next offset is {there}, but the log has messages up to {offset - 1}"
             report.find(Reason.NUMBERS, text, path=name, topic=topic, queue_id=queue_id, queue_offset=there)
 
 
 def check_consumer_offsets(paths: StorePaths, report: Report, bounds: dict[QueueKey, tuple[int, int]]) -> None:
-    """Whether each group's offset lies within its queue. bounds: first and next offset of queues with records."""
+    """Check that each group's offset is within its queue. bounds: first and next offset of queues with records."""
     name = relative(paths.consumer_offsets, paths.root)
     try:
         table = load_consumer_offsets(paths.consumer_offsets)
     except CorruptStoreError:
-        return  # told already
+        return  # reported already
     expired = 0
     for key, queues in sorted(table.items()):
         topic, _, group = key.partition(SEPARATOR)
         for queue_id, offset in sorted(queues.items()):
             first, end = bounds.get((topic, queue_id), (offset, offset))
             if offset > end:
-                text = f"group {group} goes on at {offset}, and the queue ends at {end}"
+                text = f"the consumer offset of group {group} is {offset}, but the queue ends at {end}"
                 where = {"topic": topic, "queue_id": queue_id, "queue_offset": offset}
                 report.find(Reason.CONSUMER_OFFSET, text, path=name, **where)
             expired += offset < first
     if expired:
-        text = f"{expired} consumer offsets lie below what is still there: those groups have missed messages"
+        text = f"{expired} consumer offsets are below their queues' first message: those groups have missed messages"
         report.note(Note.CONSUMER_OFFSET_EXPIRED, text, path=name, count=expired)

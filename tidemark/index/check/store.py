@@ -1,7 +1,7 @@
-"""Checking a store: one walk over the log, which queues, index and small files are held against.
+"""Checks a store: compares queues, index and small files with one walk over the log.
 
-Reads only, and takes no lock: it works beside whoever writes, below the end it is given. What may be expected of the
-store is told by its caller, as a Scope; `tidemark.index.check.scope` tells it from the files.
+It only reads and takes no lock, so it may run concurrently with a writer, below the given end. The caller passes the
+store's expected state as a Scope; `tidemark.index.check.scope` derives one from the files.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _DEFAULT_FILE_SIZE = 1 << 30
 _WINDOW_SIZE = 16 << 20
 _DAMAGE_TEXTS = {
     "MAGIC": "no record starts here",
-    "LENGTH": "lengths that are negative, do not add up, or lead over the file's end",
-    "POSITION": "a record that says it lies elsewhere",
-    "BODY_CRC": "the body is not what its CRC says",
-    "NUMBER": "a property that must be a number is none",
-    "FILE_MISSING": "a file of the log is gone",
+    "LENGTH": "the record's lengths are negative, inconsistent, or exceed the file's end",
+    "POSITION": "the record's physical offset differs from its position",
+    "BODY_CRC": "the body does not match its CRC",
+    "NUMBER": "a property is not a number but must be",
+    "FILE_MISSING": "a file of the log is missing",
 }
-Progress = Callable[[int, int], None]  # (bytes of the log checked, bytes in all)
+Progress = Callable[[int, int], None]  # (checked bytes of the log, total bytes)
 
 
 class CheckReport(NamedTuple):
-    """What a check found. start, end: the stretch of the log it looked at, physical; end is exclusive."""
+    """Result of a check. start, end: physical offsets of the checked part of the log; end is exclusive."""
 
     findings: list[Finding]
     notes: list[Finding]
@@ -54,7 +54,7 @@ class CheckReport(NamedTuple):
     records: int
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the report as a JSON value."""
         return {
             "start": self.start,
             "end": self.end,
@@ -73,11 +73,11 @@ def check_store(
     index_slots: int | None = None,
     on_progress: Progress = lambda done, total: None,
 ) -> CheckReport:
-    """Check the store at *paths*, or the part of it that *scope* says.
+    """Check the store at *paths*, or the part of it that *scope* selects.
 
-    with_index   whether the key index is checked too; index_slots: see KeyChecks
+    with_index   check the key index, too; index_slots: see KeyChecks
     on_progress  called after each part of the log
-    raises       OSError when the disk does not read; nothing for what is wrong
+    raises       OSError if the disk cannot be read; faults of the store are findings, not errors
     """
     report = Report()
     check_folders(paths, report)
@@ -115,21 +115,21 @@ def check_store(
 
 
 def _bounds(queues: list[QueueVerdict]) -> dict[QueueKey, tuple[int, int]]:
-    """First and next offset of each queue that has records."""
+    """Return the first and next offset of each queue with records."""
     return {(queue.topic, queue.queue_id): (queue.first, queue.next) for queue in queues if queue.first is not None}
 
 
 def _at_records(log: SeenFiles, scope: Scope) -> Scope:
-    """The same scope, from a record's edge to a record's edge: whole records, those that begin within it."""
+    """Return *scope* with start and end moved to record boundaries: it covers the records that begin within it."""
     start = _first_record(log, max(scope.start, log.min_offset))
     end = scope.end if scope.end is None or not scope.is_range else _first_record(log, scope.end)
     return replace(scope, start=start, end=end)
 
 
 def _first_record(log: SeenFiles, at: int) -> int:
-    """Where the first record at or behind *at* begins: told by the records before it in its file.
+    """Return the start of the first record at or after *at*, by a walk over the previous records of its file.
 
-    Behind damage, where the next one begins that is whole and right.
+    After damage, return the start of the next valid record.
     """
     if at % log.file_size == 0 or not log.covers(at):
         return at
@@ -147,7 +147,7 @@ def _first_record(log: SeenFiles, at: int) -> int:
 
 
 def _walk(log: SeenFiles, scope: Scope, limit: int) -> Iterator[LogPart]:
-    """The log's parts, ending where its records do: above the floor a wrong body is a torn one, too."""
+    """Yield the log's parts up to the end of its records. Above the floor, a bad body counts as torn, too."""
     walk = LogWalk(log, scope.start, Checker(crc=Crc.MARKS))
     for part in walk.parts(limit=limit, floor=scope.floor):
         if part.damages and _is_log_over(log, part.damages[-1]):
@@ -164,26 +164,26 @@ def _walk(log: SeenFiles, scope: Scope, limit: int) -> Iterator[LogPart]:
 
 
 def _is_log_over(log: SeenFiles, damage: Damage) -> bool:
-    """Whether nothing follows: then the log ends too early for what was committed, and no record is damaged."""
+    """Return True if only zero bytes follow: the log ends below the committed offset, and no record is damaged."""
     return damage.reason == Fault.MAGIC.name and _next_data(log, damage.physical_offset) is None
 
 
 def tell_damages(part: LogPart, report: Report) -> None:
-    """Report the places of *part* that cannot be read."""
+    """Report the unreadable places of *part*."""
     for place, size, reason in part.damages:
         report.find_damage(reason, _DAMAGE_TEXTS[reason], physical_offset=place, size=size)
 
 
 def _look_behind(log: SeenFiles, end: int, report: Report) -> None:
-    """Tell bytes behind the log's end that are not zero: what a crash has left of a record, or older ones."""
+    """Report nonzero bytes past the log's end: the rest of a torn record, or older bytes."""
     place = _next_data(log, end)
     if place is not None:
-        text = f"behind the log's end lie bytes that are no record, from {place} on: the next start drops them"
+        text = f"bytes past the log's end, from {place} on, are not a record: the next start drops them"
         report.note(Note.TORN_TAIL, text, physical_offset=end)
 
 
 def _next_data(log: SeenFiles, offset: int) -> int | None:
-    """Where the first byte other than zero lies at or behind *offset*; None where there is none."""
+    """Return the offset of the first nonzero byte at or after *offset*; None if there is none."""
     for first, stop in log.data_stretches(offset):
         for at in range(first, stop, _WINDOW_SIZE):
             data = np.frombuffer(log.read_all(at, min(_WINDOW_SIZE, stop - at)), np.uint8)

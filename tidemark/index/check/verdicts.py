@@ -1,4 +1,4 @@
-"""What a check says of each queue."""
+"""Verdicts of a check on each queue."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tidemark.index.check.findings import Finding
 
 
 class QueueVerdict(NamedTuple):
-    """One queue. Queue offsets; records, units and findings are counts.
+    """Verdict on one queue. first and next are queue offsets; records, lagging and findings are counts.
 
-    kind     SimpleCQ or BatchCQ; None where the files are of another kind than topics.json says: nothing was compared
-    first    offset of the first message that the log has; None without one
-    next     behind its last message
-    lagging  units that are not built yet, and need not be
+    kind     SimpleCQ or BatchCQ; None if nothing was compared, because the files contradict topics.json
+    first    offset of the first message in the log; None if it has none
+    next     offset after the last message
+    lagging  units that are not built yet and need not be
     """
 
     topic: str
@@ -29,16 +29,16 @@ class QueueVerdict(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """One word or two: sound, lags, wrong."""
+        """`sound`, `lags` or `wrong`."""
         return "wrong" if self.findings else ("lags" if self.lagging else "sound")
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the verdict as a JSON value."""
         return {**self._asdict(), "verdict": self.verdict}
 
 
 def count_findings(queues: Iterable[QueueVerdict], findings: Iterable[Finding]) -> list[QueueVerdict]:
-    """*queues* with how many of the findings are about each, and queues that only findings know; in order."""
+    """Return *queues* with their counts of findings, plus queues that occur only in findings, sorted."""
     counts = Counter((each.topic, each.queue_id) for each in findings if each.topic and each.queue_id is not None)
     known = {(queue.topic, queue.queue_id): queue for queue in queues}
     for (topic, queue_id), count in counts.items():
