@@ -1,7 +1,7 @@
-"""The key index as a run of index files (docs/format.md §6): its one writer.
+"""KeyIndex: the only writer of the index files (docs/format.md §6).
 
-Bytes go out in an order that a kill at any point leaves repairable: entries, then slots, then the header. Slots are
-read from a mapping of the file itself, so nothing of a file is held in memory.
+Bytes are written in the order entries, slots, header, so that a kill at any point is repairable. Slots are read from a
+mapping of the file, so no copy of a file is held in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COPIED_AT_ONCE = 8 << 20
 _CLEARED_AT_ONCE = 1 << 20
 
 StoreTimeOf = Callable[[int], int | None]
-"""The store timestamp of the record at a physical offset; None where no record can be read."""
+"""Returns the store timestamp of the record at a physical offset; None if no record can be read there."""
 
 
 def _no_store_time(physical_offset: int) -> int | None:
@@ -40,7 +40,7 @@ def _ignore(name: int) -> None:
 
 
 def index_files(folder: Path) -> list[Path]:
-    """The index files of *folder*, oldest first; names that are no number are skipped as the peer does."""
+    """Return the index files of *folder*, oldest first. As in RocketMQ, other names than numbers are skipped."""
     try:
         return sorted(path for path in folder.iterdir() if is_index_name(path.name) and path.is_file())
     except FileNotFoundError:
@@ -48,12 +48,12 @@ def index_files(folder: Path) -> list[Path]:
 
 
 def is_index_name(name: str) -> bool:
-    """Whether a file of this name is an index file: a number."""
+    """Return True if *name* is a number, as every index file's name is."""
     return name.isascii() and name.isdigit()
 
 
 class OpenIndexFile:
-    """One index file: written through the storage, read through a mapping."""
+    """One index file, written through the storage and read through a mapping."""
 
     def __init__(self, path: Path, slots: int, storage: Storage, descriptor: int) -> None:
         self.path = path
@@ -65,11 +65,11 @@ class OpenIndexFile:
 
     @property
     def slot_table(self) -> U8Array:
-        """The slots as they are now, uint8."""
+        """The current slots, uint8."""
         return self._bytes[HEADER_SIZE : index_file.entry_at(self._slots, 0)]
 
     def write(self, new: NewEntries) -> None:
-        """Append *new*: entries, slots, header."""
+        """Append *new* in the order entries, slots, header."""
         first = index_file.entry_at(self._slots, self.header.index_count)
         self._storage.pwrite(self._descriptor, new.entries, first)
         self.write_slots(new.slot_numbers, new.slot_values)
@@ -81,7 +81,7 @@ class OpenIndexFile:
         self.header = header
 
     def write_slots(self, numbers: NDArray[np.int32], values: NDArray[np.int32]) -> None:
-        """Set slots; *numbers* ascend."""
+        """Set the slots *numbers*, which ascend, to *values*."""
         done = 0
         while done < len(numbers):
             data, stretches, done = index_file.slot_stretches(self.slot_table, numbers, values, done)
@@ -89,14 +89,14 @@ class OpenIndexFile:
                 self._storage.pwrite(self._descriptor, data[begin:end], index_file.slot_at(number))
 
     def repair(self) -> None:
-        """Make slots right that a killed writer moved without its header: they point at or above index_count.
+        """Reset the slots that a killed writer changed without its header: they point at or above index_count.
 
-        Their entries were written before them, so each chain leads back to what the header knows.
+        Their entries were written before them, so each chain leads back to an entry that the header counts.
         """
         self._lead_slots_below(self.header.index_count)
 
     def _lead_slots_below(self, count: int) -> None:
-        """Let slots that point at entry *count* or a later one point at the newest older entry of their chain."""
+        """Point slots of entry *count* or a later one at the newest entry of their chain below *count*."""
         slots = self.slot_table.view(">i4").astype(np.int32)
         wrong = np.flatnonzero(slots >= count)
         if not len(wrong):
@@ -108,30 +108,30 @@ class OpenIndexFile:
 
     @property
     def _entries(self) -> NDArray[np.void]:
-        """The entries, entry 0 among them."""
+        """All entries, including entry 0."""
         return self._bytes[index_file.entry_at(self._slots, 0) :].view(ENTRY)
 
     def entries_from(self, physical_offset: int) -> int:
-        """How many entries belong to records at or above *physical_offset*: the last ones, because records ascend."""
+        """Return the count of entries of records at or above *physical_offset*: the last ones, because they ascend."""
         entries, end = self._entries, self.header.index_count
         first = bisect.bisect_left(range(1, end), physical_offset, key=lambda i: int(entries[i]["physical_offset"]))
         return end - 1 - first
 
     def is_split_at(self, physical_offset: int) -> bool:
-        """Return True if the entries below *physical_offset* all precede the others, as this program writes them."""
+        """Return True if all entries of records below *physical_offset* precede the others, as this program writes."""
         places = self._entries["physical_offset"][1 : self.header.index_count]
         below = self.header.index_count - 1 - self.entries_from(physical_offset)
         return bool((places[:below] < physical_offset).all() and (places[below:] >= physical_offset).all())
 
     def is_cut_at(self, physical_end: int) -> bool:
-        """Return True if no entry belongs to a record at or above *physical_end*, and none is left uncounted."""
+        """Return True if no entry belongs to a record at or above *physical_end* and no uncounted entry follows."""
         return self.entries_from(physical_end) == 0 and not self._has_bytes_behind(self.header.index_count)
 
     def cut(self, physical_end: int, store_time_of: StoreTimeOf) -> None:
         """Drop the entries of records at or above *physical_end*; at least one entry stays.
 
-        A kill between two writes leaves a file that another cut at the same place completes: slots lead to the kept
-        entries before the header stops counting the dropped ones, and only uncounted bytes are cleared.
+        After a kill between two writes, another cut at the same offset completes it: slots point at kept entries before
+        the header stops counting the dropped ones, and only uncounted bytes are cleared.
         """
         kept = self.header.index_count - self.entries_from(physical_end)
         assert kept > 1, "the caller drops a file without kept entries"
@@ -146,7 +146,7 @@ class OpenIndexFile:
         place = int(last["physical_offset"])
         seconds = int(last["time_difference"])
         stored = store_time_of(place)
-        if stored is None:  # no later than the end of the second that the entry holds
+        if stored is None:  # the latest possible: the end of the entry's second
             stored = self.header.begin_timestamp + 1000 * (seconds + 1) - 1
         return self.header._replace(
             end_timestamp=stored if kept > 2 else self.header.begin_timestamp,
@@ -160,7 +160,7 @@ class OpenIndexFile:
         return bool(self._bytes[at : at + _CLEARED_AT_ONCE].any())
 
     def _clear_from(self, count: int) -> None:
-        """Clear the entries from *count* on. A killed builder wrote them one after the other, without a gap."""
+        """Clear the entries from *count* on, up to the first gap: a killed builder writes entries without gaps."""
         while self._has_bytes_behind(count):
             at = index_file.entry_at(self._slots, count)
             length = min(_CLEARED_AT_ONCE // ENTRY.itemsize * ENTRY.itemsize, self._bytes.size - at)
@@ -168,16 +168,16 @@ class OpenIndexFile:
             count += length // ENTRY.itemsize
 
     def copy_to(self, descriptor: int) -> None:
-        """Write all of its bytes into another file."""
+        """Write all bytes of this file into another file."""
         for at in range(0, self._bytes.size, _COPIED_AT_ONCE):
             self._storage.pwrite(descriptor, self._bytes[at : at + _COPIED_AT_ONCE].tobytes(), at)
 
     def flush(self) -> None:
-        """fdatasync."""
+        """Sync the file."""
         self._storage.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """Close; the mapping goes with the last view of it."""
+        """Close the file. The mapping is freed with its last view."""
         self._bytes = np.empty(0, np.uint8)
         os.close(self._descriptor)
 
@@ -189,7 +189,7 @@ def read_header(path: Path) -> Header:
 
 
 class KeyIndex:
-    """Appends the keys of walked records; the newest file is open, the others are full and never change."""
+    """Appender of the keys of walked records. Only the newest file is open; the others are full and never change."""
 
     def __init__(self, folder: Path, *, slots: int, entries: int, storage: Storage) -> None:
         self._folder = folder
@@ -202,9 +202,9 @@ class KeyIndex:
         self._open_last()
 
     def begin(self, mark: int) -> None:
-        """Go on at *mark*: keys of records at or above it that are there already are not put in once more.
+        """Continue at *mark*. Existing keys of records at or above it are skipped, not appended again.
 
-        They are of a chunk whose builder was killed between two writes of it.
+        They belong to a chunk whose builder was killed between two writes.
         """
         self._skip = 0
         for path in reversed(index_files(self._folder)):
@@ -220,11 +220,12 @@ class KeyIndex:
     def _open_last(self) -> None:
         paths = index_files(self._folder)
         for path in paths:
-            if path.stat().st_size == 0:  # cut off while it was made
+            if path.stat().st_size == 0:  # its creation was interrupted
                 self._storage.unlink(path)
             elif path.stat().st_size != file_size(self._slots, self._entries):
                 raise StoreContradictionError(
-                    f"{path} does not have the size that {self._slots} slots and {self._entries} entries make",
+                    f"{path} has {path.stat().st_size} bytes, but {self._slots} slots and {self._entries} entries "
+                    f"need {file_size(self._slots, self._entries)}",
                     path=str(path),
                 )
         for path in reversed(index_files(self._folder)):
@@ -232,21 +233,21 @@ class KeyIndex:
             if last.header.index_count > 1:
                 self._last = last
                 return
-            last.close()  # begun and no more: its times may be half written
+            last.close()  # no key was completed; its times may be partly written
             self._storage.unlink(path)
 
     @property
     def newest_file(self) -> int:
-        """Its name as a number; 0 for none."""
+        """Name of the newest file as a number; 0 if there is none."""
         return 0 if self._last is None else int(self._last.path.name)
 
     def repair(self) -> None:
-        """After a process that was killed: see OpenIndexFile.repair."""
+        """Repair the newest file after a kill; see OpenIndexFile.repair."""
         if self._last is not None:
             self._last.repair()
 
     def copy_newest(self) -> None:
-        """Put a copy in the newest file's place: who still has that open writes into nothing that anybody reads."""
+        """Replace the newest file by a copy, so that a stale process that has it open writes into an unlinked file."""
         if self._last is None:
             return
         path, copy = self._last.path, self._folder.with_name(f"{self._folder.name}.copy")
@@ -260,7 +261,10 @@ class KeyIndex:
         self._last = OpenIndexFile(path, self._slots, self._storage, self._storage.open(path))
 
     def discard_last(self) -> None:
-        """Drop the newest file, after a power cut. Say durably before what `last_begins_at`: its keys are gone then."""
+        """Drop the newest file after a power cut.
+
+        Its keys are lost, so the caller first lowers the mark durably to `last_begins_at`.
+        """
         if self._last is not None:
             path = self._last.path
             self._last.close()
@@ -269,12 +273,12 @@ class KeyIndex:
             self._open_last()
 
     def last_begins_at(self) -> int | None:
-        """Physical offset of the newest file's first key; None where there is no file, or nothing in it."""
+        """Return the physical offset of the newest file's first key; None without a file or key."""
         header = None if self._last is None else self._last.header
         return header.begin_physical_offset if header is not None and header.index_count > 1 else None
 
     def discard_all(self) -> None:
-        """Drop all files: the index is built anew."""
+        """Drop all files, so that the index is built from the start."""
         if self._last is not None:
             self._last.close()
             self._last = None
@@ -284,7 +288,7 @@ class KeyIndex:
     def cut_at(self, physical_end: int) -> int:
         """Return the physical offset to build from after `cut`: *physical_end*, or less if a file is not ours alone.
 
-        Where a broker has appended keys of older records, whole files go; see `resume_at`.
+        If a broker has appended keys of older records, whole files are dropped; see `resume_at`.
         """
         for path in reversed(index_files(self._folder)):
             if read_header(path).end_physical_offset < physical_end:
@@ -304,9 +308,9 @@ class KeyIndex:
         store_time_of: StoreTimeOf = _no_store_time,
         before_drop: Callable[[int], None] = _ignore,
     ) -> None:
-        """Forget the records at or above *physical_end*, entry by entry. The caller lowers marks to `cut_at` before.
+        """Remove keys of records at or above *physical_end*, entry by entry. The caller has lowered marks to `cut_at`.
 
-        before_drop  called with the name of the file that is the newest one afterwards, before a newer one goes
+        before_drop  called before a file is dropped, with the name of the file that is then the newest; 0 for none
         """
         if self.cut_at(physical_end) < physical_end:
             while self._last is not None and self._last.header.end_physical_offset >= physical_end:
@@ -332,7 +336,7 @@ class KeyIndex:
             file.close()
 
     def resume_at(self, physical_end: int) -> int:
-        """Physical offset to build again from when records at or above *physical_end* are to be forgotten."""
+        """Return the physical offset to build from after `truncate`, which drops whole files, at *physical_end*."""
         resume = physical_end
         for path in reversed(index_files(self._folder)):
             header = read_header(path)
@@ -343,9 +347,9 @@ class KeyIndex:
         return resume
 
     def truncate(self, physical_end: int) -> int:
-        """Forget records at or above *physical_end*: drop files that know such, and empty ones behind them.
+        """Drop all files with keys of records at or above *physical_end*, and return `resume_at` of it.
 
-        returns what `resume_at` says. Say it durably before: a crash in between would lose keys
+        The caller first lowers the mark durably to `resume_at`: otherwise a crash in between would lose keys.
         """
         resume = self.resume_at(physical_end)
         while self._last is not None:
@@ -356,7 +360,7 @@ class KeyIndex:
         return resume
 
     def expire(self, log_min: int) -> int:
-        """Drop the oldest files that know no record at or above *log_min*, never the newest one; how many."""
+        """Drop the oldest files whose records are all below *log_min*, never the newest file, and return how many."""
         dropped = 0
         for path in index_files(self._folder)[:-1]:
             if read_header(path).end_physical_offset >= log_min:
@@ -366,7 +370,7 @@ class KeyIndex:
         return dropped
 
     def append(self, keys: PartKeys) -> int:
-        """Index *keys*, which follow all that came before; returns how many there were."""
+        """Append *keys*, which follow all earlier ones, and return their count, including skipped ones."""
         hashes, physical, times = keys
         done = min(self._skip, len(hashes))
         self._skip -= done
@@ -388,7 +392,7 @@ class KeyIndex:
         return len(hashes)
 
     def _writable(self) -> OpenIndexFile:
-        """The newest file when it has room, else a new one."""
+        """Return the newest file if it has room, otherwise a new one."""
         last = self._last
         if last is not None and last.header.index_count < self._entries:
             return last
@@ -398,19 +402,21 @@ class KeyIndex:
         path = self._folder / self._new_name()
         descriptor = self._storage.create(path, file_size(self._slots, self._entries))
         self._last = OpenIndexFile(path, self._slots, self._storage, descriptor)
-        if last is not None:  # as the peer: the first entry's time counts from the old file's end
+        if last is not None:  # as RocketMQ: the first entry's time counts from the old file's end
             end_time, end_offset = last.header.end_timestamp, last.header.end_physical_offset
             self._last.write_header(Header(end_time, end_time, end_offset, end_offset))
             last.close()
         return self._last
 
     def _new_name(self) -> str:
-        now = datetime.datetime.now()  # noqa: DTZ005 - the peer names index files by local time
+        now = datetime.datetime.now()  # noqa: DTZ005 - RocketMQ names index files by local time
         name = now.strftime(_NAME_FORMAT)[:_NAME_LENGTH]
         paths = index_files(self._folder)
         if paths and paths[-1].name >= name:
             if len(paths[-1].name) != _NAME_LENGTH:
-                raise CorruptStoreError(f"{paths[-1]} is not named by a time", path=str(paths[-1]))
+                raise CorruptStoreError(
+                    f"{paths[-1]} is not named by a time of {_NAME_LENGTH} digits", path=str(paths[-1])
+                )
             latest = datetime.datetime.strptime(paths[-1].name + "000", _NAME_FORMAT)  # noqa: DTZ007
             name = (latest + datetime.timedelta(milliseconds=1)).strftime(_NAME_FORMAT)[:_NAME_LENGTH]
         return name

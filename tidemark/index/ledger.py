@@ -1,7 +1,7 @@
-"""The ledger of damage: `tidemark/indexer/ledger-<shard>.jsonl`, one JSON object a line, keyed by physical offset.
+"""The ledger of damage: `tidemark/indexer/ledger-<shard>.jsonl`, one JSON object per line, keyed by physical offset.
 
-Damage is told, never skipped in silence. Each shard appends to a file of its own; readers take all files together. A
-place that is walked again is told once.
+Damage is always reported, never skipped silently. Each shard appends to its own file; readers merge all files. A
+damaged place that is walked again is recorded once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import orjson
 
 from tidemark.store.storage import Storage
 
-_KINDS = {  # what every entry has, and readers go by
+_KINDS = {  # fields of every entry, with their types
     "physical_offset": (int,),
     "size": (int,),
     "reason": (str,),
@@ -27,14 +27,14 @@ _KINDS = {  # what every entry has, and readers go by
 
 
 def ledger_path(folder: Path, shard: int) -> Path:
-    """The file of one shard."""
+    """Return the path of one shard's ledger."""
     return folder / f"ledger-{shard}.jsonl"
 
 
 def read_ledger(folder: Path) -> list[dict[str, Any]]:
-    """All damage, ascending by physical offset, each place once.
+    """Return all damage, ascending by physical offset, each place once.
 
-    A line that is no entry, or was cut off by a crash, does not count.
+    An invalid line, or one that a crash cut off, is ignored.
     """
     entries: dict[int, dict[str, Any]] = {}
     for path in sorted(folder.glob("ledger-*.jsonl")):
@@ -46,7 +46,7 @@ def read_ledger(folder: Path) -> list[dict[str, Any]]:
 
 
 def _entry_of(line: bytes) -> dict[str, Any] | None:
-    """What `Ledger.record` has written; None where it is something else."""
+    """Parse a line that `Ledger.record` wrote; None for any other line."""
     try:
         entry = orjson.loads(line)
         is_entry = all(type(entry[name]) in kinds for name, kinds in _KINDS.items())
@@ -56,7 +56,7 @@ def _entry_of(line: bytes) -> dict[str, Any] | None:
 
 
 class Ledger:
-    """One shard's ledger, for the holder of the shard's lock."""
+    """Writer of one shard's ledger. The caller holds the shard's lock."""
 
     def __init__(self, folder: Path, shard: int, storage: Storage) -> None:
         self._storage = storage
@@ -73,7 +73,7 @@ class Ledger:
         queue_id: int | None = None,
         queue_offset: int | None = None,
     ) -> bool:
-        """Tell one damaged place, durably; False when it was told before. size: bytes; reason: a Fault's name."""
+        """Record a damaged place durably; False if it is known already. size: bytes; reason: a Fault's name."""
         if physical_offset in self._known:
             return False
         entry = {

@@ -1,7 +1,7 @@
-"""Light queues (LMQ): further queues that have a unit of a record, which lies in the log once (docs/format.md §2).
+"""Light queues (LMQ): additional queues with a unit for a record that the log stores once (docs/format.md §2).
 
-A record names them in INNER_MULTI_DISPATCH and says its queue offset in each in INNER_MULTI_QUEUE_OFFSET. Only the
-records that carry the two cost anything here.
+A record names them in INNER_MULTI_DISPATCH and holds its queue offset in each in INNER_MULTI_QUEUE_OFFSET. Records
+without the two properties cost nothing here.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from tidemark.format.tags import SCHEDULE_TOPIC
 from tidemark.index.dispatch import QueueRun, queue_records
 
 LIGHT_PREFIX = "%LMQ%"
-_NOT_DISPATCHED = ("%RETRY%", "rmq_sys_")  # beginnings of topics whose records go to no light queue
+_NOT_DISPATCHED = ("%RETRY%", "rmq_sys_")  # topic prefixes whose records go to no light queue
 _OFFSET = re.compile(r"[0-9]{1,18}")
 
 
 class LightRuns(NamedTuple):
-    """What records ask for. misfits: rows that ask for something that cannot be right, and get no unit more."""
+    """Runs of light queues. misfits: rows with invalid properties, which get no unit in a light queue."""
 
     runs: list[QueueRun]
     misfits: RequestArray
 
 
 def light_runs(buffer: U8Array, requests: RequestArray, *, is_batch: Callable[[str], bool]) -> LightRuns:
-    """Records of *requests* as light queues have them: by queue, in physical order, queue_offset the light queue's.
+    """Group the records of *requests* by light queue, in physical order, with queue_offset of the light queue.
 
-    buffer    what they were walked in
-    is_batch  whether a topic has BatchConsumeQueues: its records ask for nothing, nor do those without a queue unit,
-              and those whose own CRC says that their properties are wrong
+    Records of batch topics, records without a queue unit, and records whose properties fail their CRC are skipped.
+
+    buffer    the bytes in which they were walked
+    is_batch  returns True if a topic has BatchConsumeQueues
     """
     rows = queue_records(requests)
     rows = rows[(rows["multi_dispatch_length"] > 0) & (rows["multi_offsets_length"] > 0)]
@@ -73,7 +74,7 @@ def _text(buffer: U8Array, row: np.void, field: str) -> str:
 
 
 def _pieces(value: str) -> list[str]:
-    """As Java splits: without the empty ones at the end; none of a blank value."""
+    """Split at commas as Java does: without trailing empty strings; a blank value yields none."""
     pieces = value.split(",") if value.strip() else []
     while pieces and not pieces[-1]:
         pieces.pop()

@@ -1,7 +1,7 @@
-"""The walk over a CommitLog, part by part: used by recovery (where does the log end?) and by the pipeline (what came?).
+"""The walk over a CommitLog, part by part. Recovery uses it to find the log's end, the pipeline to read new records.
 
-Below the durable floor a bad record is damage: it is told, and the walk goes on behind it. At or above the floor it is
-the torn end of the log.
+A bad record below the durable floor is damage: it is reported, and the walk continues after it. At or above the floor
+it is the torn end of the log.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, Outcome, R
 from tidemark.index.part_keys import PartKeys, hash_rows
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
-DEFAULT_CHUNK_SIZE_BYTES = 4 << 20  # two tasks that read and look again stay within a processor's cache
-_WINDOW_SIZE_BYTES = 64 << 20  # of the search behind damage
+DEFAULT_CHUNK_SIZE_BYTES = 4 << 20  # two tasks that read a chunk twice stay within a processor's cache
+_WINDOW_SIZE_BYTES = 64 << 20  # of the search after damage
 _WINDOW_OVERLAP_BYTES = 16 << 20  # longer than any record
 
 
 class Damage(NamedTuple):
-    """A place in the log that could not be read. size: bytes until the walk could go on; reason: a Fault's name."""
+    """An unreadable place in the log. size: bytes until the walk could continue; reason: a Fault's name."""
 
     physical_offset: int
     size: int
@@ -31,24 +31,24 @@ class Damage(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """One stretch of the log. The arrays are the walk's own and are valid until the next part."""
+    """One part of the log. The walk owns the arrays; they are valid until the next part."""
 
     buffer: U8Array
     base_offset: int  # physical offset of buffer[0]
-    requests: RequestArray  # records of the checker's shard; places count in the buffer
+    requests: RequestArray  # records of the checker's shard; their positions count from the buffer's start
     damages: list[Damage]
     end_offset: int  # exclusive: everything below it is in this part or in an earlier one
-    keys: PartKeys | None = None  # hashed already (`tidemark.index.scan`): the buffer does not hold their text
+    keys: PartKeys | None = None  # hashed by `tidemark.index.scan`: the buffer lacks their text
 
     def hashed_keys(self) -> PartKeys:
-        """Return the keys of this part: as a scan has hashed them, or hashed now."""
+        """Return the hashed keys of this part: those of a scan, otherwise hash them now."""
         return hash_rows(self.buffer, self.requests) if self.keys is None else self.keys
 
 
 class LogWalk:
-    """Walks from *position* on; `position` afterwards is the first byte not walked.
+    """A walk that starts at *position*. Afterwards `position` is the first byte not walked.
 
-    One checker decides shard and CRC (Crc.MARKS gives rows with a fault for records whose body alone is damaged).
+    The checker selects the shard and the CRC mode (Crc.MARKS yields rows with a fault for records with a damaged body).
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LogWalk:
         self.position = position
 
     def parts(self, *, limit: int, floor: int) -> Iterator[LogPart]:
-        """Walk up to *limit* (exclusive), or to the log's end above *floor*. Empty stretches give no part."""
+        """Walk up to *limit* (exclusive), or to the log's end above *floor*. Empty ranges yield no part."""
         while self.position < limit:
             part = self._next_part(limit, floor)
             if part is None:
@@ -88,15 +88,14 @@ class LogWalk:
             if buffer.size == 0:
                 return None
         result = self._checker.check(buffer, base_offset=start, file_end=file_end - start)
-        if _is_suspect(
-            result, is_cut=start + buffer.size < end
-        ):  # what is wrong may be the read: bytes that are wrong twice are
+        if _is_suspect(result, is_cut=start + buffer.size < end):
+            # Read once more, to distinguish a read error from damage on disk.
             buffer = self._read(start, end)
             result = self._checker.check(buffer, base_offset=start, file_end=file_end - start)
         return self._take(buffer, start, result, end, file_end, floor)
 
     def _expired(self, start: int, limit: int) -> LogPart:
-        """Retention has taken the files up to the log's minimum: a stretch without records."""
+        """Return an empty part up to the log's minimum: retention has deleted the files below it."""
         self.position = end = min(self._log.min_offset, limit)
         return nothing_at(start)._replace(end_offset=end)
 
@@ -111,7 +110,10 @@ class LogWalk:
         target = self._small if wanted <= self._small.size else self._buffer
         got = self._log.read_into(start, memoryview(target)[:wanted])  # type: ignore[arg-type]
         if 0 < got < wanted:
-            raise CorruptStoreError(f"the log file at {start} is shorter than its size", path=str(self._log.folder))
+            raise CorruptStoreError(
+                f"a log file ends early: {got} of {wanted} bytes at {start} are there",
+                path=str(self._log.folder),
+            )
         return target[:got]
 
     def _take(
@@ -142,11 +144,11 @@ class LogWalk:
         return LogPart(buffer, start, result.requests, damages, next_position)
 
     def _grow(self) -> None:
-        """A record is longer than the buffer."""
+        """Double the buffer, because a record is longer."""
         self._buffer = np.empty(min(2 * self._buffer.size, self._log.file_size), np.uint8)
 
     def _resume(self, bad: int, end: int, file_end: int) -> int:
-        """Where a next record can be found safely behind *bad*; else *end*, or the next file."""
+        """Return the start of the next valid record after *bad*; *end* if there is none."""
         at = bad + 1
         window = np.empty(min(_WINDOW_SIZE_BYTES, end - at), np.uint8)
         while at < end:
@@ -161,12 +163,12 @@ class LogWalk:
 
 
 def nothing_at(physical_offset: int) -> LogPart:
-    """A part without anything."""
+    """Return an empty part at *physical_offset*."""
     return LogPart(_NO_BYTES, physical_offset, _NO_ROWS, [], physical_offset)
 
 
 def _is_suspect(result: CheckResult, *, is_cut: bool) -> bool:
-    """Whether anything would be told as damage. is_cut: the buffer ends in the middle of what is to be walked."""
+    """Return True if *result* contains damage. is_cut: the buffer ends before the range that is walked."""
     wrong = result.outcome is Outcome.BAD or (result.outcome is Outcome.PARTIAL and not is_cut)
     return wrong or bool(result.requests["fault"].any())
 

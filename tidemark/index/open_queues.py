@@ -1,6 +1,6 @@
-"""Queues that are open and simply go on: their units are made for all of them at once, and written queue by queue.
+"""Fast path for open queues without gaps: units of all queues are encoded together and written queue by queue.
 
-With thousands of queues a part of the log has a few records of each, so what is done for every queue decides.
+With thousands of queues, a part of the log has only a few records of each, so the cost per queue dominates.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ _UNIT_SIZE = consume_queue.UNIT_SIZE
 
 
 class OpenQueues:
-    """ConsumeQueue builders by topic and queue id, without those that have an extension."""
+    """ConsumeQueue builders without an extension, by topic and queue id."""
 
     def __init__(self) -> None:
         self._builders: dict[tuple[bytes, int], ConsumeQueueBuilder] = {}
 
     def add(self, topic: str, queue_id: int, builder: ConsumeQueueBuilder) -> None:
-        """Let `append` write the records of this queue."""
+        """Let `append` write this queue's records."""
         if builder.ext is None:
             self._builders[topic.encode(), queue_id] = builder
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all builders."""
         self._builders.clear()
 
     def append(self, groups: QueueGroups) -> list[int]:
-        """Append the groups that follow what their queue has, sound and without a gap; numbers of all others."""
+        """Append the faultless groups that continue their queue without a gap; return the indices of all others."""
         if not self._builders or not len(groups):
             return list(range(len(groups)))
         rows, firsts = groups.rows, groups.edges[:-1]
@@ -63,9 +63,9 @@ class OpenQueues:
 
 
 def _are_plain(groups: QueueGroups) -> NDArray[np.bool_]:
-    """Which groups have no fault and ascend by one."""
+    """Return a mask of the groups without faults whose offsets ascend by one."""
     offsets = groups.rows["queue_offset"]
     plain = groups.rows["fault"] == 0
     plain[1:] &= offsets[1:] == offsets[:-1] + 1
-    plain[groups.edges[:-1]] = groups.rows["fault"][groups.edges[:-1]] == 0  # a first one follows nothing here
+    plain[groups.edges[:-1]] = groups.rows["fault"][groups.edges[:-1]] == 0  # a group's first row has no predecessor
     return np.logical_and.reduceat(plain, groups.edges[:-1])

@@ -1,4 +1,4 @@
-"""The keys of a walked part, hashed: what the key index takes."""
+"""The hashed keys of a walked part: the input of the key index."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class PartKeys(NamedTuple):
     store_timestamps: NDArray[np.int64]
 
     def at_or_above(self, physical_offset: int) -> PartKeys:
-        """Those of records that begin there or behind it."""
+        """Return the keys of records at or above *physical_offset*."""
         kept = self.physical_offsets >= physical_offset
         return PartKeys(self.hashes[kept], self.physical_offsets[kept], self.store_timestamps[kept])
 
 
 def joined(keys: Sequence[PartKeys]) -> PartKeys:
-    """Those of parts that follow each other, at least one."""
+    """Concatenate the keys of consecutive parts, at least one."""
     return keys[0] if len(keys) == 1 else PartKeys(*map(np.concatenate, zip(*keys, strict=True)))
 
 
 def hash_rows(buffer: U8Array, requests: RequestArray) -> PartKeys:
-    """The keys of *requests*. buffer: what they were walked in."""
+    """Hash the keys of *requests*. buffer: the bytes in which they were walked."""
     hashes, rows = index_file.hash_keys(buffer, requests)
     return PartKeys(hashes, requests["physical_offset"][rows], requests["store_timestamp"][rows])

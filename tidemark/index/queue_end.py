@@ -1,4 +1,4 @@
-"""Where a queue's units end: found by halving, because units ascend by physical offset and zero bytes follow them."""
+"""Finds the end of a queue's units by bisection: units ascend by physical offset, and zero bytes follow them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidemark.store.halving import nearer_half
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 UnitTest = Callable[[NDArray[np.void]], NDArray[np.bool_]]
-_HEAD = 128  # units of a file that are looked at together: a short queue ends there
+_HEAD = 128  # units of a file that are read first: a short queue ends within them
 
 
 def simple_units_below(physical_end: int) -> UnitTest:
-    """Which ConsumeQueue units are there, with a record that starts below *physical_end*. Pre-blank units count."""
+    """Return a test for ConsumeQueue units that are pre-blank or refer to a record below *physical_end*."""
 
     def below(units: NDArray[np.void]) -> NDArray[np.bool_]:
         blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
@@ -27,7 +27,7 @@ def simple_units_below(physical_end: int) -> UnitTest:
 
 
 def batch_units_below(physical_end: int) -> UnitTest:
-    """Which BatchConsumeQueue units are there, with a record that starts below *physical_end*."""
+    """Return a test for BatchConsumeQueue units that refer to a record below *physical_end*."""
 
     def below(units: NDArray[np.void]) -> NDArray[np.bool_]:
         right: NDArray[np.bool_] = batch_consume_queue.is_live(units) & (units["physical_offset"] < physical_end)
@@ -37,7 +37,7 @@ def batch_units_below(physical_end: int) -> UnitTest:
 
 
 def find_end(files: MappedFileQueue, unit: np.dtype[np.void], below: UnitTest) -> int:
-    """Byte behind the last unit that is *below*; where the first file starts when there is none."""
+    """Return the end of the last unit that passes *below*; if there is none, the start of the first file."""
     size = unit.itemsize
 
     def right(first: int, count: int) -> NDArray[np.bool_]:
@@ -64,10 +64,10 @@ def find_end(files: MappedFileQueue, unit: np.dtype[np.void], below: UnitTest) -
 
 
 def find_simple_end(files: MappedFileQueue, physical_end: int) -> int:
-    """Byte behind the last ConsumeQueue unit whose record starts below *physical_end*."""
+    """Return the end of the last ConsumeQueue unit whose record starts below *physical_end*."""
     return find_end(files, consume_queue.UNIT, simple_units_below(physical_end))
 
 
 def find_batch_end(files: MappedFileQueue, physical_end: int) -> int:
-    """Byte behind the last BatchConsumeQueue unit whose record starts below *physical_end*."""
+    """Return the end of the last BatchConsumeQueue unit whose record starts below *physical_end*."""
     return find_end(files, batch_consume_queue.UNIT, batch_units_below(physical_end))

@@ -1,6 +1,6 @@
-"""Next offsets by the queue files, for stores whose log alone does not determine them.
+"""Next queue offsets from queue files, for stores whose log alone does not determine them.
 
-Files of a wrong size or name are left out: they are derived from the log, and the pipeline builds them again.
+Files of a wrong size or name are ignored: they are derived from the log, and the pipeline builds them again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ QueueKey = tuple[str, int]  # topic, queue id
 
 
 def queue_ends(paths: StorePaths, *, below: int) -> Iterator[tuple[QueueKey, int]]:
-    """Each queue's next offset by its units that point at records below physical offset *below*."""
+    """Yield each queue's next offset, from its units that point at records below physical offset *below*."""
     for key, files in _queues(paths.consume_queue):
         yield key, find_simple_end(files, below) // consume_queue.UNIT_SIZE
         files.close()

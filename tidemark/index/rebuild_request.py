@@ -1,7 +1,7 @@
-"""Requests to build derived files again: `tidemark/indexer/rebuild-<shard>`, and `rebuild-index` for the key index.
+"""Requests to rebuild derived files: `tidemark/indexer/rebuild-<shard>`, and `rebuild-index` for the key index.
 
-A request is durable before the first file is set aside, and goes when everything that it names is built and synced: a
-kill in between leaves it to the next holder of the shard. Marks do not move, so what readers see does not shrink.
+A request is durable before the first file is set aside, and is removed when all named files are built and synced. After
+a kill in between, the shard's next holder continues it. Marks do not move, so the visible range does not shrink.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _INDEX = "rebuild-index"
 
 @dataclass(frozen=True)
 class RebuildRequest:
-    """The files of one shard that are built again.
+    """The files of one shard to rebuild.
 
     queues    topic and queue id of each; empty for the key index
-    first     name of the first index file that is built again, with all newer ones; "" for all
-    position  physical offset from which to go on; None until the files are set aside
+    first     name of the oldest index file to rebuild, together with all newer ones; "" for all
+    position  physical offset at which to continue; None until the files are set aside
     """
 
     queues: frozenset[Queue] = frozenset()
@@ -45,13 +45,13 @@ def index_path(paths: StorePaths) -> Path:
 
 
 def save_request(path: Path, request: RebuildRequest, storage: Storage) -> None:
-    """Write a request, durably."""
+    """Write a request durably."""
     value = {"queues": sorted(map(list, request.queues)), "first": request.first, "position": request.position}
     replace_file(storage, path, orjson.dumps(value), keep_previous=False)
 
 
 def load_request(path: Path) -> RebuildRequest | None:
-    """Return the request at *path*; None if there is none. ValueError if the file holds something else."""
+    """Return the request at *path*; None if there is none. ValueError if the file's content is invalid."""
     try:
         value = orjson.loads(path.read_bytes())
         queues = frozenset((str(topic), int(queue_id)) for topic, queue_id in value["queues"])
@@ -60,11 +60,11 @@ def load_request(path: Path) -> RebuildRequest | None:
     except FileNotFoundError:
         return None
     except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{path} is no request") from error
+        raise ValueError(f"{path} is not a rebuild request") from error
 
 
 def request_queues(paths: StorePaths, queues: Iterable[Queue], *, shards: int, storage: Storage) -> None:
-    """Request these queues, beside those that are requested already. No task of the pipeline runs."""
+    """Add *queues* to the requests. No task of the pipeline runs."""
     wanted: dict[int, set[Queue]] = {}
     for topic, queue_id in queues:
         wanted.setdefault(shard_of(topic.encode(), queue_id, shards), set()).add((topic, queue_id))
@@ -75,14 +75,14 @@ def request_queues(paths: StorePaths, queues: Iterable[Queue], *, shards: int, s
 
 
 def request_index(paths: StorePaths, first: str, storage: Storage) -> None:
-    """Request the index files from *first* on. No task of the pipeline runs."""
+    """Request the index files from *first* to the newest. No task of the pipeline runs."""
     known = load_request(index_path(paths))
     first = first if known is None else min(first, known.first)
     save_request(index_path(paths), RebuildRequest(first=first), storage)
 
 
 def divide_again(paths: StorePaths, *, shards: int, storage: Storage) -> None:
-    """Hand requested queues to the shards that own them now. No task of the pipeline runs."""
+    """Move requested queues to the requests of the shards that own them now. No task of the pipeline runs."""
     queues: set[Queue] = set()
     moved: list[Path] = []
     for path in sorted(paths.indexer.glob("rebuild-*")):
@@ -109,5 +109,5 @@ def _number(path: Path) -> int:
 
 
 def at(request: RebuildRequest, position: int) -> RebuildRequest:
-    """Return the request with its files set aside and built up to *position*."""
+    """Return a copy of the request with its files set aside and built up to *position*."""
     return replace(request, position=position)

@@ -1,4 +1,4 @@
-"""Repair of derived files: request those that do not agree with the log; the pipeline builds them again."""
+"""Repair of derived files: requests a rebuild of those that contradict the log. The pipeline builds them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.store.storage import Storage
 
 
 def repairable(findings: Iterable[Finding], paths: StorePaths) -> Damaged:
-    """Return the derived files that *findings* are about, those of a wrong size among them."""
+    """Return the derived files that *findings* concern, including files of a wrong size."""
     findings = list(findings)
     damaged = damaged_by(findings, paths)
     sized = {queue for finding in findings if finding.reason == Reason.FILE_SIZE and (queue := _queue_of(finding))}
@@ -23,9 +23,9 @@ def repairable(findings: Iterable[Finding], paths: StorePaths) -> Damaged:
 
 
 def request_repair(damaged: Damaged, paths: StorePaths, storage: Storage) -> bool:
-    """Request *damaged* of the next pipeline; False if the marks are unusable: then it builds everything again.
+    """Request a rebuild of *damaged* by the next pipeline. The caller holds the pipeline's lock.
 
-    The caller holds the pipeline's lock.
+    Return False if the marks are unusable: then the pipeline builds everything again.
     """
     try:
         marks = Marks.open_read_only(paths.marks)

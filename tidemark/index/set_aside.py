@@ -1,4 +1,4 @@
-"""Files that a rebuild replaces: kept in `tidemark/indexer/set-aside`, out of RocketMQ's folders, a few of them."""
+"""Moves files that a rebuild replaces to `tidemark/indexer/set-aside`, outside RocketMQ's folders; keeps a few."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ KEPT = 16
 
 
 def set_aside(path: Path, paths: StorePaths, storage: Storage, *, kept: int = KEPT) -> Path | None:
-    """Move the file or folder at *path* away and return its new path; None if there is none.
+    """Move the file or folder at *path* and return its new path; None if there is none.
 
-    Of all that was moved the newest *kept* stay.
+    Only the newest *kept* files and folders stay.
     """
     folder = paths.indexer / "set-aside"
     storage.make_folder(folder)

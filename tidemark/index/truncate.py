@@ -1,4 +1,4 @@
-"""Dropping queue units of records that are not in the log any more (docs/format.md §4, §5), and nothing else."""
+"""Drops the queue units of records that the log no longer holds (docs/format.md §4, §5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLANKS_A_READ = 4096
 
 
 def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> bool:
-    """Whether no unit of the queue points at or above *physical_end*."""
+    """Return True if no unit of the queue points at or above *physical_end*."""
     find = find_batch_end if batch else find_simple_end
     return find(files, physical_end) == find(files, _BEYOND_ALL)
 
@@ -23,11 +23,10 @@ def is_all_below(files: MappedFileQueue, physical_end: int, *, batch: bool) -> b
 def truncate_queue(
     files: MappedFileQueue, physical_end: int, *, batch: bool, ext: MappedFileQueue | None = None
 ) -> int:
-    """Drop units of records that start at or above *physical_end*, and what they have in *ext*; returns how many.
+    """Drop units of records at or above *physical_end*, with their extension units in *ext*; return how many.
 
-    Bytes become zero and whole files behind the cut go, so what is left equals a rebuild. Behind the cut nothing is
-    taken for granted: after a power cut there may be units behind pages that never reached the disk. Durable when this
-    returns.
+    Bytes after the cut become zero and whole files after it are deleted, so the rest equals a rebuild. All bytes after
+    the cut are checked: after a power cut, units may follow pages that never reached the disk. Durable on return.
     """
     if not files.starts:
         return 0
@@ -48,7 +47,7 @@ def truncate_queue(
 
 
 def _without_blanks(files: MappedFileQueue, end: int) -> int:
-    """*end* without the pre-blank units right below it: they only stood before a unit that is cut."""
+    """Lower *end* to exclude trailing pre-blank units: they only fill the hole before a unit that is cut."""
     size = consume_queue.UNIT_SIZE
     while end > files.min_offset:
         start = max(files.file_start(end - 1), end - _BLANKS_A_READ * size)
@@ -61,7 +60,7 @@ def _without_blanks(files: MappedFileQueue, end: int) -> int:
 
 
 def _wipe(files: MappedFileQueue, offset: int) -> None:
-    """Make the last file zero from *offset* on. Holes are: a store of many queues has far more of them than bytes."""
+    """Zero the last file from *offset* on. Holes are skipped: with many queues they are far larger than the data."""
     start, is_dirty = files.starts[-1], False
     while offset < files.capacity_end and (data := files.next_data(offset)) is not None:
         offset = data

@@ -1,7 +1,7 @@
-"""Load (the first time on a machine: compile) every loop that indexing needs, so that no message waits for it.
+"""Loads every compiled loop that indexing needs, so that no message waits for it.
 
-A loop is compiled at its first call, in seconds, and loaded from the cache on disk in a tenth of one. Spark's daemon
-runs this before it forks workers.
+The first call on a machine compiles a loop, which takes seconds; later it is loaded from the cache on disk in a tenth
+of a second. Spark's daemon runs this before it forks workers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidemark.format.record import Record, encode_record
 
 
 def warm_up() -> None:
-    """Call every loop once, with the kinds of arrays that the pipeline and recovery use."""
+    """Call every loop once, with the array types that the pipeline and recovery use."""
     record = encode_record(
         Record(topic=b"warm", body=b"up", properties=b"UNIQ_KEY\x01u\x02KEYS\x01a b\x02TAGS\x01t\x02")
     )
@@ -27,7 +27,7 @@ def warm_up() -> None:
     order_by_queue(number_queues(buffer, requests))
     hashes, rows = index_file.hash_keys(buffer, requests)
     slots = np.zeros(40, np.uint8)
-    slots.flags.writeable = False  # as a mapped file's
+    slots.flags.writeable = False  # as those of a mapped file
     new = index_file.make_entries(
         index_file.Header(),
         slots,

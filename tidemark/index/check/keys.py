@@ -65,7 +65,7 @@ class KeyChecks:
             return None
         file = SeenIndexFile(path, slots)
         if file.slots is None:
-            text = "the number of slots does not follow from the file's size: set it (index_slots)"
+            text = "the number of slots does not follow from the file's size: set it by --index-slots"
             self._report.find(Reason.FILE_SIZE, text, path=self._name(path))
             return None
         return file

@@ -1,1 +1,1 @@
-"""Scanning a log in ranges, in parallel: what a walk saw goes to files without the bodies, and builders read these."""
+"""Scans a log in parallel ranges: each walk's rows and keys are written to files, without bodies, for the builders."""

@@ -1,4 +1,4 @@
-"""Ranges of a log that can be walked apart from each other: whole files, because every file begins with a record."""
+"""Ranges of a log that can be walked independently: whole files, because every file begins with a record."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ RANGE_SIZE_BYTES = 256 << 20
 
 
 class LogRange(NamedTuple):
-    """Physical offsets; start is a record's edge, end is exclusive."""
+    """A range of physical offsets. A record begins at start; end is exclusive."""
 
     start: int
     end: int
 
     @property
     def size(self) -> int:
-        """Bytes of log."""
+        """Length in bytes."""
         return self.end - self.start
 
 
 class ScannedRanges(NamedTuple):
-    """Ranges, ascending, and the folder that their scans lie in, or will."""
+    """Ranges, ascending, and the folder of their scans, which may not exist yet."""
 
     folder: Path
     ranges: tuple[LogRange, ...]
@@ -33,7 +33,7 @@ class ScannedRanges(NamedTuple):
 def ranges_of(
     log: MappedFileQueue, start: int, end: int, *, size_bytes: int = RANGE_SIZE_BYTES
 ) -> tuple[LogRange, ...]:
-    """[start, end) cut where files begin, into ranges of about *size_bytes*, at least a file each."""
+    """Split [start, end) at file boundaries into ranges of about *size_bytes*, at least one file each."""
     step = max(1, size_bytes // log.file_size) * log.file_size
     edges = [start, *range(log.file_start(start) + step, end, step), end]
     return tuple(LogRange(first, last) for first, last in itertools.pairwise(edges) if first < last)

@@ -1,7 +1,6 @@
-"""A walked part as Arrow tables, and back: its rows and names, and the hashes of its keys. Bodies stay in the log.
+"""Converts a walked part to Arrow record batches and back: rows, names and key hashes. Bodies stay in the log.
 
-One record batch a part. What is no column (where the part ends, its damages, the text that names lie in) is the
-batch's metadata.
+Each part is one record batch. Its end offset, its damages and the text with the names are the batch's metadata.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Metadata = dict[bytes, bytes]
 
 
 def row_schema(*, light: bool) -> pa.Schema:
-    """Of the rows. light: with the names of light queues."""
+    """Return the schema of the rows. light: with the names of light queues."""
     names = _FIELDS + (_LIGHT_FIELDS if light else ())
     return pa.schema([pa.field(name, pa.from_numpy_dtype(DISPATCH_REQUEST[name]), nullable=False) for name in names])
 
@@ -51,7 +50,7 @@ KEY_SCHEMA = pa.schema(
 
 
 def rows_to_batch(part: LogPart, schema: pa.Schema) -> tuple[pa.RecordBatch, Metadata]:
-    """The rows of *part*; its text holds each name once, however many rows point at it."""
+    """Convert the rows of *part*. The text holds each name once, however many rows refer to it."""
     text = _Text(part.buffer)
     columns = {name: part.requests[name] for name in schema.names}
     columns["topic_at"] = text.names(part.requests)
@@ -68,12 +67,12 @@ def rows_to_batch(part: LogPart, schema: pa.Schema) -> tuple[pa.RecordBatch, Met
 
 
 def keys_to_batch(part: LogPart) -> pa.RecordBatch:
-    """The keys of *part*, hashed."""
+    """Convert the hashed keys of *part*."""
     return pa.RecordBatch.from_arrays([pa.array(column) for column in part.hashed_keys()], schema=KEY_SCHEMA)
 
 
 def batch_to_part(batch: pa.RecordBatch, metadata: Metadata, *, start: int) -> LogPart:
-    """The part that begins at physical offset *start*; its `base_offset` means nothing, its buffer is the text."""
+    """Return the part that begins at physical offset *start*. Its buffer is the text, so positions refer to that."""
     requests: RequestArray = np.zeros(batch.num_rows, DISPATCH_REQUEST)
     for name in batch.schema.names:
         requests[name] = batch.column(name).to_numpy()
@@ -88,24 +87,24 @@ def batch_to_part(batch: pa.RecordBatch, metadata: Metadata, *, start: int) -> L
 
 
 def batch_to_keys(batch: pa.RecordBatch) -> PartKeys:
-    """The keys of a part."""
+    """Return the keys of a part."""
     return PartKeys(*(batch.column(name).to_numpy() for name in KEY_SCHEMA.names))
 
 
 class _Text:
-    """The bytes that rows point at, gathered."""
+    """Builder of the text that rows refer to."""
 
     def __init__(self, buffer: U8Array) -> None:
         self._buffer = buffer
         self.bytes = bytearray()
 
     def names(self, requests: RequestArray) -> np.ndarray:
-        """Return the new place of each row's topic: one copy for each queue."""
+        """Add each queue's topic once and return its position for each row."""
         queues = number_queues(self._buffer, requests)
         return np.array([self._add(row, "topic") for row in requests[queues.firsts]], np.int32)[queues.numbers]
 
     def values(self, requests: RequestArray, name: str) -> np.ndarray:
-        """Where a value lies now; only few rows have one."""
+        """Add the values of *name* and return the position for each row; only few rows have one."""
         at = np.zeros(len(requests), np.int32)
         for i in np.flatnonzero(requests[f"{name}_length"] > 0).tolist():
             at[i] = self._add(requests[i], name)

@@ -1,7 +1,7 @@
-"""Where the scan of a range lies: an Arrow file of rows and one of keys, a record batch for each part of the walk.
+"""Files of a range's scan: an Arrow file of rows and one of keys, with a record batch for each part of the walk.
 
-The rows are named last, so a range whose rows are there is complete. They say which log files they were made of, and
-when these were last written: a scan of anything else is made again. It is scratch, and never synced.
+The rows file gets its name last, so a range with a rows file is complete. It records the scanned log files and their
+times of modification: if these differ, the range is scanned again. The files are temporary and never synced.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tidemark.store.mapped_file_queue import MappedFileQueue, file_name
 
 _FORMAT = 1
 _IDENTITY = b"tidemark"
-_PROGRESS = ".done"  # suffix: bytes of a range that are scanned, big-endian
+_PROGRESS = ".done"  # suffix of the file with the range's count of scanned bytes, big-endian
 
 
 class Scanned(NamedTuple):
-    """What a scan of a range has seen. end_offset: exclusive; the range's, unless the log ends before it."""
+    """Counts of a range's scan. end_offset: exclusive; the range's end, unless the log ends before it."""
 
     records: int
     keys: int
@@ -53,7 +53,7 @@ class RangeFiles:
         self._progress = folder / f"{name}{_PROGRESS}"
 
     def is_scan_of(self, log: MappedFileQueue, *, light: bool) -> bool:
-        """Whether the range has been scanned, and its log files are as they were then."""
+        """Return True if the range has been scanned and its log files have not changed since."""
         try:
             with pa.memory_map(str(self.rows)) as file:
                 found = pa.ipc.open_file(file).schema.metadata or {}
@@ -62,7 +62,7 @@ class RangeFiles:
         return bool(found.get(_IDENTITY) == _identity(log, self.range, light=light) and self.keys.exists())
 
     def write(self, log: MappedFileQueue, parts: Iterator[LogPart], *, light: bool) -> Scanned:
-        """Write what a walk over the range gives. Several may write the same range at once: they write the same."""
+        """Write the parts of a walk over the range. Concurrent writers of one range write identical files."""
         schema = row_schema(light=light).with_metadata({_IDENTITY: _identity(log, self.range, light=light)})
         unique = uuid.uuid4().hex
         rows, keys = (path.with_name(f"{path.name}.{unique}") for path in (self.rows, self.keys))
@@ -85,7 +85,7 @@ class RangeFiles:
         return scanned
 
     def parts(self, *, rows: bool, keys: bool) -> Iterator[LogPart]:
-        """The parts of a complete scan; what is not asked for is left empty."""
+        """Yield the parts of a complete scan, without rows or keys that are not requested."""
         with pa.memory_map(str(self.rows)) as row_map, pa.memory_map(str(self.keys)) as key_map:
             row_file, key_file = pa.ipc.open_file(row_map), pa.ipc.open_file(key_map)
             start = self.range.start
@@ -98,7 +98,7 @@ class RangeFiles:
 
 
 def read_progress(folder: Path) -> int:
-    """How many bytes of log are scanned in *folder*, in all ranges together: while it is done and afterwards."""
+    """Return the scanned bytes of all ranges in *folder*, during the scan or afterwards."""
     done = 0
     for path in folder.glob(f"*{_PROGRESS}"):
         with contextlib.suppress(FileNotFoundError):
@@ -112,7 +112,7 @@ def _identity(log: MappedFileQueue, log_range: LogRange, *, light: bool) -> byte
 
 
 def _written_ns(log: MappedFileQueue, start: int) -> int:
-    """When a file was last written; 0 when retention has taken it since."""
+    """Return the time of a file's last write; 0 if retention has deleted it."""
     try:
         return os.fstat(log.opened(start).descriptor).st_mtime_ns
     except FileNotFoundError:

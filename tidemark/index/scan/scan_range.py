@@ -1,4 +1,4 @@
-"""Scanning one range: walk, verify, and leave what the builders need."""
+"""Scans one range: walks it, verifies it, and writes the builders' input."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 
 @dataclass
 class RangeProgress:
-    """What was done for one range: a row of a job's answer. Offsets physical."""
+    """Result of one range's scan: a row of a job's result. Offsets are physical."""
 
     start_offset: int
     end_offset: int
     records: int = 0
     keys: int = 0
     damages: int = 0
-    reused: bool = False  # it had been scanned before
+    reused: bool = False  # an earlier scan was reused
     seconds: float = 0.0
 
 
@@ -35,9 +35,9 @@ def scan_range(
     light: bool = False,
     chunk_size_bytes: int = DEFAULT_CHUNK_SIZE_BYTES,
 ) -> RangeProgress:
-    """Scan *log_range* into *folder*, unless that has been done.
+    """Scan *log_range* into *folder*, unless a current scan exists.
 
-    floor  below it a bad record is damage; see LogWalk
+    floor  a bad record below it is damage; see LogWalk
     light  keep the names of light queues
     """
     files = RangeFiles(folder, log_range)

@@ -1,4 +1,4 @@
-"""A log read out of its scan: as LogWalk, for builders and checks that come after it."""
+"""ScannedLog: reads a log's parts from its scan, with LogWalk's interface, for builders and checks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tidemark.index.scan.range_files import RangeFiles
 
 
 class ScannedLog:
-    """Goes from *position* on through scanned ranges, in order; what they do not hold is walked.
+    """A walk from *position* through the scanned ranges, in order. It walks the log outside of them.
 
-    walk          over the same log, for stretches that are in no range; it is closed with this
-    rows, keys    what of a part the reader wants
-    shard, shards as Checker: rows of this shard's queues alone. Damages are told to shard 0: a scan verifies all
-                  records, whoever owns them
+    walk           over the same log, for bytes that are in no range; it is closed with this
+    rows, keys     read the rows, or the keys, of a part
+    shard, shards  as Checker: only rows of this shard's queues. Shard 0 gets all damages, because a scan verifies the
+                   records of all shards
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class ScannedLog:
         self._keys = keys
         self._shard = shard
         self._shards = shards
-        self._owners: dict[tuple[bytes, int], int] = {}  # shard by topic and queue id
+        self._owners: dict[tuple[bytes, int], int] = {}  # (topic, queue id): shard
 
     def parts(self, *, limit: int, floor: int) -> Iterator[LogPart]:
-        """As LogWalk.parts; a range that goes on behind *limit* is walked."""
+        """Yield parts as LogWalk.parts does. A range that extends past *limit* is walked."""
         while (begin := self.position) < limit:
             inside = [each for each in self._ranges if each.start <= begin < each.end <= limit]
             behind = [each.start for each in self._ranges if begin < each.start and each.end <= limit]
@@ -74,7 +74,7 @@ class ScannedLog:
             yield here
 
     def _own(self, part: LogPart) -> LogPart:
-        """*part* with what concerns this shard."""
+        """Return *part* with only this shard's rows and damages."""
         if self._shards == 1 or not self._rows:
             return part
         rows = part.requests
@@ -97,7 +97,7 @@ class ScannedLog:
 
 
 def _from(part: LogPart, position: int) -> LogPart:
-    """What of *part* lies at or above *position*."""
+    """Return the records, damages and keys of *part* at or above *position*."""
     if part.base_offset >= position:
         return part
     rows = part.requests[part.requests["physical_offset"] >= position]
