@@ -1,1 +1,1 @@
-"""Files as address spaces. Knows where files lie and how bytes get durable; knows no field of a message."""
+"""Files as address spaces: paths, locks and durability. Independent of the layout of messages."""

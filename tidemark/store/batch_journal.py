@@ -1,16 +1,16 @@
-"""`tidemark/writer/batches`: which batches were about to be written, so that no part of a torn one is kept.
+"""`tidemark/writer/batches`: the batches about to be written, so that no part of a torn batch is kept.
 
-A record tells by its lengths and its body's CRC whether it is whole, but not where its batch begins or ends, and
-nothing covers its properties. So each batch's stretch and CRC are written here before the log's bytes are, and are
-synced before anybody is told of them. A ring of 32-byte entries, big-endian:
+A record's lengths and body CRC show whether it is whole, but not where its batch begins or ends, and no checksum covers
+its properties. Therefore the range and CRC of each batch are written here before the bytes of the log, and are synced
+before the batch counts as durable. The file is a ring of 32-byte entries, big-endian:
 
     i64 sequence number, from 1 · i64 start · i64 end · i32 CRC-32 of the log's bytes · i32 CRC-32 of these 28 bytes
 
-behind a head of 32 bytes: the 16 bytes that the writer put into `abort`, too · i64 where the log ended when that run of
-the writer began · i32 CRC-32 of these 24 bytes · 4 zero bytes. A broker that has had the store since has made `abort`
-anew: then the journal tells nothing.
+after a head of 32 bytes: the 16 bytes that the writer also wrote to `abort` · i64 the log's end when that run of the
+writer began · i32 CRC-32 of these 24 bytes · 4 zero bytes. A broker that has used the store since has replaced `abort`:
+then the journal is ignored.
 
-Above the durable floor only what stands here, whole and in an unbroken row, belongs to the log.
+Above the durable floor, only whole batches in an unbroken sequence of the journal belong to the log.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ class Stretch(NamedTuple):
 
 
 class Journal(NamedTuple):
-    """What one run of a writer tells. stretches: ascending; start: where the log ended when the run began."""
+    """The journal of one run of a writer. stretches: ascending; start: the log's end when the run began."""
 
     start: int
     stretches: list[Stretch]
-    has_wrapped: bool  # its first entries were written over
+    has_wrapped: bool  # its first entries were overwritten
 
 
 def new_token() -> bytes:
-    """For one run of a writer."""
+    """Return a random token for one run of a writer."""
     return os.urandom(TOKEN_SIZE)
 
 
 def encode_abort(token: bytes) -> bytes:
-    """Content of `abort`: the process id, as a broker writes it, and the run's token."""
+    """Return the content of `abort`: the process id, as a broker writes it, and the run's token."""
     return b"%d %s" % (os.getpid(), token.hex().encode())
 
 
 def _token_of(abort: Path) -> bytes | None:
-    """None where there is no `abort`, or one of a broker's."""
+    """Return the token in `abort`; None if the file is missing or a broker wrote it."""
     try:
         return bytes.fromhex(abort.read_text("ascii").split()[1])
     except (FileNotFoundError, IndexError, ValueError):
@@ -71,19 +71,19 @@ def _token_of(abort: Path) -> bytes | None:
 
 
 def encode_head(token: bytes, start: int) -> bytes:
-    """The journal's first bytes."""
+    """Encode the journal's head."""
     head = _HEAD.pack(token, start)
     return (head + _CHECK.pack(crc32(head))).ljust(HEAD_SIZE, b"\0")
 
 
 def encode_entry(sequence: int, stretch: Stretch) -> bytes:
-    """One entry."""
+    """Encode one entry."""
     body = _BODY.pack(sequence, *stretch)
     return body + _CHECK.pack(crc32(body))
 
 
 def read_journal(path: Path, abort: Path) -> Journal | None:
-    """The journal of the run that made *abort*; None when it is another's, torn, or missing."""
+    """Return the journal of the run that created *abort*; None if it is of another run, torn, or missing."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def read_journal(path: Path, abort: Path) -> Journal | None:
 
 
 def _entries(data: bytes) -> list[tuple[int, Stretch]]:
-    """(sequence number, stretch) of every whole entry, in no order."""
+    """Return (sequence number, stretch) of every valid entry, unsorted."""
     entries = []
     for at in range(HEAD_SIZE, len(data) - ENTRY_SIZE + 1, ENTRY_SIZE):
         sequence, *stretch = _BODY.unpack_from(data, at)
@@ -112,16 +112,16 @@ def _entries(data: bytes) -> list[tuple[int, Stretch]]:
 
 
 def journaled_end(paths: StorePaths, log: MappedFileQueue, floor: int) -> int:
-    """How far the log can reach at most: the end of the unbroken row of whole batches behind *floor*.
+    """Return the maximum end of the log: the end of the unbroken sequence of whole batches after *floor*.
 
-    Where no journal tells: the end of the log's files.
+    Without a journal, return the end of the log's files.
     """
     journal = read_journal(paths.writer / "batches", paths.abort)
     return log.capacity_end if journal is None else min(_end_of_row(journal, log, floor), log.capacity_end)
 
 
 def sync_journal(paths: StorePaths, storage: Storage) -> None:
-    """Make what a killed writer has told durable. FlushFailedError when that fails."""
+    """Make a killed writer's journal durable. FlushFailedError: the sync failed."""
     try:
         descriptor = storage.open(paths.writer / "batches")
     except FileNotFoundError:
@@ -134,12 +134,12 @@ def sync_journal(paths: StorePaths, storage: Storage) -> None:
 
 def _end_of_row(journal: Journal, log: MappedFileQueue, floor: int) -> int:
     end = max(floor, journal.start)
-    if journal.has_wrapped and journal.stretches:  # what was written over cannot be asked: records speak for themselves
+    if journal.has_wrapped and journal.stretches:  # overwritten entries are unknown: trust the records there
         end = max(end, journal.stretches[0].start)
     for stretch in journal.stretches:
         if stretch.end <= end:
             continue
-        follows = stretch.start <= end or stretch.start == log.file_start(end) + log.file_size  # behind a roll
+        follows = stretch.start <= end or stretch.start == log.file_start(end) + log.file_size  # after a roll
         if not follows or (stretch.start >= floor and not _is_whole(log, stretch)):
             break
         end = stretch.end
@@ -147,5 +147,5 @@ def _end_of_row(journal: Journal, log: MappedFileQueue, floor: int) -> int:
 
 
 def _is_whole(log: MappedFileQueue, stretch: Stretch) -> bool:
-    """What is wrong may be the read: it counts when it is wrong twice."""
+    """Return True if the log's bytes match the CRC. A mismatch is read twice, in case the first read failed."""
     return any(crc32(log.read(stretch.start, stretch.end - stretch.start)) == stretch.crc for _ in range(2))

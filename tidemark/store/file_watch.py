@@ -1,8 +1,8 @@
-"""Being told that another process has read a file, by inotify: a descriptor that an event loop can wait on.
+"""FileWatch: notifies an event loop, by inotify, that another process has read a file.
 
-A futex needs a thread that sleeps on it, and its turn before the event loop's; this goes straight to the loop. A read
-of one byte tells everybody who watches, whatever process, container or mount it is in, and leaves no trace on the disk.
-Where there is no inotify nobody is told: whoever waits looks by itself now and then.
+A futex needs a sleeping thread, which must be scheduled before the event loop; a descriptor wakes the loop directly. A
+read of one byte notifies all watchers, in any process, container or mount, and changes nothing on the disk. Without
+inotify there are no notifications, and a waiting process polls instead.
 """
 
 from __future__ import annotations
@@ -14,42 +14,45 @@ import sys
 from pathlib import Path
 
 _IN_ACCESS = 1
-_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC  # of inotify_init1, by the same numbers
-_MANY_EVENTS = 4096  # bytes: equal events that were not taken yet are one
+_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC  # inotify_init1 uses the same values
+_MANY_EVENTS = 4096  # bytes; the kernel merges equal pending events
 
 
 class FileWatch:
-    """Watches one file at a time; `descriptor` is readable once somebody has read it. OSError where it cannot be."""
+    """Watch of one file at a time. `descriptor` becomes readable after a read of the file.
+
+    OSError: the system has no inotify.
+    """
 
     def __init__(self) -> None:
         if sys.platform != "linux":
-            raise OSError("there is no inotify here")
+            raise OSError(f"inotify is not available on {sys.platform}")
         self._library = ctypes.CDLL(None, use_errno=True)
         self.descriptor = self._call("inotify_init1", ctypes.c_int(_FLAGS))
         self._watched: int | None = None
 
     def watch(self, path: Path) -> None:
-        """From now on this file, and no other. FileNotFoundError when it is not there."""
+        """Watch this file instead of the previous one. FileNotFoundError: it does not exist."""
         self.forget()
         name = ctypes.c_char_p(os.fsencode(path))
         self._watched = self._call("inotify_add_watch", self.descriptor, name, ctypes.c_uint32(_IN_ACCESS))
 
     def forget(self) -> None:
-        """No file."""
+        """Stop watching the file."""
         if self._watched is not None:
             with contextlib.suppress(OSError):  # it was deleted
                 self._call("inotify_rm_watch", self.descriptor, self._watched)
             self._watched = None
 
     def take(self) -> bool:
-        """Whether anything came since the last time."""
+        """Return True if events arrived since the last call."""
         try:
             return bool(os.read(self.descriptor, _MANY_EVENTS))
         except BlockingIOError:
             return False
 
     def close(self) -> None:
-        """Watch no more."""
+        """Close the descriptor."""
         os.close(self.descriptor)
 
     def _call(self, name: str, *arguments: object) -> int:
@@ -61,5 +64,5 @@ class FileWatch:
 
 
 def tell_watchers(descriptor: int) -> None:
-    """Let everybody know who watches the file behind *descriptor*, which has at least one byte."""
+    """Notify all watchers of the file open at *descriptor*, which has at least one byte."""
     os.pread(descriptor, 1, 0)

@@ -1,10 +1,10 @@
-"""`tidemark/writer/flushed`: how far the log is synced, and whether commits run ahead of that (docs/format.md §8).
+"""`tidemark/writer/flushed`: the synced end of the log, and whether commits may exceed it (docs/format.md §8).
 
-Mapped words, native:  word 0  magic and version · word 1  flushed offset, exclusive end · word 2  1 where commits may
-run ahead of it (flush mode `async`), else 0
+Mapped words, native:  word 0  magic and version · word 1  flushed offset, exclusive end · word 2  1 if commits may
+exceed it (flush mode `async`), otherwise 0
 
-In `async` mode the confirm offset and the pipeline's marks may be ahead of the log that survives a power cut. This
-number never is: it is stored after the fdatasync that it tells of.
+In `async` mode the confirm offset and the pipeline's marks may be ahead of the log that survives a power cut. The
+flushed offset never is, because it is stored after the fdatasync of the log up to there.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MAGIC_WORD, _OFFSET_WORD, _AHEAD_WORD = range(3)
 
 
 class Flushed:
-    """The mapped number, for its owner, the writer."""
+    """The mapped file, for its owner, the writer."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
 
     @classmethod
     def open_to_write(cls, path: Path, storage: Storage, *, flushed_offset: int, commits_ahead: bool) -> Flushed:
-        """The file for a life of the writer that begins at *flushed_offset*, all of it synced. Durable on return."""
+        """Open the file for a writer whose log is synced up to *flushed_offset* at its start. Durable on return."""
         flushed = cls(storage.words(path, FLUSHED_SIZE))
         flushed.set(flushed_offset)
         flushed._words.store(_AHEAD_WORD, int(commits_ahead))
@@ -36,7 +36,7 @@ class Flushed:
         return flushed
 
     def set(self, flushed_offset: int) -> None:
-        """The log is synced up to here; not durable itself before `flush`."""
+        """Store the offset up to which the log is synced. The number itself is not durable before `flush`."""
         self._words.store(_OFFSET_WORD, flushed_offset)
 
     def flush(self) -> None:
@@ -49,18 +49,18 @@ class Flushed:
 
 
 def read_flushed_offset(path: Path) -> int | None:
-    """What the last writer said; None when there was none. Exact only in the boot of the machine it ran in."""
+    """Return the last writer's flushed offset; None without one. Exact only until the machine restarts."""
     return _read(path)[0]
 
 
 def read_floor_of_async(path: Path) -> int | None:
-    """The flushed offset of a writer that committed ahead of it; None where the committed offset is as good."""
+    """Return the flushed offset if the last writer's commits may exceed it; otherwise None."""
     offset, is_ahead = _read(path)
     return offset if is_ahead else None
 
 
 def commits_ahead(path: Path) -> bool | None:
-    """Whether the last writer's commits may run ahead of its syncs: flush mode `async`. None when there was none."""
+    """Return True if the last writer's commits may exceed its syncs (flush mode `async`); None without a writer."""
     offset, is_ahead = _read(path)
     return None if offset is None else is_ahead
 

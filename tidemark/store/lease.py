@@ -1,12 +1,13 @@
-"""A lock that its holder loses when it is silent for too long: what a flock alone does not see is a holder that hangs.
+"""Lease: a lock that its holder loses after a time without renewal. A flock alone does not detect a hanging holder.
 
-The file is locked with `flock`, so a holder that ends in any way lets go at once, and whoever waits goes on. Beside
-that the holder renews what the file says, its generation and a count of renewals. Who waits and sees the same words
-for a lease's length puts a new file of the next generation in its place, and holds that. The one before is fenced: it
-knows by its own clock until when nobody can have done so, and looks before it goes on later (`confirm`).
+The file is locked with `flock`, so a holder that ends in any way releases it at once, and a waiting process continues.
+In addition, the holder renews the two words in the file: its generation and a count of renewals. A waiting process that
+sees the same words for a lease's length replaces the file by one of the next generation and holds that. The previous
+holder is fenced: by its own clock it knows until when no other process can have replaced the file, and after that time
+it checks the file before it continues (`confirm`).
 
-Nothing is compared between clocks of two machines, and the words are read anew from the file each time, not mapped:
-on a network file system that is what is coherent.
+Clocks of two machines are never compared. The words are read from the file each time, not mapped, because only reads
+are coherent on a network file system.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _RENEWALS_A_LEASE = 4
 
 
 class Lease:
-    """A lease on a file of ours, of *length_ms*. Held from `acquire` until `release`, or until it is lost.
+    """A lease of *length_ms* on a file of ours. Held from `acquire` until `release`, or until it is lost.
 
-    generation  how often it has changed hands, this time included
-    was_taken   whether the holder before was silent, and may still believe that it holds it
+    generation  number of changes of the holder, including this one
+    was_taken   True if the previous holder was silent: it may still assume that it holds the lease
     """
 
     def __init__(self, path: Path, *, length_ms: int) -> None:
@@ -44,10 +45,10 @@ class Lease:
         self._let_go = threading.Event()
         self._renewer: threading.Thread | None = None
 
-    # -- taking it ------------------------------------------------------------------------------------------------
+    # -- acquisition ----------------------------------------------------------------------------------------------
 
     def acquire(self) -> None:
-        """Wait for it: until it is let go, or its holder has been silent for a lease's length."""
+        """Block until the lease is released, or its holder has been silent for a lease's length; then hold it."""
         while self._descriptor is None:
             waiter = _LockWait(self._path)
             silent = self._wait_for_silence(waiter)
@@ -62,7 +63,7 @@ class Lease:
                 waiter.give_up()
 
     def _wait_for_silence(self, waiter: _LockWait) -> tuple[int, int] | None:
-        """What the holder has said last, once it is silent; None as soon as it has let go, or the file is another."""
+        """Block until the holder is silent and return its last words; None once it releases or the file is replaced."""
         seen, since = _read(self._path), time.monotonic()
         while not waiter.is_over.wait(self._length_s / _RENEWALS_A_LEASE):
             if not _is_current(self._path, waiter.descriptor):
@@ -75,7 +76,7 @@ class Lease:
         return None
 
     def try_acquire(self) -> bool:
-        """Take it if nobody has it."""
+        """Acquire the lease if it is free. Return True on success."""
         descriptor = _open(self._path)
         if not (_try_flock(descriptor) and _is_current(self._path, descriptor)):
             os.close(descriptor)
@@ -92,20 +93,20 @@ class Lease:
         self._renewer = threading.Thread(target=self._renew_on, name="lease", daemon=True)
         self._renewer.start()
 
-    # -- holding it -----------------------------------------------------------------------------------------------
+    # -- while held -----------------------------------------------------------------------------------------------
 
     def confirm(self) -> None:
-        """StoreLockedError when another may hold it by now. Costs a look at the clock while it is fresh."""
+        """Raise StoreLockedError if another process may hold the lease. While it is valid, only the clock is read."""
         if _now() >= self._valid_until and not self._renew():
             raise StoreLockedError(
-                f"this task was silent for so long that another has taken over ({self._path})",
+                f"this task did not renew {self._path} for {self._length_s} s: another task has taken it over",
                 path=str(self._path),
                 generation=self.generation,
             )
 
     def _renew_on(self) -> None:
         while not self._let_go.wait(self._length_s / _RENEWALS_A_LEASE):
-            with contextlib.suppress(OSError):  # of a file system that is gone for a while: `confirm` tells
+            with contextlib.suppress(OSError):  # the file system may be gone for a while; `confirm` raises
                 if not self._renew():
                     return
 
@@ -124,11 +125,11 @@ class Lease:
         self._valid_until = valid_until
 
     def unlock(self) -> None:
-        """Let go; it may be taken again."""
+        """Release the lease. It may be acquired again."""
         self.release()
 
     def release(self) -> None:
-        """Let go."""
+        """Release the lease and end its thread."""
         self._let_go.set()
         with self._renewing:
             if self._descriptor is not None:
@@ -141,7 +142,7 @@ class Lease:
 
 
 class _LockWait:
-    """A thread that waits for the flock on a file: the caller looks at something else meanwhile."""
+    """Thread that waits for the flock on a file, so that the caller can watch for silence meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self.is_over = threading.Event()
@@ -159,7 +160,7 @@ class _LockWait:
             self.is_over.set()
 
     def give_up(self) -> None:
-        """Nobody wants the lock any more: it is let go as soon as the thread gets it."""
+        """Stop waiting: the lock is released as soon as the thread acquires it."""
         with self._mutex:
             self._is_wanted = False
             if self.is_over.is_set():
@@ -179,7 +180,7 @@ def _try_flock(descriptor: int) -> bool:
 
 
 def _is_current(path: Path, descriptor: int) -> bool:
-    """Whether the open file is the one that lies there."""
+    """Return True if *descriptor* is the file that is now at *path*."""
     try:
         there = path.stat()
     except FileNotFoundError:
@@ -189,7 +190,7 @@ def _is_current(path: Path, descriptor: int) -> bool:
 
 
 def _read(path: Path) -> tuple[int, int]:
-    """(generation, renewals) as the file says now, whoever wrote it."""
+    """Return the current (generation, renewals) in the file, of any holder."""
     descriptor = _open(path)
     try:
         return _words_of(descriptor)
@@ -204,12 +205,15 @@ def _words_of(descriptor: int) -> tuple[int, int]:
 
 
 def _replace(path: Path, silent: tuple[int, int]) -> int | None:
-    """Put a locked file of the next generation in its place; None when another was first, or there was a leftover.
+    """Replace the file by a locked one of the next generation and return its descriptor.
 
-    silent  the words that have not changed for a lease's length: of whoever took over meanwhile nothing is taken
+    Return None if another process was first, or a leftover file was in the way.
 
-    Its name carries the generation, so only one makes it; who has read older words finds out before the rename. Only
-    who holds the lock of the file that lies there renames or removes it.
+    silent  the words that have not changed for a lease's length. If they have changed, another process has taken over
+            meanwhile, and the file is not replaced.
+
+    The new file's name contains the generation, so only one process creates it. A process that has read older words
+    notices that before the rename. Only the holder of the lock on the file of that name renames or removes it.
     """
     generation = silent[0] + 1
     made = path.with_name(f"{path.name}.{generation}")
@@ -218,7 +222,7 @@ def _replace(path: Path, silent: tuple[int, int]) -> int | None:
     except FileExistsError:
         _remove_leftover(made)
         return None
-    if _try_flock(descriptor) and _is_current(made, descriptor):  # else it was taken for a leftover
+    if _try_flock(descriptor) and _is_current(made, descriptor):  # otherwise it was removed as a leftover
         if _read(path) == silent:
             os.pwrite(descriptor, _WORDS.pack(generation, 0), 0)
             made.rename(path)
@@ -229,7 +233,7 @@ def _replace(path: Path, silent: tuple[int, int]) -> int | None:
 
 
 def _remove_leftover(made: Path) -> None:
-    """Of one that was killed before it could rename it: nobody holds it."""
+    """Remove the file of a process that was killed before the rename. It is unlocked."""
     with contextlib.suppress(FileNotFoundError):
         descriptor = os.open(made, os.O_RDWR | os.O_CLOEXEC)
         if _try_flock(descriptor) and _is_current(made, descriptor):
@@ -238,5 +242,5 @@ def _remove_leftover(made: Path) -> None:
 
 
 def _now() -> float:
-    """Goes on while the machine sleeps."""
+    """Return a monotonic time that includes suspension of the machine."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

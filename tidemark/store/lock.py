@@ -1,8 +1,8 @@
 """Locks between processes: RocketMQ's `lock` file (docs/format.md §1) and locks of our own folders.
 
-RocketMQ's is a POSIX record lock on byte 0, which belongs to the process: closing any descriptor of the file in that
-process drops it, so it is opened once: `_held` knows which files this process must not open again. Ours are `flock`s,
-which belong to the open file and go with it.
+RocketMQ's is a POSIX record lock on byte 0. It belongs to the process, and closing any descriptor of the file in that
+process releases it. Therefore the file is opened only once: `_held` contains the files that this process must not open
+again. Our own locks are `flock`s, which belong to the open file and end with it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def _is_held_here(path: Path) -> bool:
 
 
 def lock_holder(path: Path) -> int | None:
-    """Pid of the process that holds RocketMQ's lock on *path*; None when nobody does.
+    """Return the pid of the process that holds RocketMQ's lock on *path*; None if it is free.
 
-    0: held from another pid namespace.
+    0: the holder is in another pid namespace.
     """
     if _is_held_here(path):
         return os.getpid()
@@ -47,11 +47,11 @@ def lock_holder(path: Path) -> int | None:
 
 
 class StoreLock:
-    """RocketMQ's lock on a store: whoever holds it may write the CommitLog."""
+    """RocketMQ's lock on a store. Its holder may write the CommitLog."""
 
     def __init__(self, path: Path) -> None:
         if _is_held_here(path):
-            raise StoreLockedError(f"this process holds {path} already", path=str(path), pid=os.getpid())
+            raise StoreLockedError(f"this process already holds {path}", path=str(path), pid=os.getpid())
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0, os.SEEK_SET)
@@ -70,7 +70,7 @@ class StoreLock:
         _held[self._identity] = os.getpid()
 
     def release(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._descriptor is not None:
             _held.pop(self._identity, None)
             os.close(self._descriptor)
@@ -78,18 +78,18 @@ class StoreLock:
 
 
 class FolderLock:
-    """An flock on a file of ours. Held until `release`, or until the process ends in any way."""
+    """A flock on a file of ours. Held until `release`, or until the process ends in any way."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def acquire(self) -> None:
-        """Wait for it, however long."""
+        """Block until the lock is acquired, without a timeout."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Take it if nobody has it."""
+        """Acquire the lock if it is free. Return True on success."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -97,14 +97,14 @@ class FolderLock:
         return True
 
     def require(self) -> None:
-        """Take it, or StoreLockedError."""
+        """Acquire the lock, or raise StoreLockedError."""
         if not self.try_acquire():
             raise StoreLockedError(f"another process holds {self._path}", path=str(self._path))
 
     def unlock(self) -> None:
-        """Let go, and keep the file open for taking it again."""
+        """Release the lock and keep the file open, so that it can be acquired again."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def release(self) -> None:
-        """Let go and close."""
+        """Release the lock and close the file."""
         os.close(self._descriptor)

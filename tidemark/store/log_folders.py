@@ -1,4 +1,4 @@
-"""Where the CommitLog's files lie: in one folder, or in several as one address space (docs/format.md §1)."""
+"""The folders of the CommitLog: one, or several that form one address space (docs/format.md §1)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SEPARATOR = ","  # of folders in a setting, as in a broker's storePathCommitLog
 class LogFolders:
     """The folders of one CommitLog.
 
-    Writable ones stand in the order of their names, which decides where a file goes. In a read-only one no new file is
-    made; the log's last file is filled up wherever it lies.
+    Writable folders are sorted by name; the order determines the folder of a new file. No new file is created in a
+    read-only folder. The log's last file is filled up in whichever folder it is.
     """
 
     writable: tuple[Path, ...]
@@ -22,24 +22,24 @@ class LogFolders:
 
     @classmethod
     def parse(cls, root: Path, paths: str, read_only_paths: str) -> LogFolders:
-        """Of two settings, folders between commas; relative ones lie below *root*, none at all: its `commitlog`.
+        """Parse two settings of comma-separated folders. A relative path is below *root*; default: its `commitlog`.
 
-        raises ValueError when no folder is left to write to
+        Raises ValueError if no folder is writable.
         """
         read_only = _folders(root, read_only_paths)
         folders = _folders(root, paths) or (root / "commitlog",)
         writable = tuple(folder for folder in folders if folder not in read_only)
         if not writable:
-            raise ValueError("every folder of the CommitLog is read-only")
+            raise ValueError("every folder of the CommitLog is read-only: at least one must be writable")
         return cls(writable, read_only)
 
     @property
     def all(self) -> tuple[Path, ...]:
-        """Every folder that may hold a file."""
+        """All folders, writable and read-only."""
         return self.writable + self.read_only
 
     def of_new_file(self, number: int, is_full: Callable[[Path], bool]) -> Path:
-        """Where file *number* (start offset / size) is made: round the writable ones, those that are full left out."""
+        """Return the folder of new file *number* (start offset / size): round robin over writable, not full folders."""
         folders = [folder for folder in self.writable if not is_full(folder)] or self.writable
         return folders[number % len(folders)]
 

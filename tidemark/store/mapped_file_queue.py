@@ -1,8 +1,8 @@
-"""A run of equally sized files as one address space of bytes (docs/format.md §1): MappedFileQueue.
+"""MappedFileQueue: a sequence of equally sized files as one address space of bytes (docs/format.md §1).
 
-File k starts at first + k · file_size and is named by its start offset in 20 digits. Files have their full size from
-birth; where the data ends is not written anywhere in them. Reading is by `pread`, so a file that is cut under a reader
-is an error and not a signal.
+File k starts at first + k · file_size and is named by its start offset in 20 digits. A file has its full size from its
+creation and does not store where its data ends. Reads use `pread`, so a file that is truncated during a read causes an
+error, not a signal.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ NAME_LENGTH = 20
 
 
 def file_name(start_offset: int) -> str:
-    """20 digits."""
+    """Return the file name of a start offset: 20 digits."""
     return f"{start_offset:0{NAME_LENGTH}d}"
 
 
 class MappedFileQueue:
-    """The files of one folder. With a `storage` it may write; without one it only reads.
+    """The files of one folder. Without a `storage` it is read-only.
 
-    Not for several threads, except that reads go on beside one writer, and that files may be made and deleted by other
-    threads meanwhile.
+    Not thread-safe, with two exceptions: reads may run concurrently with one writer, and other threads may create and
+    delete files meanwhile.
 
-    sync_names_later  the first file of all is made without a sync: see `has_unsynced_name`
+    sync_names_later  the queue's first file is created without a sync; see `has_unsynced_name`
     """
 
     def __init__(
@@ -41,19 +41,19 @@ class MappedFileQueue:
         self.file_size = file_size
         self._storage = storage
         self._sync_names_later = sync_names_later
-        self.has_unsynced_name = False  # until the owner has synced the first file, and the folders above it
+        self.has_unsynced_name = False  # True until the owner has synced the first file and its parent folders
         self._starts: list[int] = []
-        self._changing = threading.Lock()  # of `_starts`, whose list is replaced, never changed
+        self._changing = threading.Lock()  # for writers of `_starts`; readers need none: its list is never mutated
         self._open: dict[int, OpenFile] = {}
         self.refresh()
 
     # -- the files ------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Look at the folder again: others create and delete files there.
+        """List the folder again, because other processes create and delete files there.
 
-        A file may be missing in the row: `covers` tells.
-        raises CorruptStoreError for a name that is no file's start, StoreContradictionError for another size
+        A file in the middle may be missing; `covers` returns False there.
+        Raises CorruptStoreError for a name that is not a file's start, StoreContradictionError for another size.
         """
         starts: list[int] = []
         sizes: list[int] = []
@@ -61,13 +61,13 @@ class MappedFileQueue:
             if entry.is_dir():
                 continue
             if not is_file_name(entry.name):
-                raise CorruptStoreError(f"a foreign file lies in a data folder: {entry.path}", path=entry.path)
+                raise CorruptStoreError(f"a foreign file is in a data folder: {entry.path}", path=entry.path)
             try:
                 sizes.append(entry.stat().st_size)
-            except FileNotFoundError:  # deleted since
+            except FileNotFoundError:  # deleted meanwhile
                 continue
             starts.append(int(entry.name))
-        if sizes and sizes[-1] == 0:  # cut off while it was made; it holds nothing
+        if sizes and sizes[-1] == 0:  # its creation was interrupted; it holds nothing
             empty = starts.pop()
             sizes.pop()
             if self._storage is not None:
@@ -75,14 +75,14 @@ class MappedFileQueue:
         for start, size in zip(starts, sizes, strict=True):
             if size != self.file_size:
                 raise StoreContradictionError(
-                    f"{self._path(start)} has {size} bytes, the setting says {self.file_size}",
+                    f"{self._path(start)} has {size} bytes, but the configured file size is {self.file_size}",
                     path=str(self._path(start)),
                     size=size,
                     expected=self.file_size,
                 )
             if start % self.file_size:
                 path = self._path(start)
-                raise CorruptStoreError(f"{path} starts at no multiple of {self.file_size}", path=str(path))
+                raise CorruptStoreError(f"{path} does not start at a multiple of {self.file_size}", path=str(path))
         for gone in self._open.keys() - set(starts):
             self._open.pop(gone, None)
         self._starts = starts
@@ -94,24 +94,24 @@ class MappedFileQueue:
 
     @property
     def min_offset(self) -> int:
-        """Where the first file starts; 0 without files."""
+        """Start of the first file; 0 without files."""
         return self._starts[0] if self._starts else 0
 
     @property
     def capacity_end(self) -> int:
-        """Where the last file ends; 0 without files."""
+        """End of the last file; 0 without files."""
         return self._starts[-1] + self.file_size if self._starts else 0
 
     def file_start(self, offset: int) -> int:
-        """Start of the file that covers *offset*, whether it exists or not."""
+        """Return the start of the file that covers *offset*, even if it does not exist."""
         return offset - offset % self.file_size
 
     def covers(self, offset: int) -> bool:
-        """Whether a file that is there holds the byte at *offset*."""
+        """Return True if the file with the byte at *offset* exists."""
         return self.file_start(offset) in self._open or self.file_start(offset) in self._starts
 
     def _entries(self) -> list[os.DirEntry[str]]:
-        """What lies there, by name."""
+        """Return the folder's entries, sorted by name."""
         return list_folder(self.folder)
 
     def _path(self, start: int) -> Path:
@@ -121,17 +121,17 @@ class MappedFileQueue:
         return self._path(start)
 
     def folder_of(self, start: int) -> Path:
-        """Where the file that starts at *start* lies."""
+        """Return the folder of the file that starts at *start*."""
         return self._path(start).parent
 
     def opened(self, start: int) -> OpenFile:
-        """The file that starts at *start*; FileNotFoundError when it is gone."""
+        """Return the open file that starts at *start*. FileNotFoundError: it is gone."""
         found = self._open.get(start)
         if found is None:
             path = self._path(start)
             found = OpenFile(os.open(path, os.O_RDONLY) if self._storage is None else self._storage.open(path))
             self._open[start] = found
-            if not path.exists():  # deleted meanwhile: nobody would let go of it
+            if not path.exists():  # deleted meanwhile: no deletion would drop it
                 self._open.pop(start, None)
         return found
 
@@ -144,23 +144,23 @@ class MappedFileQueue:
     # -- reading --------------------------------------------------------------------------------------------------
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes of one file from *offset*: at most *length*, ending at the file's end; b"" where there is no file."""
+        """Read at most *length* bytes at *offset*, up to the file's end; b"" without a file."""
         start = self.file_start(offset)
         length = min(length, start + self.file_size - offset)
         file = self._opened_if_there(start) if length > 0 else None
         return b"" if file is None else os.pread(file.descriptor, length, offset - start)
 
     def read_into(self, offset: int, buffer: memoryview) -> int:
-        """Fill *buffer* with bytes of one file from *offset*; returns how many, at most to the file's end."""
+        """Read bytes at *offset* into *buffer*, up to the file's end, and return how many."""
         start = self.file_start(offset)
         length = min(len(buffer), start + self.file_size - offset)
         file = self._opened_if_there(start) if length > 0 else None
         return 0 if file is None else os.preadv(file.descriptor, [buffer[:length]], offset - start)
 
     def read_ahead(self, offset: int, length: int) -> None:
-        """Ask the kernel to have *length* bytes of one file from *offset* in memory soon, also those of a hole.
+        """Ask the kernel to load *length* bytes of one file at *offset* into memory, including holes.
 
-        Only a hint: no bytes change, and nothing is told where it cannot be done.
+        This is only a hint: no bytes change, and failures are ignored.
         """
         start = self.file_start(offset)
         with contextlib.suppress(OSError):
@@ -169,9 +169,9 @@ class MappedFileQueue:
                 os.posix_fadvise(file.descriptor, offset - start, length, os.POSIX_FADV_WILLNEED)
 
     def next_data(self, offset: int) -> int | None:
-        """The first place from *offset* on, in its file, where anything was ever written; None: a hole to its end.
+        """Return the first offset at or after *offset*, in its file, that was ever written; None: a hole up to its end.
 
-        Coarse: a block that was written to is data wholly.
+        The result is coarse: a partly written block counts as data completely.
         """
         start = self.file_start(offset)
         file = self._opened_if_there(start)
@@ -187,7 +187,7 @@ class MappedFileQueue:
     # -- writing --------------------------------------------------------------------------------------------------
 
     def create_file(self, start: int) -> None:
-        """A new file of full size; its folder too. Only behind the last one, or the first of all."""
+        """Create a file of full size, and its folder. It must be the first file or follow the last one."""
         assert self._storage is not None, "this queue of files only reads"
         assert start % self.file_size == 0, "a file starts at a multiple of the size"
         path = self._path_of_new_file(start)
@@ -195,7 +195,7 @@ class MappedFileQueue:
             self._open[start] = OpenFile(self._storage.create_unsynced(path, self.file_size))
             self.has_unsynced_name = True
         else:
-            if self.has_unsynced_name:  # no later file without it
+            if self.has_unsynced_name:  # no later file may exist before the first one is durable
                 self.flush(self._starts[0])
             self._storage.make_folder(path.parent)
             self._open[start] = OpenFile(self._storage.create(path, self.file_size))
@@ -203,7 +203,7 @@ class MappedFileQueue:
             self._starts = sorted({*self._starts, start})
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
-        """Write *data* at *offset*, creating files and running over their edges as needed."""
+        """Write *data* at *offset*, across files, which are created as needed."""
         assert self._storage is not None, "this queue of files only reads"
         view = memoryview(data)
         while len(view):
@@ -217,41 +217,41 @@ class MappedFileQueue:
             view = view[room:]
 
     def flush(self, start: int) -> None:
-        """fdatasync of the file that starts at *start*."""
+        """Sync the file that starts at *start* by fdatasync."""
         assert self._storage is not None, "this queue of files only reads"
         file = self.opened(start)
         self._storage.fdatasync(file.descriptor)
 
     def zero(self, offset: int, end: int) -> None:
-        """Overwrite [offset, end) with zero bytes, in files that are there."""
+        """Overwrite [offset, end) with zero bytes, in existing files."""
         while offset < end and self.covers(offset):
             room = min(self.file_start(offset) + self.file_size, end) - offset
             self.write(offset, bytes(min(room, 1 << 20)))
             offset += min(room, 1 << 20)
 
     def delete_file(self, start: int) -> None:
-        """Remove one file. First nobody finds it any more; whoever reads it meanwhile still has it."""
+        """Remove one file. It leaves `starts` first; concurrent readers keep their open descriptor."""
         assert self._storage is not None, "this queue of files only reads"
         with self._changing:
             known = start in self._starts
             self._starts = [kept for kept in self._starts if kept != start]
         try:
             self._storage.unlink(self._path(start))
-        except OSError:  # it is still there
+        except OSError:  # it still exists
             with self._changing:
                 self._starts = sorted({*self._starts, start} if known else self._starts)
             raise
         self._open.pop(start, None)
 
     def close(self) -> None:
-        """Close all descriptors; they open again when needed."""
+        """Close all descriptors. They are opened again when needed."""
         self._open.clear()
 
 
 def size_on_disk(folder: Path) -> int | None:
-    """Size of the first non-empty data file in *folder*; None when there is none.
+    """Return the size of the first non-empty data file in *folder*; None if there is none.
 
-    Existing files decide over settings.
+    Existing files take precedence over settings.
     """
     with contextlib.suppress(FileNotFoundError):
         for entry in list_folder(folder):
@@ -261,7 +261,7 @@ def size_on_disk(folder: Path) -> int | None:
 
 
 def list_folder(folder: Path) -> list[os.DirEntry[str]]:
-    """What lies in *folder*, by name; nothing where there is none."""
+    """Return the entries of *folder*, sorted by name; [] if it does not exist."""
     try:
         return sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
@@ -269,5 +269,5 @@ def list_folder(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a file of this name is a data file: 20 digits."""
+    """Return True if *name* is that of a data file: 20 digits."""
     return len(name) == NAME_LENGTH and name.isascii() and name.isdigit()

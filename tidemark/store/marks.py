@@ -1,16 +1,17 @@
-"""`tidemark/indexer/marks`: how far each shard of the pipeline has come (docs/format.md §8). Mapped words, native.
+"""`tidemark/indexer/marks`: the progress of each shard of the pipeline (docs/format.md §8). Mapped words, native.
 
-    word 0  magic and version       word 1  number of shards, the key index among them
+    word 0  magic and version       word 1  number of shards, including the key index
     word 2  time of the last publication, epoch milliseconds          word 3  unused
-    word 4  which boot of the machine the visible marks belong to     word 5  time a follower last said it is there
+    word 4  the machine's boot to which the visible marks belong      word 5  time of a follower's last sign of life
     word 6  name, as a number, of the newest file of the key index; 0 for none
     word 7  1 while all of the key index is synced
-    from word 8, four a shard: visible, durable, term, intended
+    from word 8, four per shard: visible, durable, term, intended
 
-*visible* moves after each chunk, *durable* after the fdatasync of what it covers. The watermark is the least visible
-mark: everything below it is indexed and may be read. Both are exclusive ends. After a reboot only durable marks count.
-Whoever moves the least mark reads a byte of the file: that tells the event loops that watch it (`file_watch`).
-*intended* is where the chunk ends that is being built: unlike *visible*, it tells that a builder was killed at work.
+**visible* moves after each chunk, *durable* after the fdatasync of everything below it. Both are exclusive ends. The
+watermark is the least visible mark: everything below it is indexed and may be read. After a reboot only durable marks
+are valid. A process that moves the least mark reads a byte of the file, which notifies the event loops that watch it
+(`file_watch`). *intended* is the end of the chunk that is being built: if it differs from *visible*, a builder was
+killed during a build.
 """
 
 from __future__ import annotations
@@ -53,34 +54,36 @@ class Marks:
 
     def __init__(self, words: Words, *, file: OpenFile | None = None) -> None:
         self._words = words
-        self._file = file  # of the file, where its watchers are to be told
+        self._file = file  # open if publications notify the file's watchers
         self._fence = threading.Lock()
-        self.machine_was_restarted = False  # between the last publication and open_to_write
+        self.machine_was_restarted = False  # between the last publication and `open_to_write`
 
     @classmethod
     def open_read_only(cls, path: Path) -> Marks:
-        """FileNotFoundError when the pipeline has never run, or is only just making the file.
+        """Map the marks for reads.
 
-        CorruptStoreError when it is something else.
+        FileNotFoundError: the pipeline has never run, or the file is still being created.
+        CorruptStoreError: the file is invalid.
         """
         size = path.stat().st_size
         if size not in (0, MARKS_SIZE):
-            raise CorruptStoreError("the marks file has a wrong size", path=str(path))
+            raise CorruptStoreError(f"the marks file has {size} bytes instead of {MARKS_SIZE}", path=str(path))
         marks = cls(MappedWords(path, MARKS_SIZE, writable=False)) if size else None
         if marks is None or marks._words.load(_MAGIC_WORD) == 0:
-            raise FileNotFoundError(errno.ENOENT, "the marks are only just being made", str(path))
+            raise FileNotFoundError(errno.ENOENT, "the marks file is still being created", str(path))
         marks._require_magic(path)
         return marks
 
     @classmethod
     def open_to_write(cls, path: Path, storage: Storage, *, shards: int, term: int) -> Marks:
-        """The pipeline's own. Another number of shards than before: all start at the least mark.
+        """Map the marks for writes by the pipeline.
 
-        A new file says that nothing is indexed. After a reboot the visible marks are forgotten, and `claim_boot` is for
-        the caller, once everything fits the durable ones again.
+        In a new file nothing is indexed. If the number of shards has changed, all shards start at the least mark. After
+        a reboot the visible marks are reset to the durable ones; the caller calls `claim_boot` once all files are
+        consistent with these.
         """
         if not 1 <= shards <= MAX_SHARDS:
-            raise ValueError(f"{shards} shards")
+            raise ValueError(f"the number of shards is {shards}, allowed are 1 to {MAX_SHARDS}")
         storage.make_folder(path.parent)
         words = storage.words(path, MARKS_SIZE)
         marks = cls(words, file=OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC)))
@@ -101,7 +104,9 @@ class Marks:
 
     def _require_magic(self, path: Path) -> None:
         if self._words.load(_MAGIC_WORD) != _MAGIC or not 1 <= self.shards <= MAX_SHARDS:
-            raise CorruptStoreError("this is no marks file of a version this program knows", path=str(path))
+            raise CorruptStoreError(
+                "the file is not a marks file of a version that this program supports", path=str(path)
+            )
 
     def _change_shards(self, shards: int) -> None:
         least, term = self.durable_floor(), self.term
@@ -113,18 +118,18 @@ class Marks:
         self.flush()
 
     def forget_visible(self) -> None:
-        """Go back to the durable marks, durably: what was built since may not be on the disk."""
+        """Reset the visible marks to the durable ones, durably: later files may not be on the disk."""
         for shard in range(self.shards):
             self._words.store(_word(shard, _VISIBLE), self.durable(shard))
         self.flush()
 
     def claim_boot(self) -> None:
-        """Let the visible marks count as published since the machine started, durably."""
+        """Record, durably, that the visible marks belong to the machine's current boot."""
         self._words.store(_BOOT_WORD, _boot_number())
         self.flush()
 
     def is_of_this_boot(self) -> bool:
-        """Whether the visible marks were published since the machine started."""
+        """Return True if the visible marks belong to the machine's current boot."""
         return self._words.load(_BOOT_WORD) == _boot_number()
 
     @property
@@ -134,110 +139,111 @@ class Marks:
 
     @property
     def term(self) -> int:
-        """The oldest writer's term in which a shard's marks were true: the watermark's, for `TermsFile.clamp`."""
+        """The least term of all shards: the watermark's term, for `TermsFile.clamp`."""
         return self._least(_TERM)
 
     def shard_term(self, shard: int) -> int:
-        """The writer's term in which this shard's marks were true."""
+        """Return the writer's term in which this shard's marks are valid."""
         return self._words.load(_word(shard, _TERM))
 
     @property
     def published_ms(self) -> int:
-        """When the least mark moved last, epoch milliseconds; 0 for never."""
+        """Time of the last move of the least mark, epoch milliseconds; 0: never."""
         return self._words.load(_TIME_WORD)
 
     def visible(self, shard: int) -> int:
-        """Physical offset below which the shard has built everything."""
+        """Return the physical offset below which the shard has built everything."""
         return self._words.load(_word(shard, _VISIBLE))
 
     def durable(self, shard: int) -> int:
-        """The same, for what would survive a power cut."""
+        """Return the physical offset below which the shard's files survive a power cut."""
         return self._words.load(_word(shard, _DURABLE))
 
     def watermark(self) -> int:
-        """The least visible mark; after a reboot the least durable one. For marks of an older term: TermsFile.clamp."""
+        """Return the least visible mark; after a reboot, the least durable one. Older terms need `TermsFile.clamp`."""
         if not self.is_of_this_boot():
             return self.durable_floor()
         return self._least(_VISIBLE)
 
     def durable_floor(self) -> int:
-        """The least durable mark."""
+        """Return the least durable mark."""
         return self._least(_DURABLE)
 
     def _least(self, which: int) -> int:
-        """Of all shards' words of a kind. Asked for each message: so it takes no call a shard but the load."""
+        """Return the least word of a kind. It runs for each message, so it makes one call per shard: the load."""
         load = self._words.load
         return min([load(word) for word in range(_word(0, which), _word(self.shards, which), _WORDS_A_SHARD)])
 
     def greatest_durable(self) -> int:
-        """The greatest durable mark: a shard has seen the log up to there as committed."""
+        """Return the greatest durable mark. The log was committed up to there."""
         return max(self.durable(shard) for shard in range(self.shards))
 
     def intended(self, shard: int) -> int:
-        """Where the chunk ends that the shard builds, or built last."""
+        """Return the end of the chunk that the shard is building, or built last."""
         return self._words.load(_word(shard, _INTENDED))
 
     def intend(self, shard: int, physical_offset: int) -> None:
-        """Say that a chunk up to here is about to be built."""
+        """Record that a chunk up to *physical_offset* is about to be built."""
         self._words.store(_word(shard, _INTENDED), physical_offset)
 
     @property
     def is_index_synced(self) -> bool:
-        """Whether everything in the key index's files is on the disk."""
+        """True if the key index's files are completely on the disk."""
         return self._words.load(_SYNCED_WORD) == 1
 
     def say_index_synced(self, is_synced: bool) -> None:
-        """False before the first write to its files, durably; True when all of them are synced."""
+        """Set `is_index_synced`, durably: False before the first write to its files, True when all are synced."""
         if self.is_index_synced != is_synced:
             self._words.store(_SYNCED_WORD, int(is_synced))
             self.flush()
 
     @property
     def alive_ms(self) -> int:
-        """When a follower last said that it is there, epoch milliseconds; at most a second old while one is."""
+        """Time of a follower's last sign of life, epoch milliseconds; at most a second old while one follows."""
         return self._words.load(_ALIVE_WORD)
 
     def say_alive(self) -> None:
-        """Tell that a follower is there."""
+        """Record that a follower is running."""
         self._words.store(_ALIVE_WORD, time.time_ns() // 1_000_000)
 
     def say_gone(self) -> None:
-        """Tell that no follower is there yet."""
+        """Record that no follower is running."""
         self._words.store(_ALIVE_WORD, 0)
 
     @property
     def index_file(self) -> int:
-        """Name, as a number, of the newest index file that the pipeline knows: who finds it gone, or another's entries
-        behind the mark, knows that a broker has run meanwhile. 0: none.
+        """Name, as a number, of the newest index file that the pipeline has written; 0: none.
+
+        If it is missing, or foreign entries follow the mark, a broker has run meanwhile.
         """
         return self._words.load(_INDEX_FILE_WORD)
 
     def set_index_file(self, name: int) -> None:
-        """Note the newest index file."""
+        """Set `index_file`."""
         self._words.store(_INDEX_FILE_WORD, name)
 
     def set_back(self, shard: int, physical_offset: int) -> None:
-        """Let a shard build again from *physical_offset* on, durably."""
+        """Set a shard's marks to *physical_offset*, durably, so that it builds again from there."""
         for which in (_VISIBLE, _DURABLE, _INTENDED):
             self._words.store(_word(shard, which), physical_offset)
         self.flush()
 
     def lower(self, shard: int, physical_offset: int) -> None:
-        """No mark of the shard above *physical_offset*, durably."""
+        """Lower the shard's marks to at most *physical_offset*, durably."""
         for which in (_VISIBLE, _DURABLE):
             self._words.store(_word(shard, which), min(self._words.load(_word(shard, which)), physical_offset))
         self._words.store(_word(shard, _INTENDED), self.visible(shard))
         self.flush()
 
     def publish(self, shard: int, physical_offset: int) -> None:
-        """Move a shard's visible mark. The caller holds the shard's lock and has built what it says.
+        """Move a shard's visible mark. The caller holds the shard's lock and has built everything below the mark.
 
-        Where the least of all marks may have moved, whoever watches the file is told. Of shards that publish at once
-        the last one sees what the others said.
+        If the least mark may have moved, the file's watchers are notified. Of shards that publish concurrently, the
+        last one sees the others' marks, so a move of the least mark is never missed.
         """
         before = self.visible(shard)
         self._words.store(_word(shard, _VISIBLE), physical_offset)
-        with self._fence:  # an atomic operation: our store is out before theirs are read
+        with self._fence:  # an atomic operation: our store is visible before we read the others' marks
             pass
         if any(self.visible(other) <= before for other in range(self.shards) if other != shard):
             return
@@ -246,12 +252,12 @@ class Marks:
             tell_watchers(self._file.descriptor)
 
     def publish_durable(self, shard: int, physical_offset: int) -> None:
-        """Move a shard's durable mark, durably. The caller has synced what it says."""
+        """Move a shard's durable mark, durably. The caller has synced everything below the mark."""
         self._words.store(_word(shard, _DURABLE), physical_offset)
         self._words.flush()
 
     def adopt_term(self, shard: int, term: int, *, end_offset: int) -> None:
-        """Take a shard over into a new term: no mark above *end_offset*, durably. Its queues are truncated already."""
+        """Lower a shard's marks to *end_offset* and set its term, durably. Its queues are already truncated."""
         self.lower(shard, end_offset)
         self._words.store(_word(shard, _TERM), term)
         self.flush()

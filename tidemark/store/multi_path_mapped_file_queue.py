@@ -1,4 +1,4 @@
-"""A CommitLog over several folders: one address space, each file in one of them (docs/format.md §1)."""
+"""A CommitLog in several folders: one address space, with each file in one of them (docs/format.md §1)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def open_log(
     *,
     is_full: Callable[[Path], bool] | None = None,
 ) -> MappedFileQueue:
-    """The CommitLog in *folders*. is_full: where no new file is to be made while there is room elsewhere."""
+    """Open the CommitLog in *folders*. is_full: True for a folder in which no file is created if another has room."""
     if len(folders.all) == 1:
         return MappedFileQueue(folders.all[0], file_size, storage)
     return MultiPathMappedFileQueue(folders, file_size, storage, is_full=is_full)
 
 
 def log_size_on_disk(folders: LogFolders) -> int | None:
-    """Size of the CommitLog's files; None while there is none."""
+    """Return the size of the CommitLog's files; None without files."""
     return next((size for folder in folders.all if (size := size_on_disk(folder)) is not None), None)
 
 
 class MultiPathMappedFileQueue(MappedFileQueue):
-    """The files of several folders, merged by their names. RocketMQ's class of this name."""
+    """The files of several folders, merged by name. RocketMQ has a class of this name."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class MultiPathMappedFileQueue(MappedFileQueue):
     ) -> None:
         self._folders = folders
         self._is_full = is_full or (lambda _: False)
-        self._places: dict[str, Path] = {}  # name → path of the files that were seen or made
+        self._places: dict[str, Path] = {}  # name → path of the known files
         super().__init__(folders.writable[0], file_size, storage)
 
     def _entries(self) -> list[os.DirEntry[str]]:
@@ -53,7 +53,9 @@ class MultiPathMappedFileQueue(MappedFileQueue):
                 if entry.is_dir():
                     continue
                 if entry.name in found:
-                    raise CorruptStoreError(f"{entry.path} lies in another folder, too", path=entry.path)
+                    raise CorruptStoreError(
+                        f"{entry.path} exists in another folder of the CommitLog, too", path=entry.path
+                    )
                 found[entry.name] = entry
         self._places = {name: Path(entry.path) for name, entry in found.items()}
         return [found[name] for name in sorted(found)]

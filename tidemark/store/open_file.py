@@ -1,7 +1,7 @@
-"""A descriptor that closes when its last user has let go of it.
+"""OpenFile: a descriptor that is closed when its last reference is dropped.
 
-Files are deleted by one thread while others read them. A descriptor that was closed at once might be another file's
-number by the time the other thread uses it.
+One thread may delete a file while others read it. If the descriptor were closed at once, its number could belong to
+another file by the time the other thread uses it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 
 class OpenFile:
-    """Hold on to it for as long as `descriptor` is used."""
+    """Owner of a descriptor. Keep a reference while `descriptor` is in use."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the file's name has gone, or is another file's by now."""
+        """True if the file has no name any more: it was deleted or replaced."""
         return os.fstat(self.descriptor).st_nlink == 0
 
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # bound: `os` may be gone at exit
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # bound early: `os` may be gone at exit
         close(self.descriptor)

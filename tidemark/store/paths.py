@@ -1,4 +1,4 @@
-"""Which file lies where below a store's root (docs/format.md §1; ours below `tidemark/`, one folder an owner)."""
+"""Paths of a store's files (docs/format.md §1). Ours are below `tidemark/`, in one folder per owner."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tidemark.store.log_folders import LogFolders
 
 
 def require_outside(state: Path, root: Path) -> None:
-    """ValueError when writing below *state* would write below *root*, of a store that is somebody else's."""
+    """Raise ValueError if *state* is inside *root*, the root of an attached store, which is never written."""
     if state.resolve().is_relative_to(root.resolve()):
-        raise ValueError(f"the state folder {state} lies in the attached store {root}, where nothing may be written")
+        raise ValueError(f"the state folder {state} is inside the attached store {root}: choose a folder outside")
 
 
 @dataclass(frozen=True)
 class StorePaths:
     """Paths of one store.
 
-    other_log_folders  where its CommitLog lies, if not in `commitlog`
-    state              where files of ours lie that a store of our own has below its root; None: there. A store whose
-                       state lies elsewhere is attached: somebody else's, of which nothing is ever written
+    other_log_folders  the folders of its CommitLog, if not `commitlog`
+    state              folder of our own files; None: the root. With a folder, the store is attached: it belongs to
+                       another program and is never written
     """
 
     root: Path
@@ -30,12 +30,12 @@ class StorePaths:
 
     @property
     def is_attached(self) -> bool:
-        """Whether the root is somebody else's."""
+        """True if the store belongs to another program."""
         return self.state is not None
 
     @property
     def own(self) -> Path:
-        """Root of what we write ourselves beside RocketMQ's files."""
+        """Root of our own files, which RocketMQ does not have."""
         return self.root if self.state is None else self.state
 
     @property
@@ -44,7 +44,7 @@ class StorePaths:
 
     @property
     def log_folders(self) -> LogFolders:
-        """Where the CommitLog's files lie."""
+        """Folders of the CommitLog."""
         return self.other_log_folders or LogFolders((self.commit_log,))
 
     @property
@@ -81,7 +81,7 @@ class StorePaths:
 
     @property
     def delay_offsets(self) -> Path:
-        """How far delayed messages are delivered."""
+        """Offsets up to which delayed messages are delivered."""
         return self.root / "config" / "delayOffset.json"
 
     @property
@@ -90,17 +90,17 @@ class StorePaths:
 
     @property
     def broker_consumer_offsets(self) -> Path | None:
-        """Of an attached store: the offsets that its broker keeps for its own groups."""
+        """In an attached store: the broker's offsets of its own groups; otherwise None."""
         return self.root / "config" / "consumerOffset.json" if self.is_attached else None
 
     @property
     def own_index(self) -> Path | None:
-        """Of an attached store: index files of keys that the broker does not index."""
+        """With an attached store: index files of keys that the broker does not index; otherwise None."""
         return self.own / "index" if self.is_attached else None
 
     @property
     def format_file(self) -> Path:
-        """Which version of our files this store has."""
+        """The file with the version of our files."""
         return self.root / "tidemark" / "format"
 
     @property
@@ -120,12 +120,12 @@ class StorePaths:
 
     @property
     def lost_units(self) -> Path:
-        """Places of queues that pulls had to pass over."""
+        """Places of queues that pulls skipped because their units were lost."""
         return self.query / "lost_units.jsonl"
 
     @property
     def members(self) -> Path:
-        """Members of groups, from one query process to the next."""
+        """Members of groups, which one query process hands to the next."""
         return self.query / "members.json"
 
     @property
@@ -134,7 +134,7 @@ class StorePaths:
 
     @property
     def flushed(self) -> Path:
-        """How far the log is synced."""
+        """The offset up to which the log is synced."""
         return self.writer / "flushed"
 
     @property
@@ -144,7 +144,7 @@ class StorePaths:
 
     @property
     def tombstones(self) -> Path:
-        """Topics that were deleted."""
+        """Deleted topics."""
         return self.writer / "tombstones.json"
 
     @property
@@ -152,11 +152,11 @@ class StorePaths:
         return self.indexer / "marks"
 
     def queue_ext(self, topic: str, queue_id: int) -> Path:
-        """Folder of the extension of one ConsumeQueue; ValueError as `queue`."""
+        """Return the folder of one ConsumeQueue's extension. Raises ValueError as `queue` does."""
         return self.consume_queue_ext / self.queue(topic, queue_id, batch=False).relative_to(self.consume_queue)
 
     def queue(self, topic: str, queue_id: int, *, batch: bool) -> Path:
-        """Folder of one queue's files; ValueError for a topic that cannot be a folder."""
+        """Return the folder of one queue's files. ValueError: the topic or queue id is invalid."""
         if not is_topic_name(topic) or queue_id < 0:
-            raise ValueError(f"no folder for topic {topic!r} queue {queue_id}")
+            raise ValueError(f"no folder for topic {topic!r} queue {queue_id}: the topic or queue id is invalid")
         return (self.batch_consume_queue if batch else self.consume_queue) / topic / str(queue_id)

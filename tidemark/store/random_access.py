@@ -1,4 +1,4 @@
-"""A file mapped for reads here and there: what lies around a place is not read from the disk with it."""
+"""Maps a file for random access, without read-ahead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.format.dispatch_request import U8Array
 
 
 def map_for_random_reads(path: Path) -> U8Array:
-    """The bytes of *path*, read-only. A page that is not in memory costs a read of 4 KiB, and not of 128 KiB."""
+    """Map *path* read-only. A page that is not in memory costs a read of 4 KiB instead of 128 KiB."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
     mapped.madvise(mmap.MADV_RANDOM)

@@ -1,4 +1,4 @@
-"""Whether a store's folders are safe to work in: nobody else may change what a service trusts, or lead it elsewhere."""
+"""Checks that a store's folders are safe: no other user may change files that a service trusts, or redirect it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _ROOT = 0
 
 
 def require_safe_store(paths: StorePaths, *, with_queues: bool = True) -> None:
-    """StoreUnsafeError for what a service must not work in. What is not there yet is safe; reads only.
+    """Raise StoreUnsafeError if a service must not work in the store. This only reads; missing files are safe.
 
-    Of the store's root, of what lies in it and is ours or RocketMQ's, and of the folders of its CommitLog: none may be
-    written by everybody, or be somebody else's than this process's user's or root's. Below them nothing may be a
-    symbolic link; a folder of the CommitLog that a setting names may.
+    The check covers the store's root, our and RocketMQ's files in it, and the folders of its CommitLog. None may be
+    writable by all users, or belong to a user other than this process's or root. Nothing below them may be a symbolic
+    link; a folder of the CommitLog that a setting names may be one.
 
-    with_queues  also the files of queues and index, for who reads or writes them
+    with_queues  check the files of queues and index, too, for a process that reads or writes them
     """
-    if paths.is_attached:  # the store is somebody else's, and only read; what is written lies in our own
+    if paths.is_attached:  # the store is only read; all writes go to our own folder
         _require_own(paths.own)
         _require_no_link(paths.own / "tidemark")
         return
@@ -36,7 +36,7 @@ def require_safe_store(paths: StorePaths, *, with_queues: bool = True) -> None:
 
 
 def _of_store(paths: StorePaths, *, with_queues: bool) -> Iterator[Path]:
-    """What lies in the root, the CommitLog's files left out."""
+    """Yield the files and folders in the root, without folders of the CommitLog outside of it."""
     yield from (paths.checkpoint, paths.lock, paths.abort, paths.topics.parent, paths.format_file.parent)
     if with_queues:
         yield from (paths.consume_queue, paths.consume_queue_ext, paths.batch_consume_queue, paths.index)
@@ -45,24 +45,26 @@ def _of_store(paths: StorePaths, *, with_queues: bool) -> Iterator[Path]:
 
 
 def _require_own(path: Path) -> None:
-    """Its mode and its owner."""
+    """Check the mode and the owner of *path*."""
     try:
         status = path.stat()
     except FileNotFoundError:
         return
     if status.st_mode & stat.S_IWOTH:
-        raise StoreUnsafeError(f"{path} may be written by everybody: chmod o-w", path=str(path), fault="WORLD_WRITABLE")
+        raise StoreUnsafeError(
+            f"{path} is writable by all users: run chmod o-w on it", path=str(path), fault="WORLD_WRITABLE"
+        )
     user = os.geteuid()
     if status.st_uid not in (user, _ROOT) and user != _ROOT:
         raise StoreUnsafeError(
-            f"{path} belongs to user {status.st_uid}, and this process runs as {user}: chown it, or run as its owner",
+            f"{path} belongs to user {status.st_uid}, but this process runs as {user}: chown it, or run as its owner",
             path=str(path),
             fault="OWNER",
         )
 
 
 def _require_no_link(path: Path) -> None:
-    """Neither itself nor anything below it."""
+    """Refuse *path* if it, or anything below it, is a symbolic link."""
     if path.is_symlink():
         raise _link(path)
     if path.is_dir():
@@ -77,13 +79,13 @@ def _require_no_links_in(folder: Path | str) -> None:
                     raise _link(Path(entry.path))
                 if entry.is_dir(follow_symlinks=False):
                     _require_no_links_in(entry.path)
-    except FileNotFoundError:  # not there yet, or deleted meanwhile
+    except FileNotFoundError:  # it does not exist yet, or was deleted meanwhile
         return
 
 
 def _link(path: Path) -> StoreUnsafeError:
     return StoreUnsafeError(
-        f"{path} is a symbolic link: mount its target there, or name folders of the CommitLog by "
+        f"{path} is a symbolic link: mount its target there instead, or set the CommitLog's folders by "
         "TIDEMARK_COMMIT_LOG_PATHS",
         path=str(path),
         fault="SYMLINK",

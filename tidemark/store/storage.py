@@ -1,6 +1,6 @@
-"""The one protocol for every write to a store.
+"""Storage: the protocol of every write to a store.
 
-Both services write through a `Storage`, so a test can record, drop, reorder or fail any write, and a full disk is an
+All services write through a `Storage`, so a test can record, drop, reorder or fail any write, and a full disk causes an
 error, not a signal. Reads are plain `os.pread` and read-only mappings.
 """
 
@@ -24,47 +24,47 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Words(Protocol):
-    """A small, fully allocated file of aligned 8-byte integers, mapped: the only writes without a system call."""
+    """A small, fully allocated, mapped file of aligned 8-byte integers. Only its writes need no system call."""
 
     def load(self, index: int) -> int:
-        """The unsigned native integer at byte 8 · index."""
+        """Return the unsigned native integer at byte 8 · index."""
 
     def store(self, index: int, value: int) -> None:
-        """One aligned 8-byte store: a reader in another process sees the old value or the new one, never a mix."""
+        """Store 8 aligned bytes at once: a reader in another process sees the old or the new value, never a mix."""
 
     def flush(self) -> None:
-        """Make the words durable; FlushFailedError when that fails."""
+        """Make the words durable. FlushFailedError: the sync failed."""
 
     def address(self, index: int) -> int | None:
-        """Memory address of a word, for waiting on it; None where there is none."""
+        """Return the memory address of a word, for a wait on it; None without a mapping."""
 
     def close(self) -> None:
         """Unmap."""
 
 
 class Storage(Protocol):
-    """Every way of Tidemark to change a file."""
+    """All operations by which Tidemark changes files."""
 
     def create(self, path: Path, size: int) -> int:
-        """A new file of *size* zero bytes, durable in its folder; its descriptor. FileExistsError when it is there.
+        """Create a file of *size* zero bytes, durable in its folder, and return its descriptor.
 
-        Whatever else goes wrong, no file is left.
+        FileExistsError: it exists. After any other error, no file is left.
         """
 
     def create_unsynced(self, path: Path, size: int) -> int:
-        """As `create`, in folders made on the way; durable once the file and the folders above it are synced."""
+        """Create a file as `create` does, and its folders. It is durable once it and its parent folders are synced."""
 
     def sync_folder(self, path: Path) -> None:
-        """Make the names in a folder durable; FlushFailedError when that fails."""
+        """Make the names in a folder durable. FlushFailedError: the sync failed."""
 
     def open(self, path: Path) -> int:
-        """Descriptor of an existing file, for reading and writing."""
+        """Open an existing file for reads and writes and return its descriptor."""
 
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
-        """Write all of *data*. DiskFullError when there is no room; what was written until then is undefined."""
+        """Write all of *data*. DiskFullError: there is no room; the bytes written until then are undefined."""
 
     def fdatasync(self, descriptor: int) -> None:
-        """Make a file's bytes durable; FlushFailedError when that fails: never try again, the pages are lost."""
+        """Make a file's bytes durable. FlushFailedError: the sync failed and the pages are lost; never retry."""
 
     def truncate(self, descriptor: int, size: int) -> None:
         """Set a file's size."""
@@ -76,14 +76,14 @@ class Storage(Protocol):
         """Remove a file, durably."""
 
     def make_folder(self, path: Path) -> None:
-        """A folder and its parents, durably."""
+        """Create a folder and its parents, durably."""
 
     def words(self, path: Path, size: int) -> Words:
-        """Map a file of *size* bytes as words; created and allocated when missing."""
+        """Map a file of *size* bytes as words. A missing file is created and allocated."""
 
 
 class MappedWords:
-    """Words over a mapping; `writable` ones are for the file's owner alone."""
+    """Words in a mapping. Only the file's owner may map it `writable`."""
 
     def __init__(self, path: Path, size: int, *, writable: bool) -> None:
         self._file = OpenFile(os.open(path, os.O_RDWR if writable else os.O_RDONLY))
@@ -100,7 +100,7 @@ class MappedWords:
         self._words[index] = value
 
     def flush(self) -> None:
-        try:  # what msync(MS_SYNC) does; but mmap.flush holds the GIL for as long as the disk takes
+        try:  # the same as msync(MS_SYNC), but mmap.flush would hold the GIL during the sync
             os.fdatasync(self._file.descriptor)
         except OSError as error:
             raise FlushFailedError(f"fdatasync of mapped words failed: {error}", errno=error.errno) from error
@@ -159,7 +159,7 @@ class DiskStorage:
                 written = os.pwrite(descriptor, view, at)
                 view = view[written:]
                 at += written
-        except OSError as error:  # not by a context: it costs as much as a small write
+        except OSError as error:  # no context manager: it costs as much as a small write
             _tell_full_disk(error)
             raise
 
@@ -206,7 +206,10 @@ class DiskStorage:
 
 
 def _is_allocated(path: Path, size: int) -> bool:
-    """Whether it is there without holes: a broker's checkpoint may have some, and a full disk kills who fills one."""
+    """Return True if the file exists without holes.
+
+    A broker's checkpoint may have holes, and a store to one on a full disk kills the process by a signal.
+    """
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -251,12 +254,13 @@ def replace_file(
     keep_previous: bool = True,
     first: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> None:
-    """Write a small file so that after any crash the old or the new content is there, whole.
+    """Write a small file so that after any crash the complete old or new content exists.
 
-    first: further files, which get their names before this one.
+    first: other files to replace, which are renamed before this one.
 
-    The previous content stays as ``<name>.bak`` (RocketMQ reads it too). Both are written beside and synced before the
-    first takes its name, so a full disk changes nothing. For the folders of small files only: never for a data folder.
+    The previous content stays as ``<name>.bak`` (RocketMQ reads it, too). All files are written under temporary names
+    and synced before the first rename, so a full disk changes nothing. Only for folders of small files, never for a
+    data folder.
     """
     backup = path.with_name(path.name + ".bak")
     new = {**first, path: data}

@@ -1,8 +1,8 @@
-"""Waiting for a word of a mapped file to change, and waking those who wait: Linux futexes across processes.
+"""Waits for a change of a word in a mapped file, and wake-ups of the waiting threads: Linux futexes across processes.
 
-A follower that polls costs either latency or a core's share; one that sleeps on the word itself costs neither. Where
-there is no futex (another system, or a word that is not mapped) waiting is a short sleep. Waits are always bounded, so
-a lost wake-up costs latency and nothing else.
+A follower that polls costs either latency or processor time; one that sleeps on the word costs neither. Without a futex
+(on another system, or if the word is not mapped), a wait is a short sleep. Waits are always bounded, so a lost wake-up
+costs only latency.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FUTEX = _load()
 
 
 def wake(address: int | None) -> None:
-    """Wake everybody who waits on the 4-byte word at *address*."""
+    """Wake all threads that wait on the 4-byte word at *address*, in any process."""
     if _FUTEX is not None and address is not None:
         call, number = _FUTEX
         call(  # type: ignore[operator]
@@ -45,7 +45,7 @@ def wake(address: int | None) -> None:
 
 
 def wait(address: int | None, seen: int, timeout_s: float) -> None:
-    """Sleep until the native 4-byte word at *address* is no longer *seen* and somebody wakes us, or for *timeout_s*."""
+    """Sleep while the native 4-byte word at *address* is *seen*, until `wake` or for at most *timeout_s*."""
     timeout_s = max(timeout_s, 0)
     if _FUTEX is None or address is None:
         time.sleep(min(timeout_s, _POLL_S))
@@ -61,10 +61,10 @@ def wait(address: int | None, seen: int, timeout_s: float) -> None:
         None,
         0,
     )
-    if result == -1 and ctypes.get_errno() not in (0, 4, 11, 110):  # done, EINTR, EAGAIN, ETIMEDOUT
+    if result == -1 and ctypes.get_errno() not in (0, 4, 11, 110):  # success, EINTR, EAGAIN, ETIMEDOUT
         time.sleep(min(timeout_s, _POLL_S))
 
 
 def word_at(address: int) -> int:
-    """The native 4-byte word at *address*."""
+    """Return the native 4-byte word at *address*."""
     return ctypes.c_uint32.from_address(address).value

@@ -115,7 +115,7 @@ def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_p
     write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
     done = run_once(tmp_path, commit_log_segment_size_bytes=8192, spark=spark)
     assert done.returncode == 1
-    assert "4096 bytes, the setting says 8192" in str(events(done.stderr)["pipeline_failed"]["message"])
+    assert "4096 bytes, but the configured file size is 8192" in str(events(done.stderr)["pipeline_failed"]["message"])
 
 
 def test_bad_settings_are_told_and_exit_2(tmp_path: Path) -> None:

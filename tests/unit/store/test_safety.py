@@ -136,5 +136,5 @@ def test_every_service_ends_before_it_writes(
     assert DOORS[service](root) == 1
     (line,) = capfd.readouterr().err.splitlines()
     assert "STORE_UNSAFE" in line or "StoreUnsafeError" in line
-    assert "may be written by everybody" in line
+    assert "is writable by all users" in line
     assert sorted(root.rglob("*")) == before

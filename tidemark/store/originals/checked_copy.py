@@ -1,13 +1,13 @@
-"""A second, checksummed copy of each small original, so that one damaged file loses nothing.
+"""A second, checksummed copy of each small original, so that damage of one file loses nothing.
 
 An original cannot be derived from the log: topics, tombstones, terms, the format's version, offsets of groups and of
-delay levels. RocketMQ's own files in `config/` must stay its JSON and have no room for a checksum, so the copy is a
-file of ours: `tidemark/<owner>/<name>.copy`. It is written before the file itself, so it is never older.
+delay levels. RocketMQ's files in `config/` must stay its JSON, which has no room for a checksum, so the copy is our own
+file: `tidemark/<owner>/<name>.copy`. It is written before the file itself, so it is never older.
 
     TIDEMARK-COPY 1 <CRC-32 of the content> <CRC-32 of the file that it replaces> <bytes of the content>\\n <content>
 
-CRCs have 8 hexadecimal digits. That of the replaced file tells the trace of a crash, which came between the writes of
-the copy and of the file, from a file that an operator has put back.
+CRCs have 8 hexadecimal digits. The CRC of the replaced file distinguishes a crash between the writes of the copy and of
+the file from a file that an operator has put back.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Version = tuple[int, ...]
 
 
 class Form(NamedTuple):
-    """How to judge one kind of file.
+    """Rules for one type of file.
 
-    parse    returns the content; raises ValueError, KeyError, TypeError or AttributeError for bytes of another kind
-    version  of a content; a later one is greater; None: the content has none
-    shared   brokers and operators may write the file, too
+    parse    returns the content; raises ValueError, KeyError, TypeError or AttributeError for invalid bytes
+    version  returns the content's version, which grows with each write; None: the content has none
+    shared   True if brokers and operators may write the file, too
     """
 
     parse: Callable[[bytes], Any]
@@ -43,20 +43,20 @@ class Form(NamedTuple):
 
 
 class Fault(enum.StrEnum):
-    """Why a file does not count, and its copy does."""
+    """Reason why the copy is used instead of the file."""
 
     MISSING = "MISSING"
     DAMAGED = "DAMAGED"
-    OLDER = "OLDER"  # a crash came between the writes of the copy and of the file
+    OLDER = "OLDER"  # a crash between the writes of the copy and of the file
 
 
 class Choice(NamedTuple):
-    """Which content counts. data: None where there is neither file nor copy.
+    """The valid content. data: None if neither file nor copy exists.
 
-    fault           of the file, where the copy's content counts
-    is_foreign      another program wrote the file after the copy
-    is_copy_sound   False where the copy is missing or damaged
-    has_copy        False where it is missing
+    fault           why the copy is used instead of the file; None if the file is used
+    is_foreign      True if another program wrote the file after the copy
+    is_copy_sound   False if the copy is missing or damaged
+    has_copy        False if the copy is missing
     """
 
     data: bytes | None
@@ -67,7 +67,7 @@ class Choice(NamedTuple):
 
 
 def copy_path(path: Path) -> Path | None:
-    """Return the place of the checked copy of *path*; None for a file that has none."""
+    """Return the path of the checked copy of *path*; None for a file without one."""
     if path.parent.name == "config" and path.name in _OWNERS:
         return path.parent.parent / "tidemark" / _OWNERS[path.name] / f"{path.name}.copy"
     if path.name in _OWN_NAMES:
@@ -76,20 +76,20 @@ def copy_path(path: Path) -> Path | None:
 
 
 class Kept(NamedTuple):
-    """A sound copy. replaced: CRC-32 of the file's content before."""
+    """A sound copy. replaced: CRC-32 of the file's previous content."""
 
     content: bytes
     replaced: int
 
 
 def encode_copy(content: bytes, replaces: bytes = b"") -> bytes:
-    """Return the bytes of a copy of *content*, which takes the place of *replaces*."""
+    """Encode a copy of *content*, which replaces the content *replaces*."""
     body = b"%08x %d\n" % (crc32(replaces), len(content)) + content
     return _HEAD + b"%08x " % crc32(body) + body
 
 
 def decode_copy(data: bytes) -> Kept | None:
-    """Return a copy's content; None when the copy is damaged."""
+    """Decode a copy; None if it is damaged."""
     body = data[len(_HEAD) + 9 :]
     if data != _HEAD + b"%08x " % crc32(body) + body:
         return None
@@ -98,7 +98,7 @@ def decode_copy(data: bytes) -> Kept | None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """Return the file's bytes; None when there is no such file or folder."""
+    """Return the file's bytes; None if the file or its folder does not exist."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -108,7 +108,7 @@ def read_file(path: Path) -> bytes | None:
 def read_checked(path: Path, form: Form) -> Choice:
     """Return the content of *path* or of its copy, whichever is the newest sound one.
 
-    Raises CorruptStoreError (fact: path) when both are damaged: no content is guessed.
+    Raises CorruptStoreError (fact: path) if both are damaged: no content is guessed.
     """
     copy = copy_path(path)
     stored = None if copy is None else read_file(copy)
@@ -125,7 +125,7 @@ def read_checked(path: Path, form: Form) -> Choice:
 
 
 def is_sound(data: bytes | None, form: Form) -> bool:
-    """Return True if the bytes are a file of this form."""
+    """Return True if *data* is a valid file of this form."""
     if data is None or not data.strip():
         return False
     try:
@@ -136,7 +136,7 @@ def is_sound(data: bytes | None, form: Form) -> bool:
 
 
 def _choose(main: bytes | None, copy: Kept, form: Form) -> Choice:
-    """Decide between the file's bytes and those of its sound copy."""
+    """Choose between the file's bytes and those of its sound copy."""
     kept = copy.content
     if main == kept:
         return Choice(main)
@@ -153,14 +153,14 @@ def _choose(main: bytes | None, copy: Kept, form: Form) -> Choice:
 
 
 def _differ_by_one_bit(one: bytes, other: bytes) -> bool:
-    """Return True for the trace of a flipped bit; no program makes such a change."""
+    """Return True if exactly one bit differs, which indicates a flipped bit: no program makes such a change."""
     if len(one) != len(other):
         return False
     return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count() == 1
 
 
 def write_checked(path: Path, data: bytes, storage: Storage, *, keep_previous: bool = True) -> None:
-    """Write *path* and its copy; after any crash one of them is whole, and a full disk changes neither."""
+    """Write *path* and its copy. After any crash at least one is whole, and a full disk changes neither."""
     copy = copy_path(path)
     first: dict[Path, bytes] = {}
     if copy is not None:
@@ -171,16 +171,16 @@ def write_checked(path: Path, data: bytes, storage: Storage, *, keep_previous: b
 
 
 def heal(path: Path, form: Form, storage: Storage) -> Choice:
-    """Make file and copy equal again, for the file's owner; return the state before.
+    """Make file and copy equal again and return the previous state. Only the file's owner calls this.
 
-    The bytes of a damaged file are kept beside the copy as `<name>.damaged`.
-    Raises CorruptStoreError when both are damaged.
+    The bytes of a damaged file stay in the copy's folder as `<name>.damaged`.
+    Raises CorruptStoreError if both are damaged.
     """
     copy = copy_path(path)
     choice = read_checked(path, form)
     assert copy is not None, "only originals are healed"
     if choice.data is None or not is_sound(choice.data, form):
-        return choice  # there is nothing to keep, or the caller has an older content to judge
+        return choice  # no content, or the caller decides about older content
     if choice.fault is Fault.DAMAGED:
         storage.make_folder(copy.parent)
         replace_file(storage, copy.with_name(f"{path.name}.damaged"), path.read_bytes(), keep_previous=False)

@@ -15,7 +15,7 @@ from tidemark.store.storage import Storage
 class DelayOffsets(NamedTuple):
     """Level (1 is the first) → next queue offset to deliver in SCHEDULE_TOPIC_XXXX, queue level - 1.
 
-    A level that is not there begins at 0. counter: how often the table was saved.
+    A missing level starts at 0. counter: number of times that the table was saved.
     """
 
     counter: int
@@ -23,9 +23,9 @@ class DelayOffsets(NamedTuple):
 
 
 def load_delay_offsets(path: Path) -> DelayOffsets:
-    """The file's offsets, or its `.bak`'s; none without either. CorruptStoreError when they hold something else.
+    """Return the offsets of the file, its copy or its `.bak`; none without any. CorruptStoreError: they are invalid.
 
-    A scheduler that began anew because its offsets could not be read would deliver everything once more.
+    An error is necessary: a scheduler that started over because of unreadable offsets would deliver everything again.
     """
     content = load_config(path)
     try:
@@ -33,12 +33,12 @@ def load_delay_offsets(path: Path) -> DelayOffsets:
         table = {int(level): int(offset) for level, offset in (content.get("offsetTable") or {}).items()}
         counter = int((content.get("dataVersion") or {}).get("counter", 0))
     except (AttributeError, TypeError, ValueError) as error:
-        raise CorruptStoreError(f"{path} is no table of delay offsets", path=str(path)) from error
+        raise CorruptStoreError(f"{path} is not a table of delay offsets", path=str(path)) from error
     return DelayOffsets(counter, table)
 
 
 def save_delay_offsets(path: Path, offsets: DelayOffsets, storage: Storage) -> None:
-    """Durable when this returns; the previous content stays as `.bak`."""
+    """Write the offsets, durably. The previous content stays as `.bak`."""
     version = {"counter": offsets.counter, "stateVersion": 0, "timestamp": time.time_ns() // 1_000_000}
     table = {str(level): offset for level, offset in sorted(offsets.table.items())}
     save_config(path, {"dataVersion": version, "offsetTable": table}, storage)

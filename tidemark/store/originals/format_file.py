@@ -1,7 +1,7 @@
-"""`tidemark/format`: which version of Tidemark's files a store has (docs/format.md §11). The writer owns it.
+"""`tidemark/format`: the version of Tidemark's files in a store (docs/format.md §11). The writer owns it.
 
-RocketMQ's own files have no version: this one covers what lies below `tidemark/`, and what may be assumed about the
-rest. A newer minor version has only added what an older program may overlook; a newer major one has not.
+RocketMQ's own files have no version. This one covers the files below `tidemark/` and the assumptions about the others.
+A newer minor version only adds data that an older program may ignore; a newer major version does not guarantee that.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _UNFINISHED = {"restoring": True}
 
 
 def read_format(paths: StorePaths) -> FormatVersion | None:
-    """What the store says; None for a directory of a broker's, or of a Tidemark that did not say yet.
+    """Return the store's version; None for a broker's store, or one of a Tidemark without versions.
 
-    raises CorruptStoreError when the file is there and cannot be read, or says that a restore was not finished
+    Raises CorruptStoreError if the file exists but is unreadable, or marks an unfinished restore.
     """
     path = paths.format_file
     data = read_checked(path, FORMAT_FORM).data
@@ -45,11 +45,11 @@ def read_format(paths: StorePaths) -> FormatVersion | None:
         content = orjson.loads(data)
         if content == _UNFINISHED:
             raise CorruptStoreError(
-                f"{paths.root} was not restored to its end: empty it, and restore again", path=str(path)
+                f"{paths.root} was not restored completely: empty the folder and restore again", path=str(path)
             )
         return _decode(content)
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptStoreError(f"{path} does not tell a version", path=str(path)) from error
+        raise CorruptStoreError(f"{path} does not contain a version", path=str(path)) from error
 
 
 def _decode(content: dict[str, Any]) -> FormatVersion:
@@ -60,11 +60,11 @@ FORMAT_FORM = Form(lambda data: _decode(orjson.loads(data)), tuple)
 
 
 def require_known_format(paths: StorePaths) -> FormatVersion | None:
-    """As `read_format`; StoreTooNewError when a newer program has made files that this one would misread."""
+    """Return `read_format`. StoreTooNewError: a newer program wrote files that this one would misread."""
     version = read_format(paths)
     if version is not None and version.major > FORMAT.major:
         raise StoreTooNewError(
-            f"{paths.root} has format {version}, and this program knows formats up to {FORMAT.major}.x: "
+            f"{paths.root} has format {version}, but this program supports formats up to {FORMAT.major}.x: "
             "use the Tidemark that wrote it, or a newer one",
             path=str(paths.format_file),
             format=str(version),
@@ -74,7 +74,7 @@ def require_known_format(paths: StorePaths) -> FormatVersion | None:
 
 
 def write_format(paths: StorePaths, storage: Storage) -> None:
-    """Say this program's version, durably, unless the store says the same or a newer one."""
+    """Write this program's version, durably, unless the store has the same or a newer one."""
     version = require_known_format(paths)
     if version is None or version < FORMAT:
         content = {"version": FORMAT._asdict(), "written_by": f"tidemark {program_version()}"}
@@ -84,5 +84,5 @@ def write_format(paths: StorePaths, storage: Storage) -> None:
 
 
 def say_unfinished(paths: StorePaths, storage: Storage) -> None:
-    """Let nobody open what is being restored; durable when this returns."""
+    """Mark the store as being restored, durably, so that no program opens it."""
     replace_file(storage, paths.format_file, orjson.dumps(_UNFINISHED), keep_previous=False)

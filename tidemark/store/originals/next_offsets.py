@@ -1,6 +1,6 @@
-"""`tidemark/writer/queue_offsets`: the next offset of every queue as of a position in the log (docs/format.md §9).
+"""`tidemark/writer/queue_offsets`: the next offset of every queue at a position of the log (docs/format.md §9).
 
-The writer owns it; records behind the position are counted on top.
+The writer owns it and adds the records after the position.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VERSION = 1
 
 
 class NextOffsets(NamedTuple):
-    """The table as it was when the log ended at *position*. store_timestamp: of the last record below it."""
+    """The table at the time when the log ended at *position*. store_timestamp: of the last record below it."""
 
     position: int
     store_timestamp: int
@@ -28,12 +28,12 @@ class NextOffsets(NamedTuple):
 
 
 def save_next_offsets(path: Path, next_offsets: NextOffsets, storage: Storage) -> None:
-    """Write the table and its checked copy, durably; the previous one stays as `.bak`."""
+    """Write the table and its checked copy, durably. The previous table stays as `.bak`."""
     write_checked(path, encode_next_offsets(next_offsets), storage)
 
 
 def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
-    """The file's content."""
+    """Encode the file's content."""
     table: dict[str, dict[str, int]] = {}
     for (topic, queue_id), offset in next_offsets.table.items():
         table.setdefault(topic, {})[str(queue_id)] = offset
@@ -47,7 +47,7 @@ def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
 
 
 def load_next_offsets(path: Path) -> NextOffsets | None:
-    """Return the newest whole table; None if none can be read: recovery then scans the log."""
+    """Return the newest whole table; None if none can be read, in which case recovery scans the log."""
     with contextlib.suppress(CorruptStoreError):
         choice = read_checked(path, NEXT_OFFSETS_FORM)
         if choice.has_copy and choice.data is not None:
@@ -59,9 +59,9 @@ def load_next_offsets(path: Path) -> NextOffsets | None:
 
 
 def decode_next_offsets(content: dict[str, Any]) -> NextOffsets:
-    """Of the file's JSON; ValueError, KeyError, TypeError or AttributeError when it is something else."""
+    """Decode the file's JSON. ValueError, KeyError, TypeError or AttributeError: it is invalid."""
     if content["version"] != _VERSION:
-        raise ValueError("a version of another program")
+        raise ValueError(f"version is {content['version']}, only {_VERSION} is supported")
     table = {
         (topic, int(queue_id)): int(offset)
         for topic, queues in content["offsetTable"].items()

@@ -1,4 +1,4 @@
-"""The small originals of a store: the files that cannot be derived from its log, and how to restore each."""
+"""The small originals of a store, which cannot be derived from its log, and their repair."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.store.storage import Storage
 
 
 class Original(NamedTuple):
-    """One file, with the form by which it is judged."""
+    """One file and its form."""
 
     path: Path
     form: Form
@@ -37,7 +37,7 @@ class Outcome(enum.StrEnum):
 
 
 class Repair(NamedTuple):
-    """What a repair did to one file. cause: why the file did not count."""
+    """Result of one file's repair. cause: why the file was not used."""
 
     path: Path
     outcome: Outcome
@@ -62,9 +62,9 @@ def querys_originals(paths: StorePaths) -> tuple[Original, ...]:
 
 
 def repair(original: Original, storage: Storage, *, accept_older: bool = False) -> Repair:
-    """Restore a file or its checked copy from the other one; with *accept_older* both from the file's `.bak`.
+    """Restore a file or its checked copy from the other one; with *accept_older*, both from the file's `.bak`.
 
-    Never raises for damage: the outcome is LOST where nothing sound is left.
+    Damage never raises: the outcome is LOST if no sound content is left.
     """
     path, form = original
     try:
@@ -74,7 +74,7 @@ def repair(original: Original, storage: Storage, *, accept_older: bool = False) 
             _from_previous(original, storage, error.message) if accept_older else Repair(path, Outcome.LOST, str(error))
         )
     if choice.data is not None and not is_sound(choice.data, form):
-        cause = f"{path} is damaged, and there is no checked copy of it"
+        cause = f"{path} is damaged and has no checked copy"
         return _from_previous(original, storage, cause) if accept_older else Repair(path, Outcome.LOST, cause)
     return Repair(path, _outcome(choice), choice.fault or "")
 

@@ -1,10 +1,10 @@
-"""`tidemark/writer/terms`: a line a term of the writer: `<term> <recovered end> <boot id>`, synced before it serves.
+"""`tidemark/writer/terms`: a line per term of the writer, `<term> <recovered end> <boot id>`, synced before it serves.
 
-A writer may cut, on start, what an indexer has already built on (a torn tail after a power cut). Whoever holds a number
-of an older term takes the least of it and the recovered ends since.
+On start, a writer may cut bytes that an indexer has already indexed (a torn tail after a power cut). A process with an
+offset of an older term therefore uses the least of that offset and the recovered ends since.
 
-The boot id tells whether the machine has been up ever since: then the mapped confirm offset is what the writer stored
-last. After a reboot it is what happened to reach the disk, and means nothing before the next term begins.
+The boot id shows whether the machine has restarted since. If not, the mapped confirm offset is the value that the
+writer last stored. After a reboot it is whatever reached the disk, and is invalid until the next term begins.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from tidemark.store.storage import Storage
 
 
 class Term(NamedTuple):
-    """One life of the writer. recovered_end: where the log ended when it began; boot_id: of the machine then."""
+    """One run of the writer. recovered_end: the log's end at its start; boot_id: the machine's boot at its start."""
 
     number: int
     recovered_end: int
     boot_id: str = ""
 
     def is_of_this_boot(self) -> bool:
-        """Whether the machine has not been started anew since; True where there is no telling."""
+        """Return True if the machine has not restarted since the term began, or if the system has no boot ids."""
         return self.number > 0 and self.boot_id == machine_boot_id()
 
 
 @functools.cache
 def machine_boot_id() -> str:
-    """Identity of the running kernel's boot; "-" where the system does not tell."""
+    """Return the identity of the kernel's current boot; "-" if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or "-"
     except OSError:
         return "-"
 
 
-NO_TERM = Term(0, 0)  # a directory that no writer of ours has opened
+NO_TERM = Term(0, 0)  # of a directory that no writer of ours has opened
 
 
 def read_terms(path: Path) -> list[Term]:
-    """Return all terms, oldest first; a line cut off by a crash does not count.
+    """Return all terms, oldest first. A line that a crash cut off is ignored.
 
-    Raises CorruptStoreError when the file and its copy are both damaged.
+    Raises CorruptStoreError if the file and its copy are both damaged.
     """
     data = read_checked(path, TERMS_FORM).data
     return [] if data is None else [term for term in map(_term, _lines(data)) if term is not None]
@@ -64,11 +64,11 @@ def _term(line: str) -> Term | None:
 
 
 def _parse(data: bytes) -> list[Term]:
-    """Return all terms of a whole file. Raises ValueError for a line that is none, or a number out of its row."""
+    """Return all terms of a whole file. Raises ValueError for an invalid line or nonconsecutive numbers."""
     terms = [term for term in map(_term, _lines(data)) if term is not None]
     numbers = [term.number for term in terms]
     if len(terms) != len(_lines(data)) or not terms or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-        raise ValueError("this is no file of terms")
+        raise ValueError("the file is not a list of consecutive terms")
     return terms
 
 
@@ -76,13 +76,13 @@ TERMS_FORM = Form(_parse, lambda terms: (terms[-1].number,))
 
 
 def current_term(path: Path) -> Term:
-    """The last term; NO_TERM when there was none."""
+    """Return the last term; NO_TERM if there is none."""
     terms = read_terms(path)
     return terms[-1] if terms else NO_TERM
 
 
 def begin_term(path: Path, recovered_end: int, storage: Storage) -> Term:
-    """Start a new term, durable when this returns."""
+    """Start a new term, durably."""
     terms = read_terms(path)
     term = Term(terms[-1].number + 1 if terms else 1, recovered_end, machine_boot_id())
     lines = "".join(f"{number} {end} {boot_id}\n" for number, end, boot_id in [*terms, term])
@@ -91,35 +91,35 @@ def begin_term(path: Path, recovered_end: int, storage: Storage) -> Term:
 
 
 def clamp(offset: int, *, of_term: int, terms: Sequence[Term]) -> int:
-    """What is left of a physical *offset* that was true in term *of_term*: at most each recovered end since."""
+    """Lower a physical *offset* that was valid in term *of_term* to the least recovered end of the terms since."""
     return min([offset, *(term.recovered_end for term in terms if term.number > of_term)])
 
 
 class TermsFile:
-    """The terms file for a reader that asks often: read again only when the file has changed."""
+    """The terms file for a frequent reader, which loads the file again only after a change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._signature: tuple[int, int] | None = (0, 0)  # of no file
-        self.known: list[Term] = []  # as of the last look; another list once the file has changed
+        self._signature: tuple[int, int] | None = (0, 0)  # differs from every signature and from None
+        self.known: list[Term] = []  # at the last read; replaced by a new list after a change
 
     def terms(self) -> list[Term]:
-        """All terms, oldest first."""
+        """Return all terms, oldest first."""
         try:
             status = os.stat(self._path)
             signature = (status.st_ino, status.st_mtime_ns)
         except FileNotFoundError:
             signature = None
         if signature != self._signature:
-            self.known = read_terms(self._path)  # of the copy, where the file is gone
+            self.known = read_terms(self._path)  # of the copy, if the file is gone
             self._signature = signature
         return self.known
 
     def current(self) -> Term:
-        """The last term; NO_TERM when there was none."""
+        """Return the last term; NO_TERM if there is none."""
         terms = self.terms()
         return terms[-1] if terms else NO_TERM
 
     def clamp(self, offset: int, *, of_term: int) -> int:
-        """As the function `clamp`."""
+        """Lower *offset* as the function `clamp` does."""
         return clamp(offset, of_term=of_term, terms=self.terms())

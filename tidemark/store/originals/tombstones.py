@@ -1,7 +1,7 @@
-"""`tidemark/writer/tombstones.json`: topics that were deleted, one entry a topic (docs/format.md §9).
+"""`tidemark/writer/tombstones.json`: deleted topics, one entry per topic (docs/format.md §9).
 
-Records of the topic below a physical offset are dead: queues do not hold them, also when the topic is there again. Its
-queue numbers go on where they ended. The writer owns the file; the pipeline reads it.
+Records of the topic below a physical offset are dead: queues do not contain them, even if the topic is created again.
+Its queue offsets then continue where they ended. The writer owns the file; the pipeline reads it.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ from tidemark.store.storage import Storage
 
 
 class Tombstone(NamedTuple):
-    """A deleted topic: its records below *physical_offset* are dead, its numbering goes on."""
+    """A deleted topic: its records below *physical_offset* are dead, and its queue offsets continue."""
 
     topic: str
     physical_offset: int
     next_offsets: dict[int, int]  # by queue id
 
     def next_offset(self, queue_id: int) -> int:
-        """Return the offset with which the numbering of a queue continues; 0 for a queue without messages."""
+        """Return the queue's next offset after the deletion; 0 for a queue without messages."""
         return self.next_offsets.get(queue_id, 0)
 
 
 def load_tombstones(path: Path) -> list[Tombstone]:
-    """All tombstones, oldest first; CorruptStoreError when the file cannot be read: numbers would be used again."""
+    """Return all tombstones, oldest first.
+
+    Raises CorruptStoreError if the file cannot be read: without it, queue offsets would be assigned twice.
+    """
     try:
         choice = read_checked(path, TOMBSTONES_FORM)
         if choice.has_copy:
             return [] if choice.data is None else _parse(choice.data)
-        content = load_config(path)  # of a version that made no copies: its `.bak` stands in for a torn file
+        content = load_config(path)  # a version without copies wrote it: its `.bak` replaces a torn file
         return [] if content is None else _decode(content)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptStoreError(f"{path} is no file of tombstones", path=str(path)) from error
+        raise CorruptStoreError(f"{path} is not a list of tombstones", path=str(path)) from error
 
 
 def _parse(data: bytes) -> list[Tombstone]:
@@ -59,7 +62,7 @@ def _decode(content: dict[str, Any]) -> list[Tombstone]:
 
 
 def _version(tombstones: list[Tombstone]) -> tuple[int, ...]:
-    """Topics are only added, and their offsets only grow, but for what recovery lowers."""
+    """Return a version: topics are only added, and their offsets only grow, except when recovery lowers them."""
     return len(tombstones), sum(stone.physical_offset for stone in tombstones)
 
 
@@ -72,7 +75,7 @@ def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -
 
 
 def encode_tombstones(tombstones: list[Tombstone]) -> bytes:
-    """A file of them, for a copy of the store."""
+    """Encode a file of tombstones, for a copy of the store."""
     return orjson.dumps(_content(tombstones), option=orjson.OPT_INDENT_2)
 
 
@@ -100,28 +103,28 @@ class TombstonesFile:
 
     @property
     def topics(self) -> list[str]:
-        """Every topic that was deleted, including those that were created again, as of the last look."""
+        """All deleted topics, including topics that were created again, at the last read."""
         return list(self._known[1])
 
     def dead_end(self, topic: str) -> int:
-        """Physical offset below which the topic's records are dead, as of the last look; 0 without a tombstone."""
+        """Return the offset below which the topic's records are dead, at the last read; 0 without a tombstone."""
         stone = self._known[1].get(topic)
         return 0 if stone is None else stone.physical_offset
 
     def refresh(self) -> bool:
-        """Look at the file again; return True if its content has changed."""
+        """Read the file again if it has changed; return True if its content has changed."""
         known = self._known[1]
         return self.current() != known
 
     def current(self) -> Mapping[str, Tombstone]:
-        """Return the tombstones of this moment by topic. The mapping is shared: do not change it.
+        """Return the current tombstones by topic. The mapping is shared: do not change it.
 
-        Safe for several threads: each call returns the content that it has compared with the file itself.
+        Thread-safe: each call returns the content that it has compared with the file itself.
         """
         try:
             status = os.stat(self._path)
             signature = (status.st_ino, status.st_mtime_ns, status.st_size)
-        except FileNotFoundError:  # its checked copy may be there
+        except FileNotFoundError:  # its checked copy may exist
             signature = (0, 0, 0)
         seen, stones = self._known
         if signature != seen:

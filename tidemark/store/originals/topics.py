@@ -25,17 +25,17 @@ _ENUMS: dict[str, tuple[str, ...]] = {
     "message.type": ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"),
 }
 _RESERVE_TIME = "reserve.time"
-_HONOURED: dict[str, tuple[str, ...]] = {  # RocketMQ knows more values; a topic that has one of those stays as it is
+_HONOURED: dict[str, tuple[str, ...]] = {  # RocketMQ has more values; a topic with one of those keeps it
     QUEUE_TYPE: (SIMPLE_QUEUE, BATCH_QUEUE),
     "cleanup.policy": ("DELETE",),
     "message.type": ("NORMAL", "UNSPECIFIED"),
-    _RESERVE_TIME: ("-1",),  # as long as the store keeps its log
+    _RESERVE_TIME: ("-1",),  # the retention of the store's log applies
 }
 _UNCHANGEABLE = (QUEUE_TYPE, "cleanup.policy")
 
 
 class TopicConfig(NamedTuple):
-    """One topic."""
+    """Configuration of one topic."""
 
     name: str
     read_queues: int
@@ -48,17 +48,17 @@ class TopicConfig(NamedTuple):
 
     @property
     def is_batch(self) -> bool:
-        """Whether its queues are BatchConsumeQueues."""
+        """True if the topic's queues are BatchConsumeQueues."""
         return self.attributes.get(QUEUE_TYPE, SIMPLE_QUEUE) == BATCH_QUEUE
 
     @property
     def queues(self) -> int:
-        """Queues that exist: the greater of read and write."""
+        """Number of existing queues: the greater of read and write queues."""
         return max(self.read_queues, self.write_queues)
 
 
 def loads_lenient(data: bytes) -> Any:
-    """JSON whose integer keys may stand without quotes, as fastjson writes them."""
+    """Parse JSON whose integer keys may be unquoted, as fastjson writes them."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -66,15 +66,15 @@ def loads_lenient(data: bytes) -> Any:
 
 
 def _quote_keys(data: bytes) -> bytes:
-    pieces = re.split(rb'("(?:[^"\\]|\\.)*")', data)  # odd pieces are strings: not touched
+    pieces = re.split(rb'("(?:[^"\\]|\\.)*")', data)  # odd pieces are strings and stay unchanged
     return b"".join(piece if i % 2 else _UNQUOTED_KEY.sub(rb'\1"\2"\3', piece) for i, piece in enumerate(pieces))
 
 
 def load_config(path: Path) -> Any:
-    """Return the content of a config file; None where there is none.
+    """Return the content of a config file; None if it does not exist.
 
-    Its checked copy counts when the file is damaged. Where no copy was ever made (a broker's store), its `.bak` counts.
-    Raises CorruptStoreError when there is something and none of it can be read.
+    If the file is damaged, its checked copy is used; without a copy (in a broker's store), its `.bak`.
+    Raises CorruptStoreError if files exist but none can be read.
     """
     choice = read_checked(path, CONFIG_FORM)
     if choice.has_copy:
@@ -93,14 +93,14 @@ def load_config(path: Path) -> Any:
         except orjson.JSONDecodeError:
             continue
     if found:
-        raise CorruptStoreError(f"{path} cannot be read, nor its .bak", path=str(path))
+        raise CorruptStoreError(f"neither {path} nor its .bak can be read", path=str(path))
     return None
 
 
 def save_config(path: Path, content: Any, storage: Storage) -> None:
     """Write a config file and its checked copy, durably. The previous content stays as `.bak` if it could be read.
 
-    A file that a crash of another program has torn must not replace the `.bak` that is read in its place.
+    A file that was torn by a crash of another program must not replace the `.bak` that is read in its place.
     """
     write_checked(path, orjson.dumps(content, option=orjson.OPT_INDENT_2), storage, keep_previous=is_config(path))
 
@@ -108,12 +108,12 @@ def save_config(path: Path, content: Any, storage: Storage) -> None:
 def _parse_config(data: bytes) -> dict[str, Any]:
     content = loads_lenient(data)
     if not isinstance(content, dict):
-        raise TypeError("a config file holds an object")
+        raise TypeError("a config file must be a JSON object")
     return content
 
 
 def _data_version(content: dict[str, Any]) -> Version | None:
-    """RocketMQ's DataVersion, which each write of the file raises; None where the file has none, as of old brokers."""
+    """Return RocketMQ's DataVersion, which grows with each write; None if the file has none, as of old brokers."""
     version = content.get("dataVersion")
     return (int(version["counter"]), int(version.get("timestamp", 0))) if version else None
 
@@ -122,7 +122,7 @@ CONFIG_FORM = Form(_parse_config, _data_version, shared=True)
 
 
 def is_config(path: Path) -> bool:
-    """Whether there is a file that can be read as a config file."""
+    """Return True if the file exists and is readable as a config file."""
     try:
         return loads_lenient(path.read_bytes()) is not None
     except (FileNotFoundError, orjson.JSONDecodeError):
@@ -130,13 +130,13 @@ def is_config(path: Path) -> bool:
 
 
 def load_topics(path: Path) -> dict[str, TopicConfig]:
-    """Topics by name; none when there is no file. CorruptStoreError when it holds something else."""
+    """Return the topics by name; {} without a file. CorruptStoreError: the file is invalid."""
     content = load_config(path)
     try:
         table = (content or {}).get("topicConfigTable") or {}
         return {name: _decode_topic(name, entry) for name, entry in table.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise CorruptStoreError(f"{path} is no table of topics", path=str(path)) from error
+        raise CorruptStoreError(f"{path} is not a table of topics", path=str(path)) from error
 
 
 def _decode_topic(name: str, entry: Mapping[str, Any]) -> TopicConfig:
@@ -153,7 +153,7 @@ def _decode_topic(name: str, entry: Mapping[str, Any]) -> TopicConfig:
 
 
 def save_topics(path: Path, topics: Mapping[str, TopicConfig], storage: Storage, *, counter: int) -> None:
-    """Write all topics, durable when this returns. *counter*: how often they have changed."""
+    """Write all topics, durably. counter: number of their changes."""
     table = {
         name: {
             "attributes": dict(sorted(topic.attributes.items())),
@@ -172,9 +172,9 @@ def save_topics(path: Path, topics: Mapping[str, TopicConfig], storage: Storage,
 
 
 def attributes_to_create(asked: Mapping[str, str]) -> dict[str, str]:
-    """Stored attributes of a create request, whose names may carry a `+`.
+    """Return the attributes to store for a create request, whose names may begin with `+`.
 
-    raises TopicAttributeError with the peer's fault texts (docs/format.md §9)
+    Raises TopicAttributeError with RocketMQ's messages (docs/format.md §9).
     """
     attributes: dict[str, str] = {}
     for signed, value in asked.items():
@@ -192,9 +192,9 @@ def attributes_to_create(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def attributes_to_alter(current: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
-    """Stored attributes after an alter request: its `+name` sets a value, its `-name` takes it away.
+    """Return the attributes to store after an alter request: `+name` sets a value, `-name` removes it.
 
-    raises TopicAttributeError with the peer's fault texts (format.md §9), in its order: forms, absent ones, then values
+    Raises TopicAttributeError with RocketMQ's messages (docs/format.md §9), in its order: syntax, absent names, values.
     """
     changes: dict[str, str | None] = {}
     for signed, value in asked.items():
@@ -224,7 +224,7 @@ def _require_known(name: str) -> None:
 
 
 def _require_value(name: str, value: str) -> None:
-    """Raise TopicAttributeError for a value that RocketMQ does not know, or that nothing in this store honours."""
+    """Raise TopicAttributeError for a value that RocketMQ does not allow, or that has no effect in this store."""
     if name in _ENUMS:
         if value not in _ENUMS[name]:
             raise TopicAttributeError(f"value is not in set: [{', '.join(_ENUMS[name])}]")
@@ -232,7 +232,7 @@ def _require_value(name: str, value: str) -> None:
         raise TopicAttributeError("value is not in range(-1, 9223372036854775807)")
     if value not in _HONOURED[name]:
         raise TopicAttributeError(
-            f"{name}={value} is not supported, because this store would not act on it: give {name}="
+            f"{name}={value} is not supported, because it has no effect in this store: use {name}="
             f"{' or '.join(_HONOURED[name])}, or leave the attribute out",
             name=name,
             value=value,
@@ -247,14 +247,14 @@ class TopicsFile:
         self._known: tuple[tuple[int, int, int] | None, dict[str, TopicConfig]] = (None, {})
 
     def topics(self) -> dict[str, TopicConfig]:
-        """Return the topics of this moment by name. The mapping is shared: do not change it.
+        """Return the current topics by name. The mapping is shared: do not change it.
 
-        Safe for several threads: each call returns the content that it has compared with the file itself.
+        Thread-safe: each call returns the content that it has compared with the file itself.
         """
         try:
             status = os.stat(self._path)
             signature = (status.st_ino, status.st_mtime_ns, status.st_size)
-        except FileNotFoundError:  # while a broker writes the file, the previous content is in `.bak`
+        except FileNotFoundError:  # while a broker writes the file, its previous content is in `.bak`
             signature = (0, 0, 0)
         seen, topics = self._known
         if signature != seen:
