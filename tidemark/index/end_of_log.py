@@ -37,7 +37,7 @@ def _claimed_floor(paths: StorePaths) -> int:
         floor = checkpoint.committed_offset
         floor = 0 if floor >> 63 else floor  # negative: a broker has never confirmed
         checkpoint.close()
-    with contextlib.suppress(CorruptStoreError, FileNotFoundError):  # no marks yet, or their creation was killed
+    with contextlib.suppress(CorruptStoreError, FileNotFoundError):  # no marks yet, or a kill during their creation
         floor = max(floor, _greatest_mark(paths))
     return floor
 

@@ -160,7 +160,7 @@ class OpenIndexFile:
         return bool(self._bytes[at : at + _CLEARED_AT_ONCE].any())
 
     def _clear_from(self, count: int) -> None:
-        """Clear the entries from *count* on, up to the first gap: a killed builder writes entries without gaps."""
+        """Clear the entries from *count* on, up to 1 MiB of zero bytes: a killed builder leaves no gaps."""
         while self._has_bytes_behind(count):
             at = index_file.entry_at(self._slots, count)
             length = min(_CLEARED_AT_ONCE // ENTRY.itemsize * ENTRY.itemsize, self._bytes.size - at)
@@ -173,7 +173,7 @@ class OpenIndexFile:
             self._storage.pwrite(descriptor, self._bytes[at : at + _COPIED_AT_ONCE].tobytes(), at)
 
     def flush(self) -> None:
-        """Sync the file."""
+        """Sync the file by fdatasync."""
         self._storage.fdatasync(self._descriptor)
 
     def close(self) -> None:

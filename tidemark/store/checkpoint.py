@@ -69,5 +69,5 @@ class Checkpoint:
         return None if address is None else address + 4
 
     def close(self) -> None:
-        """Unmap."""
+        """Unmap the file."""
         self._words.close()

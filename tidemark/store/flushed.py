@@ -44,7 +44,7 @@ class Flushed:
         self._words.flush()
 
     def close(self) -> None:
-        """Unmap."""
+        """Unmap the file."""
         self._words.close()
 
 

@@ -27,7 +27,7 @@ _RENEWALS_A_LEASE = 4
 
 
 class Lease:
-    """A lease of *length_ms* on a file of ours. Held from `acquire` until `release`, or until it is lost.
+    """A lease of *length_ms* on a file of Tidemark. It is held from `acquire` until `release`, or until it is lost.
 
     generation  number of changes of the holder, including this one
     was_taken   True if the previous holder was silent: it may still assume that it holds the lease

@@ -78,7 +78,7 @@ class StoreLock:
 
 
 class FolderLock:
-    """A flock on a file of ours. Held until `release`, or until the process ends in any way."""
+    """A flock on a file of Tidemark. It is held until `release`, or until the process ends in any way."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

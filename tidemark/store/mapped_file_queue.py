@@ -43,7 +43,8 @@ class MappedFileQueue:
         self._sync_names_later = sync_names_later
         self.has_unsynced_name = False  # True until the owner has synced the first file and its parent folders
         self._starts: list[int] = []
-        self._changing = threading.Lock()  # for writers of `_starts`; readers need none: its list is never mutated
+        # Guards the read-modify-write of `_starts`. Its list is replaced, never mutated, so reads need no lock.
+        self._changing = threading.Lock()
         self._open: dict[int, OpenFile] = {}
         self.refresh()
 
@@ -131,7 +132,7 @@ class MappedFileQueue:
             path = self._path(start)
             found = OpenFile(os.open(path, os.O_RDONLY) if self._storage is None else self._storage.open(path))
             self._open[start] = found
-            if not path.exists():  # deleted meanwhile: no deletion would drop it
+            if not path.exists():  # deleted meanwhile: no later deletion would drop it
                 self._open.pop(start, None)
         return found
 

@@ -10,8 +10,8 @@
 **visible* moves after each chunk, *durable* after the fdatasync of everything below it. Both are exclusive ends. The
 watermark is the least visible mark: everything below it is indexed and may be read. After a reboot only durable marks
 are valid. A process that moves the least mark reads a byte of the file, which notifies the event loops that watch it
-(`file_watch`). *intended* is the end of the chunk that is being built: if it differs from *visible*, a builder was
-killed during a build.
+(`file_watch`). *intended* is the end of the chunk that is being built: if it differs from *visible* when a shard is
+taken over, the previous builder was killed during a build.
 """
 
 from __future__ import annotations
@@ -267,6 +267,6 @@ class Marks:
         self._words.flush()
 
     def close(self) -> None:
-        """Unmap."""
+        """Unmap the file."""
         self._words.close()
         self._file = None

@@ -81,7 +81,7 @@ class StorePaths:
 
     @property
     def delay_offsets(self) -> Path:
-        """Offsets up to which delayed messages are delivered."""
+        """File with the offsets up to which delayed messages are delivered."""
         return self.root / "config" / "delayOffset.json"
 
     @property
@@ -90,17 +90,17 @@ class StorePaths:
 
     @property
     def broker_consumer_offsets(self) -> Path | None:
-        """In an attached store: the broker's offsets of its own groups; otherwise None."""
+        """File with a broker's offsets of its own groups, in an attached store; otherwise None."""
         return self.root / "config" / "consumerOffset.json" if self.is_attached else None
 
     @property
     def own_index(self) -> Path | None:
-        """With an attached store: index files of keys that the broker does not index; otherwise None."""
+        """Folder of index files for keys that the broker does not index, with an attached store; otherwise None."""
         return self.own / "index" if self.is_attached else None
 
     @property
     def format_file(self) -> Path:
-        """The file with the version of our files."""
+        """File with the version of our files."""
         return self.root / "tidemark" / "format"
 
     @property
@@ -120,12 +120,12 @@ class StorePaths:
 
     @property
     def lost_units(self) -> Path:
-        """Places of queues that pulls skipped because their units were lost."""
+        """File with the places of queues that pulls skipped because their units were lost."""
         return self.query / "lost_units.jsonl"
 
     @property
     def members(self) -> Path:
-        """Members of groups, which one query process hands to the next."""
+        """File with the members of groups, which one query process hands to the next."""
         return self.query / "members.json"
 
     @property
@@ -134,17 +134,17 @@ class StorePaths:
 
     @property
     def flushed(self) -> Path:
-        """The offset up to which the log is synced."""
+        """File with the offset up to which the log is synced."""
         return self.writer / "flushed"
 
     @property
     def next_offsets(self) -> Path:
-        """Next offset of every queue, as of a position in the log."""
+        """File with the next offset of every queue at a position of the log."""
         return self.writer / "queue_offsets"
 
     @property
     def tombstones(self) -> Path:
-        """Deleted topics."""
+        """File with the deleted topics."""
         return self.writer / "tombstones.json"
 
     @property

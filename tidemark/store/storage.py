@@ -39,7 +39,7 @@ class Words(Protocol):
         """Return the memory address of a word, for a wait on it; None without a mapping."""
 
     def close(self) -> None:
-        """Unmap."""
+        """Unmap the file."""
 
 
 class Storage(Protocol):
@@ -208,7 +208,7 @@ class DiskStorage:
 def _is_allocated(path: Path, size: int) -> bool:
     """Return True if the file exists without holes.
 
-    A broker's checkpoint may have holes, and a store to one on a full disk kills the process by a signal.
+    A broker's checkpoint may have holes. If the disk is full, a mapped write to a hole kills the process by a signal.
     """
     try:
         status = path.stat()

@@ -45,7 +45,7 @@ def wake(address: int | None) -> None:
 
 
 def wait(address: int | None, seen: int, timeout_s: float) -> None:
-    """Sleep while the native 4-byte word at *address* is *seen*, until `wake` or for at most *timeout_s*."""
+    """Sleep until `wake`, for at most *timeout_s*, if the native 4-byte word at *address* is still *seen*."""
     timeout_s = max(timeout_s, 0)
     if _FUTEX is None or address is None:
         time.sleep(min(timeout_s, _POLL_S))

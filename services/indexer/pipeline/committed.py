@@ -61,6 +61,6 @@ class CommittedOffset:
         wake.wait(self._address, low_word, timeout_s)
 
     def close(self) -> None:
-        """Unmap."""
+        """Unmap the checkpoint."""
         if self._checkpoint is not None:
             self._checkpoint.close()

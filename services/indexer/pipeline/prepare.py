@@ -120,7 +120,7 @@ def _require_queue_files(plan: EpochPlan) -> None:
 
 
 def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
-    """Reset the marks of shards whose folders were deleted, so that they are rebuilt from the log's start."""
+    """Create missing folders and reset their shards' marks, so that they are rebuilt from the log's start."""
     paths = plan.paths
     queues_gone = not (paths.consume_queue.is_dir() and paths.batch_consume_queue.is_dir())
     index_gone = not paths.index.is_dir()

@@ -67,7 +67,7 @@ MEANINGS: dict[str, str] = {  # the table of `docs/operations.md`; a test compar
 class Note(_Word):
     """Reasons of notes."""
 
-    TORN_TAIL = enum.auto()  # bytes past the log's end that are no record
+    TORN_TAIL = enum.auto()  # bytes past the log's end that are not a record
     QUEUES_LAG = enum.auto()
     INDEX_LAGS = enum.auto()
     INDEX_PART = enum.auto()  # a broker's index that does not reach back to the log's start
@@ -108,7 +108,7 @@ class Scope:
     keys_to    the same for the index alone: after a power cut, the next start rebuilds its content above this
     is_living  a writer or broker is running: data past *end* is being written
     is_clean   the store was closed cleanly: no repair waits for the next start
-    is_ours    a pipeline of ours has built it: the index reaches back to the log's start
+    is_ours    Tidemark's pipeline has built it: the index reaches back to the log's start
     is_range   a part of the log is skipped on purpose: data outside the range is not reported
     """
 

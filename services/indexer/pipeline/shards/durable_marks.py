@@ -60,7 +60,7 @@ class Shard(Protocol):
 
 
 class DurableMarks:
-    """Moves one shard's durable mark.
+    """Background thread that syncs one shard's files and moves its durable mark.
 
     lock                  held during every change of the shard or of the value of `built`
     built                 returns the physical end of the built part: the visible mark while the shard is held
@@ -122,7 +122,7 @@ class DurableMarks:
             built = self._built()
             touched = self._shard.take_touched()
         self._shard.flush(touched)
-        if self._abandoned:  # a sync of the same file may have failed unreported here
+        if self._abandoned:  # another sync of a file may have failed; this one then succeeds without its pages
             return
         self._confirm()
         if built != self._marks.durable(self._number):

@@ -232,7 +232,7 @@ class ShardBuilder:
         cut = self._committed.clamp(_NO_END, of_term=known) if known else term.recovered_end
         end = self._committed.clamp(self._marks.visible(self._number), of_term=known)
         resume = min(end, self._shard.resume_at(cut))
-        self._marks.lower(self._number, resume)  # first: after a crash during the drop it is rebuilt
+        self._marks.lower(self._number, resume)  # before the drop: otherwise a crash in between loses data
         self._shard.truncate(cut, self._marks)
         self._note_index_file()
         self._marks.adopt_term(self._number, term.number, end_offset=resume)

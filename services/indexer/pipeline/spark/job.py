@@ -137,7 +137,7 @@ def start_query(
 
 
 class Drain:
-    """Runs a drain's tasks as batch jobs. Spark repeats a lost task."""
+    """Runner of a drain's tasks, as batch jobs. Spark repeats a lost task."""
 
     def __init__(self, session: SparkSession, *, is_local: bool) -> None:
         self._session = session

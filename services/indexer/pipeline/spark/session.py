@@ -18,7 +18,7 @@ def start_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
     from . import job
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if settings.is_local:  # on a cluster, executors must reach the driver at Spark's own choice or configuration
+    if settings.is_local:  # on a cluster, executors reach the driver at the address that Spark finds or is given
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (job.python_path(), os.environ.get("PYTHONPATH"))))
     return job.make_session(settings, plan)
