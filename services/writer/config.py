@@ -1,4 +1,4 @@
-"""Settings of the writer: from the environment (prefix TIDEMARK_), read once at the door and passed down."""
+"""Settings of the writer: environment variables with the prefix TIDEMARK_, read once at the start and passed down."""
 
 from __future__ import annotations
 
@@ -34,119 +34,147 @@ class FlushMode(enum.StrEnum):
 
 
 class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
-    """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
+    """All settings of the writer. The environment variable is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
 
     store_root: Path = Field(Path("data"), description="the store's directory")
-    writer_listen: str = Field("127.0.0.1:8081", description="address:port to bind; port 0: any free one")
+    writer_listen: str = Field("127.0.0.1:8081", description="address:port to bind; port 0: any free port")
     advertised_address: str | None = Field(
-        None, description="address literal and port written into records and offset ids; default: where it listens"
+        None, description="IP address and port written into records and offset ids; default: the listen address"
     )
-    store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="a broker name")
+    store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="name of the store, as broker name")
     log_level: LogLevelSetting = LogLevel.INFO
     writer_metrics_listen: str = Field(
-        "127.0.0.1:8082", description="address:port of the writer's /metrics; port 0: any free one; empty: off"
+        "127.0.0.1:8082", description="address:port of the writer's /metrics; port 0: any free port; empty: off"
     )
     metrics_max_topics: int = Field(
-        1_000, ge=1, le=100_000, description="topics that get a label of their own in metrics; the others share one"
+        1_000, ge=1, le=100_000, description="number of topics with a metrics label of their own; the others share one"
     )
 
-    auto_create_topics: bool = Field(True, description="create a topic when it is first written to")
-    default_queues: int = Field(4, ge=1, le=1024, description="queues of such a topic")
+    auto_create_topics: bool = Field(True, description="create a missing topic at its first message")
+    default_queues: int = Field(4, ge=1, le=1024, description="number of queues of a topic created without a number")
 
     flush_mode: FlushMode = Field(FlushMode.SYNC, description="sync: answer after fdatasync; async: after the write")
-    flush_interval_ms: int = Field(500, ge=1, le=60_000, description="between two fdatasyncs in async mode")
-    sync_flush_timeout_ms: int = Field(5_000, ge=1, description="then an append is answered FLUSH_DISK_TIMEOUT")
-    confirm_interval_ms: int = Field(100, ge=1, le=100, description="the committed offset is durable this often")
+    flush_interval_ms: int = Field(500, ge=1, le=60_000, description="time between two fdatasyncs in async mode")
+    sync_flush_timeout_ms: int = Field(
+        5_000, ge=1, description="time for a flush before an append is answered with FLUSH_DISK_TIMEOUT, in sync mode"
+    )
+    confirm_interval_ms: int = Field(
+        100, ge=1, le=100, description="interval at which the committed offset is made durable"
+    )
 
     commit_log_paths: str = Field(
-        "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
+        "",
+        description="comma-separated folders of the CommitLog, relative to the store; empty: the folder commitlog",
     )
     commit_log_read_only_paths: str = Field(
-        "", description="further folders of the CommitLog, in which no new file is made"
+        "", description="further folders of the CommitLog, in which no new file is created"
     )
     commit_log_segment_size_bytes: int = Field(
         DEFAULT_SEGMENT_SIZE_BYTES, ge=4096, le=(1 << 31) - 1, description="size of a CommitLog file"
     )
-    write_buffer_size_bytes: int = Field(2 << 20, ge=4096, le=64 << 20, description="records gathered for one pwrite")
+    write_buffer_size_bytes: int = Field(
+        2 << 20, ge=4096, le=64 << 20, description="buffer for records that one pwrite writes"
+    )
     max_message_size_bytes: int = Field(
-        MAX_MESSAGE_SIZE_BYTES, ge=10, le=256 << 20, description="of one body, and of one batch's wire body"
+        MAX_MESSAGE_SIZE_BYTES, ge=10, le=256 << 20, description="maximum size of a body and of a batch's wire body"
     )
-    max_in_flight_bytes: int = Field(64 << 20, ge=1, description="accepted and not yet answered, all clients together")
+    max_in_flight_bytes: int = Field(
+        64 << 20, ge=1, description="maximum bytes accepted and not yet answered, for all clients together"
+    )
     max_append_bytes_per_s: int = Field(
-        0, ge=0, description="of one principal, or of one address where there is no access file; 0: no limit"
+        0, ge=0, description="append rate limit per principal, or per address without an access file; 0: no limit"
     )
-    max_stream_in_flight_bytes: int = Field(16 << 20, ge=1, description="the same for one stream, which then waits")
-    retry_after_ms: int = Field(50, ge=1, description="what RetryInfo says when a limit is reached")
-    idempotence_window_batches: int = Field(65_536, ge=0, description="batches whose repeats are recognised")
-    idempotence_rebuild_bytes: int = Field(256 << 20, ge=0, description="log read for that window at a start")
-    min_free_disk_bytes: int = Field(32 << 20, ge=0, description="appends are refused when less is free")
+    max_stream_in_flight_bytes: int = Field(
+        16 << 20, ge=1, description="maximum unanswered bytes of one stream; above it, the writer stops reading from it"
+    )
+    retry_after_ms: int = Field(50, ge=1, description="delay that RetryInfo suggests when a limit is reached")
+    idempotence_window_batches: int = Field(
+        65_536, ge=0, description="number of recent batches whose repeats are recognised"
+    )
+    idempotence_rebuild_bytes: int = Field(
+        256 << 20, ge=0, description="size of the log's tail that is read at a start to recognise repeats"
+    )
+    min_free_disk_bytes: int = Field(32 << 20, ge=0, description="reject appends when less disk space is free")
     retention_hours: float = Field(
-        0, ge=0, le=1e6, description="log files whose newest record is older are deleted; 0: kept for ever"
+        0, ge=0, le=1e6, description="delete log files whose newest record is older than this; 0: never"
     )
-    retention_interval_ms: int = Field(10_000, ge=10, le=3_600_000, description="how often that is looked at")
+    retention_interval_ms: int = Field(
+        10_000, ge=10, le=3_600_000, description="interval at which expired log files are searched"
+    )
     retention_disk_percent: int = Field(
-        0, ge=0, le=95, description="on a fuller disk the oldest files go at any age (85 in RocketMQ); 0: off"
+        0,
+        ge=0,
+        le=95,
+        description="delete the oldest log files at any age while the disk is fuller than this (RocketMQ: 85); 0: off",
     )
     retention_clock_grace_ms: int = Field(
         3_600_000,
         ge=0,
         le=7 * 86_400_000,
-        description="a clock set ahead by more than a minute makes nothing older until it has stayed so for so long",
+        description="a wall clock set ahead by more than a minute is ignored by retention for this long",
     )
     append_warning_ms: int = Field(
         500,
         ge=0,
         le=3_600_000,
-        description="an append that waits longer for its answer is reported by the event append_waited, at most once "
-        "a second; 0: never",
+        description="log append_waited, at most once a second, for appends that wait longer than this; 0: never",
     )
     grpc_reflection: bool | None = Field(
         None,
-        description="answer gRPC reflection, which asks for no token; unset: only where there is no access file",
+        description="answer gRPC reflection, which requires no token; default: only without an access file",
     )
     max_reconsume_times: int = Field(
         16,
         ge=0,
         le=1_000_000,
-        description="tries after which a message sent to a %RETRY% topic is stored in the group's %DLQ% topic",
+        description="tries after which a message for a %RETRY% topic is stored in the group's %DLQ% topic",
     )
     delay_offset_interval_ms: int = Field(
         10_000,
         ge=10,
         le=3_600_000,
-        description="how often delayOffset.json is saved while delayed messages are delivered",
+        description="interval at which delayOffset.json is saved while delayed messages are delivered",
     )
     max_connections: int = Field(
-        16_384, ge=1, le=1 << 20, description="clients' connections at once; never more than the process may open files"
+        16_384,
+        ge=1,
+        le=1 << 20,
+        description="maximum number of client connections; also limited by the files that the process may open",
     )
     max_streams_per_connection: int = Field(
         1_024,
         ge=1,
         le=1 << 20,
-        description="calls under way at once on one connection; further ones wait in the client",
+        description="maximum number of concurrent calls on one connection; further calls wait in the client",
     )
     handshake_timeout_ms: int = Field(
-        10_000, ge=100, le=600_000, description="for a new connection to say that it speaks HTTP/2 (and TLS)"
+        10_000, ge=100, le=600_000, description="time for a new connection to finish its HTTP/2 (and TLS) handshake"
     )
     keepalive_interval_ms: int = Field(
-        60_000, ge=1_000, le=86_400_000, description="a connection on which nothing comes is asked whether it stands"
+        60_000, ge=1_000, le=86_400_000, description="silence on a connection after which the writer sends a ping"
     )
     keepalive_timeout_ms: int = Field(
-        20_000, ge=100, le=600_000, description="then it is cut; so is one whose client reads nothing"
+        20_000,
+        ge=100,
+        le=600_000,
+        description="time for the ping's answer, or for the client to read, before the connection is closed",
     )
     max_connection_idle_ms: int = Field(
-        600_000, ge=1_000, le=86_400_000, description="a connection without a call is closed; clients open another"
+        600_000,
+        ge=1_000,
+        le=86_400_000,
+        description="time without a call before a connection is closed; clients reconnect",
     )
-    require_deadline: bool = Field(False, description="refuse a call without a deadline, unless it is a stream")
+    require_deadline: bool = Field(False, description="reject unary calls without a deadline")
     min_ping_interval_ms: int = Field(
-        5_000, ge=100, description="an idle client may ask so often whether the connection stands; else it is sent away"
+        5_000, ge=100, description="minimum interval of pings from an idle client; a faster client is disconnected"
     )
     drain_ms: int = Field(
-        0, ge=0, le=300_000, description="at a stop: served so long after health says not ready, for load balancers"
+        0, ge=0, le=300_000, description="time at a stop for which calls are served after health reports not ready"
     )
-    shutdown_grace_ms: int = Field(10_000, ge=0, description="for requests in flight at a stop")
+    shutdown_grace_ms: int = Field(10_000, ge=0, description="time at a stop for requests in flight to finish")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -156,15 +184,19 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         if self.advertised_address is not None:
             parse_host(self.advertised_address)
         if self.max_in_flight_bytes < self.max_message_size_bytes:
-            raise ValueError("max_in_flight_bytes is less than max_message_size_bytes: such a batch could never pass")
+            raise ValueError(
+                f"max_in_flight_bytes ({self.max_in_flight_bytes}) must be at least max_message_size_bytes "
+                f"({self.max_message_size_bytes}), because a larger batch could never be accepted"
+            )
         if self.tls_client_auth is ClientAuth.OPTIONAL:
             raise ValueError(
-                "tls_client_auth: gRPC in Python asks every client for a certificate or none, not optional"
+                "tls_client_auth=optional is not supported by the writer, because gRPC in Python requires a "
+                "certificate from every client or from none: use another value"
             )
         return self
 
     def advertised_host(self, bound_port: int) -> Host:
-        """What records and offset ids carry as the store's host."""
+        """Return the store host that is written into records and offset ids."""
         if self.advertised_address is not None:
             return parse_host(self.advertised_address)
         host = parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
@@ -172,26 +204,26 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         return Host(address, bound_port)
 
     def log_folders(self, root: Path) -> LogFolders:
-        """Where the CommitLog of the store at *root* lies."""
+        """Return the folders of the CommitLog of the store at *root*."""
         return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
 
     @property
     def answers_reflection(self) -> bool:
-        """Whether clients may ask for the services and their messages. The answer holds no data of the store."""
+        """Return True if clients may use gRPC reflection. Its answers contain no data of the store."""
         return self.access_file is None if self.grpc_reflection is None else self.grpc_reflection
 
     @property
     def retention(self) -> RetentionPolicy:
-        """Which files of the log may be deleted."""
+        """The rule by which files of the log are deleted."""
         return RetentionPolicy(round(self.retention_hours * 3_600_000), self.retention_disk_percent)
 
     @property
     def receive_limit_bytes(self) -> int:
-        """Greatest request: a legal batch whose messages are spelled out needs more bytes than its wire form."""
+        """The maximum request size. A legal batch takes more bytes as `messages` than in its wire form."""
         return 2 * self.max_message_size_bytes + (1 << 20)
 
     def open_writer_guard(self) -> Guard | None:
-        """What stands before every request. AccessFileError."""
+        """Return the guard that admits every request. Raises AccessFileError."""
         return self.open_guard(
             "writer",
             append_bytes_per_s=self.max_append_bytes_per_s,

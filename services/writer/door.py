@@ -1,4 +1,4 @@
-"""The writer's door: settings ▸ logging ▸ recover ▸ serve."""
+"""Start of the writer's process: settings ▸ logging ▸ recovery ▸ serving."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .server import WriterServer
 
 log = structlog.get_logger()
 
-_SWITCH_INTERVAL_S = 0.001  # the appender and the flusher must not wait for the event loop's turn
+_SWITCH_INTERVAL_S = 0.001  # shorter than Python's 5 ms, so that the appender and flusher wait less for the event loop
 
 
 async def serve(settings: WriterSettings) -> int:
-    """Serve until a signal or a failure; the process's exit code."""
+    """Serve until a signal or a failure and return the process's exit code."""
     tls = settings.open_tls(settings.writer_listen, tell_reload)
     guard = settings.open_writer_guard()
     registry = make_registry()
@@ -58,13 +58,13 @@ async def serve(settings: WriterSettings) -> int:
 
 
 def _stop_once(loop: asyncio.AbstractEventLoop, number: int, server: WriterServer) -> None:
-    """An orderly stop; the same signal again ends the process at once."""
+    """Stop in order; the same signal again ends the process at once."""
     loop.remove_signal_handler(number)
     server.ask_to_stop()
 
 
 def main() -> int:
-    """The exit code: 0 after a clean stop, 1 when the store cannot be served, 2 for bad settings."""
+    """Return the exit code: 0 after a clean stop, 1 if the store cannot be served, 2 for bad settings."""
     try:
         settings = read_settings("writer", WriterSettings)
     except SettingsRefusedError as error:

@@ -1,4 +1,4 @@
-"""``python -m services.writer.healthcheck``: exit status 0 when this host's writer serves."""
+"""``python -m services.writer.healthcheck``: exits with 0 if the writer on this host serves."""
 
 from __future__ import annotations
 

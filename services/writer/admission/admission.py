@@ -1,7 +1,7 @@
-"""Admission: a request is checked whole before anything is written. The order of checks: docs/format.md §15.
+"""Admission: checks a whole request before anything is written. The order of checks: docs/format.md §15.
 
-One message for a topic of single messages is what RocketMQ calls a single send: it may be delayed, and go to a retry
-topic. Everything else is a batch. Owns no state but the turns of the round robin; runs on the event loop.
+One message for a topic of single messages is RocketMQ's single send: it may be delayed, and may go to a retry topic.
+Every other request is a batch. The only state is the position of the round robin; runs on the event loop.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from ..batch.record_encoder import Encoder, u8
 from ..topics.topic_table import Topic
 from .request_rules import is_retry, transaction_error
 
-_SINGLE_SLACK = 65_536  # a record may be that much larger than the greatest body (docs/format.md §15)
+_SINGLE_SLACK = 65_536  # a record may be larger than the largest body by this much (docs/format.md §15)
 _MAX_DIGITS = (1 << 63) - 1
 
 
 class Limits(NamedTuple):
-    """Sizes in bytes."""
+    """Size limits in bytes."""
 
     max_message_size: int
     segment_size: int
 
 
 class Admission:
-    """Turns requests into batches, or says why not."""
+    """Turns requests into batches, or rejects them with a reason."""
 
     def __init__(self, limits: Limits, store_host: bytes, *, unique_keys: UniqueKeys | None = None) -> None:
         self._limits = limits
@@ -76,9 +76,9 @@ class Admission:
         born_host: bytes,
         answer: Callable[[Batch], None],
     ) -> Batch:
-        """The batch of *request*, which passed `check_request`, and of its wire batch. A refusal changes nothing.
+        """Return the batch for *request*, which passed `check_request`. *payload* is its wire batch.
 
-        raises a RejectedError leaf
+        Raises a RejectedError leaf. A rejection changes no state.
         """
         config = topic.config
         wire = u8(payload)
@@ -114,16 +114,19 @@ class Admission:
         size = self._encoder.size(batch, _MAX_DIGITS) + max(0, topic.field.size - batch.topic_field.size)
         if size + BLANK_SIZE > self._limits.segment_size:
             raise MessageSizeExceededError(
-                "the records do not fit into one file", size=size, limit=self._limits.segment_size - BLANK_SIZE
+                f"the batch takes {size:,} bytes in the log, and a CommitLog file holds at most "
+                f"{self._limits.segment_size - BLANK_SIZE:,}: send fewer or smaller messages in a batch",
+                size=size,
+                limit=self._limits.segment_size - BLANK_SIZE,
             )
         return batch
 
     def _with_unique_keys(
         self, request: AppendBatchRequest, wire: U8Array, facts: BatchFacts, config: TopicConfig
     ) -> tuple[U8Array, BatchFacts]:
-        """Return *wire* with a UNIQ_KEY for every message, and its facts; both unchanged when the request has no id.
+        """Return *wire* with a UNIQ_KEY for every message, and its facts; both unchanged if the request has no id.
 
-        RocketMQ's own producer gives one to each message of a batch; other programs may not.
+        RocketMQ's own producer sets a UNIQ_KEY on each message of a batch; other programs may not.
         """
         if not request.request_id:
             return wire, facts
@@ -131,7 +134,7 @@ class Admission:
         if config.is_batch and keyed.size > self._limits.max_message_size + _SINGLE_SLACK:
             limit = self._limits.max_message_size + _SINGLE_SLACK
             raise MessageSizeExceededError(
-                f"the batch is {keyed.size:,} bytes with the UNIQ_KEY that each message gets, and an inner batch has "
+                f"the batch is {keyed.size:,} bytes with a UNIQ_KEY for each message, and an inner batch may have "
                 f"at most {limit:,}: send fewer messages in a batch",
                 size=keyed.size,
                 limit=limit,
@@ -140,62 +143,84 @@ class Admission:
 
     def _too_large(self, size: int) -> MessageSizeExceededError:
         limit = self._limits.max_message_size
-        text = f"the batch is {size:,} bytes, and at most {limit:,} fit: send it in parts"
+        text = f"the batch is {size:,} bytes, and the limit is {limit:,}: send fewer or smaller messages in a batch"
         return MessageSizeExceededError(text, size=size, limit=limit)
 
     def _check_facts(self, facts: BatchFacts, wire_size: int, config: TopicConfig) -> None:
         limit = self._limits.max_message_size
         if facts.count == 0:
-            raise BatchEmptyError("a batch without messages")
+            raise BatchEmptyError("the batch has no messages: send at least one")
         if facts.empty_body_at is not None:
-            raise BatchEmptyError("a message without a body", at=facts.empty_body_at)
-        single = facts.count == 1 and not config.is_batch  # like a single send: its body counts, not its wire form
+            raise BatchEmptyError(
+                f"message {facts.empty_body_at} of the batch has an empty body", at=facts.empty_body_at
+            )
+        single = facts.count == 1 and not config.is_batch  # as for a single send, the limit applies to the body only
         if (facts.parts_size - len(facts.first_properties) if single else wire_size) > limit:
             raise self._too_large(wire_size)
         if facts.delay_at is not None and not single:
             raise BatchDelayError(
-                f"message {facts.delay_at} of the batch asks for a delayed delivery, and only single messages are "
-                "delayed: send it by itself",
+                f"message {facts.delay_at} of the batch has a delay, and only single messages can be delayed: "
+                "send it by itself",
                 at=facts.delay_at,
             )
         if facts.inner_at is not None:
-            raise InnerBatchIllegalError("a message of the batch says that it is a batch", at=facts.inner_at)
-        if facts.crc_at is not None:  # where it is wrong, the record would count as damaged
-            raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write", at=facts.crc_at)
+            raise InnerBatchIllegalError(
+                f"message {facts.inner_at} of the batch is marked as a batch itself, and batches cannot be nested",
+                at=facts.inner_at,
+            )
+        if facts.crc_at is not None:  # a wrong value would make the record count as damaged
+            raise PropertiesIllegalError(
+                f"message {facts.crc_at} of the batch has the property {PROPERTY_CRC}, which only the store may set: "
+                "leave it out",
+                at=facts.crc_at,
+            )
         if facts.unfindable_at is not None and not config.name.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX)):
             raise PropertiesIllegalError(
-                f"message {facts.unfindable_at} of the batch has a tag or key that no reader can ask for: a tag is "
-                "not *, holds no ||, and neither begins nor ends with a space; tags and keys hold no controls",
+                f"message {facts.unfindable_at} of the batch has a tag or key that cannot be queried: a tag must not "
+                "be *, contain ||, or begin or end with a space; tags and keys must not contain control characters",
                 at=facts.unfindable_at,
             )
         if config.is_batch and facts.count > MAX_INNER_BATCH_COUNT:
             raise InnerBatchIllegalError(
-                "too many messages for an inner batch", count=facts.count, limit=MAX_INNER_BATCH_COUNT
+                f"the batch has {facts.count:,} messages, and an inner batch may have at most "
+                f"{MAX_INNER_BATCH_COUNT:,}: send fewer messages in a batch",
+                count=facts.count,
+                limit=MAX_INNER_BATCH_COUNT,
             )
 
     def _delay_level(self, request: AppendBatchRequest, facts: BatchFacts, config: TopicConfig) -> int:
-        """Of a single message, by its own property or else by the request's; 0 for none."""
+        """Return the delay level of a single message, from its own property or the request's; 0 for no delay."""
         if facts.count != 1 or config.is_batch:
             return 0
         own = 0 if facts.delay_at is None else delay_level(decode_properties(facts.first_properties))
         level = own or delay_level(request.properties)
         if level and request.HasField("expected_next_offset"):
-            raise ArgumentIllegalError("nobody knows the place of a delayed message", argument="expected_next_offset")
+            raise ArgumentIllegalError(
+                f"expected_next_offset cannot be combined with a delay (level {level}), because the queue offset is "
+                "assigned at delivery: leave one of them out",
+                argument="expected_next_offset",
+            )
         return level
 
     def _inner_properties(self, request: AppendBatchRequest, facts: BatchFacts) -> tuple[bytes, bytes]:
-        """(the key repeats are recognised by, the record's properties but INNER_BASE) on a BatchCQ topic."""
+        """Return the deduplication key and the record's properties without INNER_BASE, for a BatchCQ topic."""
         properties = dict(request.properties)
         claimed = properties.pop(INNER_NUM, str(facts.count))
         if claimed != str(facts.count):
-            raise InnerBatchIllegalError("INNER_NUM is not the number of messages", claimed=claimed, count=facts.count)
+            raise InnerBatchIllegalError(
+                f"INNER_NUM is {claimed[:64]}, but the batch has {facts.count} messages: correct it or leave it out",
+                claimed=claimed,
+                count=facts.count,
+            )
         properties.pop(INNER_BASE, None)
         given = properties.pop(UNIQ_KEY, "") or request.request_id or facts.unique_key.decode("utf-8", "replace")
         own = {INNER_NUM: str(facts.count), UNIQ_KEY: given or self._unique_keys.make()}
         encoded = encode_properties(own | {name: properties[name] for name in sorted(properties)})
         if len(encoded) > MAX_PROPERTIES_SIZE_BYTES:
             raise PropertiesSizeExceededError(
-                "the batch's properties are too long", size=len(encoded), limit=MAX_PROPERTIES_SIZE_BYTES
+                f"the batch's properties are {len(encoded):,} bytes, and the limit is {MAX_PROPERTIES_SIZE_BYTES:,}",
+                size=len(encoded),
+                limit=MAX_PROPERTIES_SIZE_BYTES,
             )
         return given.encode(), encoded
 
@@ -212,33 +237,34 @@ class Admission:
 
 
 def _require_supported(facts: BatchFacts, wire: U8Array) -> None:
-    """Raise BatchTransactionError or BatchDelayError for the first message of a transaction, or with a timer."""
+    """Raise BatchTransactionError or BatchDelayError for the first message that has a transaction or a timer."""
     if facts.transaction_at is not None:
         raise transaction_error(facts.transaction_at)
-    if facts.delay_at is not None:  # a level, which is checked by itself, or a timer
+    if facts.delay_at is not None:  # a level, which `_delay_level` checks, or a timer
         elements = decode_elements(wire.tobytes())
         element = next(itertools.islice(elements, facts.delay_at, None))
         require_no_timer(decode_properties(element.properties), at=facts.delay_at)
 
 
 def _needs_unique_keys(facts: BatchFacts, config: TopicConfig) -> bool:
-    """Return True if keys must be written into the wire batch; `first_extra` is enough for the first message alone."""
+    """Return True if keys must be written into the wire batch; for the first message alone, `first_extra` is enough."""
     first = 0 if facts.unique_key or config.is_batch else 1
     return facts.without_unique_key > first
 
 
 def _waits_for_flush(request: AppendBatchRequest, facts: BatchFacts) -> bool:
-    """Return False if the messages ask, by WAIT, for an answer before their flush.
+    """Return False if the messages request, by WAIT, an answer before their flush.
 
-    A message without WAIT has the request's, and waits without either. Raises ArgumentIllegalError when they differ.
+    A message without WAIT takes the request's WAIT; the default is to wait.
+    Raises ArgumentIllegalError if the messages of the batch differ.
     """
     waiting = facts.waiting
     if is_java_true(request.properties.get(WAIT, "true")):
         waiting = facts.count - facts.not_waiting
     if 0 < waiting < facts.count:
         raise ArgumentIllegalError(
-            f"{waiting} messages of the batch wait for their flush and {facts.count - waiting} do not, by their "
-            f"property {WAIT}: send them in two batches",
+            f"the property {WAIT} differs within the batch: {waiting} messages wait for the flush and "
+            f"{facts.count - waiting} do not: send them in two batches",
             argument=WAIT,
         )
     return waiting > 0
@@ -255,7 +281,7 @@ def _wrapper(request: AppendBatchRequest, born_host: bytes) -> Wrapper:
 
 
 def _first_extra(request: AppendBatchRequest, facts: BatchFacts) -> bytes:
-    """Return the bytes to append to the first message's properties: UNIQ_KEY from request_id, when it has none."""
+    """Return the bytes to append to the first message's properties: UNIQ_KEY from request_id, if it has none."""
     if facts.unique_key or not request.request_id:
         return b""
     first = facts.first_properties
@@ -263,7 +289,7 @@ def _first_extra(request: AppendBatchRequest, facts: BatchFacts) -> bytes:
     if len(first) + len(extra) > MAX_PROPERTIES_SIZE_BYTES:
         raise PropertiesSizeExceededError(
             f"the first message's properties are {len(first):,} bytes, and {len(first) + len(extra):,} with the "
-            f"UNIQ_KEY from the request id; at most {MAX_PROPERTIES_SIZE_BYTES:,} fit",
+            f"UNIQ_KEY from the request id; the limit is {MAX_PROPERTIES_SIZE_BYTES:,}",
             at=0,
             size=len(first) + len(extra),
             limit=MAX_PROPERTIES_SIZE_BYTES,

@@ -1,4 +1,4 @@
-"""A batch as it came in a request: its wire batch is taken out once, because each look at it is a copy."""
+"""A received append request with its wire batch, which is extracted once because each access copies it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 
 class Received(NamedTuple):
-    """packed: None where the messages are spelled out, or there are none. size: of what the messages take, bytes."""
+    """An append request. packed: its wire batch, None if it has `messages` or nothing; size: payload size in bytes."""
 
     request: AppendBatchRequest
     packed: bytes | None
@@ -16,8 +16,8 @@ class Received(NamedTuple):
 
     @classmethod
     def of(cls, request: AppendBatchRequest) -> Received:
-        """Of *request* as it came."""
+        """Extract the wire batch of *request* and measure the payload."""
         if request.WhichOneof("payload") != "packed":
-            return cls(request, None, request.ByteSize())  # which makes its bytes, to count them
+            return cls(request, None, request.ByteSize())  # slow: ByteSize() serialises the message to measure it
         packed = request.packed
         return cls(request, packed, len(packed))

@@ -1,6 +1,6 @@
-"""The end of retries: an append to a retry topic that was tried too often goes to the group's dead letters instead.
+"""The limit of retries: an append to a retry topic that reached its limit goes to the group's dead letters instead.
 
-RocketMQ: SendMessageProcessor.handleRetryAndDLQ. Any client may send retries, so the service keeps the limit itself.
+RocketMQ: SendMessageProcessor.handleRetryAndDLQ. Any client may send retries, so the service enforces the limit itself.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _INT32 = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 def limit_of_tries(properties: Mapping[str, str], default: int) -> int:
-    """Return the reconsume times at which a message is a dead letter: MAX_RECONSUME_TIMES, or *default*.
+    """Return the reconsume times from which a message is a dead letter: MAX_RECONSUME_TIMES, or *default*.
 
-    A negative number is RocketMQ's way to ask for the default.
-    Raises PropertiesIllegalError when the property is no integer of 32 bits.
+    In RocketMQ a negative number selects the default.
+    Raises PropertiesIllegalError if the property is not a 32-bit integer.
     """
     text = properties.get(MAX_RECONSUME_TIMES)
     if text is None:
         return default
     if not _INT32.fullmatch(text) or not -(1 << 31) <= int(text) < 1 << 31:
         raise PropertiesIllegalError(
-            f"{MAX_RECONSUME_TIMES}={text[:64]} is no integer of 32 bits: give the number of tries, or leave it out",
+            f"{MAX_RECONSUME_TIMES}={text[:64]} is not a 32-bit integer: give the number of tries, or leave it out",
             name=MAX_RECONSUME_TIMES,
         )
     return int(text) if int(text) >= 0 else default
 
 
 def redirect(received: Received, *, max_body_size: int, max_reconsume_times: int) -> Received:
-    """Return *received*, or the append to %DLQ%group that replaces it when its reconsume times reach their limit.
+    """Return *received*, or the append to %DLQ%group that replaces it if its reconsume times have reached the limit.
 
-    The copy has no delay and no queue of its own: the dead letters are another topic.
-    Raises ArgumentIllegalError for expected_next_offset, which names a place in the retry topic.
+    The copy has no delay and no queue id, because the dead letters are another topic.
+    Raises ArgumentIllegalError for expected_next_offset, which is an offset in the retry topic.
     """
     request = received.request
     if not request.topic.startswith(RETRY_PREFIX) or request.reconsume_times <= 0:
@@ -49,15 +49,15 @@ def redirect(received: Received, *, max_body_size: int, max_reconsume_times: int
     wire = wire_of(request, max_body_size=max_body_size) if received.packed is None else received.packed
     try:
         (element,) = decode_elements(wire)
-    except (BatchMalformedError, ValueError):  # no single message: admission refuses it by name
+    except (BatchMalformedError, ValueError):  # not a single message: admission rejects it with its own reason
         return received
     properties = {**request.properties, **decode_properties(element.properties)}
     if request.reconsume_times < limit_of_tries(properties, max_reconsume_times):
         return received
     if request.HasField("expected_next_offset"):
         raise ArgumentIllegalError(
-            "expected_next_offset cannot be combined with a retry that has reached its limit of tries, because it is "
-            "stored in the dead letters: leave it out",
+            "expected_next_offset cannot be combined with a retry that has reached its limit of tries, because the "
+            "message is stored in the dead letters: leave it out",
             argument="expected_next_offset",
         )
     return _dead_letter(received, request, element)
@@ -75,6 +75,6 @@ def _dead_letter(received: Received, request: AppendBatchRequest, element: Eleme
 
 
 def _without_delay(properties: bytes) -> bytes:
-    """Drop DELAY from the text and leave every other byte as it is."""
+    """Remove DELAY from the encoded properties and keep every other byte."""
     prefix = DELAY.encode() + b"\x01"
     return b"\x02".join(part for part in properties.split(b"\x02") if not part.startswith(prefix))

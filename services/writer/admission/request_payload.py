@@ -1,4 +1,4 @@
-"""Messages that a request spells out → wire batch bytes."""
+"""Encodes the `messages` of a request as a wire batch."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message
 
 
 def wire_of(request: AppendBatchRequest, *, max_body_size: int) -> bytes:
-    """The wire batch of what *request* spells out.
+    """Encode the `messages` of *request* as a wire batch.
 
-    raises BatchEmptyError, MessageSizeExceededError, PropertiesIllegalError, PropertiesSizeExceededError (fact: at, the
-    number of the message)
+    Raises BatchEmptyError, MessageSizeExceededError, PropertiesIllegalError or PropertiesSizeExceededError (fact: at,
+    the index of the message).
     """
     if not request.HasField("messages"):
-        raise BatchEmptyError("the request carries no messages")
+        raise BatchEmptyError("the request has no messages: set `packed` or `messages`")
     comes_back = request.topic.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX))
     return encode_elements(_elements(request.messages.messages, max_body_size, comes_back=comes_back))
 
@@ -33,17 +33,26 @@ def wire_of(request: AppendBatchRequest, *, max_body_size: int) -> bytes:
 def _elements(messages: Iterable[Message], max_body_size: int, *, comes_back: bool) -> Iterable[Element]:
     for at, message in enumerate(messages):
         if len(message.body) > max_body_size:
-            raise MessageSizeExceededError("a body is too large", at=at, size=len(message.body), limit=max_body_size)
+            raise MessageSizeExceededError(
+                f"the body of message {at} is {len(message.body):,} bytes, and the limit is {max_body_size:,}",
+                at=at,
+                size=len(message.body),
+                limit=max_body_size,
+            )
         properties = encode_properties(_properties(message, at, comes_back=comes_back))
         if len(properties) > MAX_PROPERTIES_SIZE_BYTES:
             raise PropertiesSizeExceededError(
-                "a message's properties are too long", at=at, size=len(properties), limit=MAX_PROPERTIES_SIZE_BYTES
+                f"the properties of message {at} are {len(properties):,} bytes, and the limit is "
+                f"{MAX_PROPERTIES_SIZE_BYTES:,}",
+                at=at,
+                size=len(properties),
+                limit=MAX_PROPERTIES_SIZE_BYTES,
             )
         yield Element(message.body, properties, message.flag)
 
 
 def _properties(message: Message, at: int, *, comes_back: bool) -> dict[str, str]:
-    """Return the properties of message number *at*. comes_back: it failed, and keeps its tag and keys as they are."""
+    """Return the properties of message *at*. comes_back: it is a retry, so its tag and keys are kept unchecked."""
     properties: dict[str, str] = {}
     if message.tag:
         properties[TAGS] = message.tag
@@ -54,7 +63,9 @@ def _properties(message: Message, at: int, *, comes_back: bool) -> dict[str, str
         properties[KEYS] = KEY_SEPARATOR.join(message.keys)
     for name, value in message.properties.items():
         if name in properties:
-            raise PropertiesIllegalError(f"{name} is given twice, as a field and as a property", at=at, name=name)
+            raise PropertiesIllegalError(
+                f"message {at} has {name} both as a field and as a property: give it once", at=at, name=name
+            )
         properties[name] = value
     require_writable(properties, at=at)
     if not comes_back:

@@ -1,4 +1,4 @@
-"""What of a request is checked before its messages are looked at: queue, retry topics, the wrapper (format.md §15)."""
+"""Checks of a request before its messages are read: queue, retry topic and wrapper (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -33,41 +33,66 @@ _MAX_REQUEST_ID_LENGTH = 255
 
 
 def check_request(request: AppendBatchRequest, config: TopicConfig) -> None:
-    """Raises a RejectedError leaf."""
+    """Raise a RejectedError leaf if *request* cannot be appended to the topic."""
     _check_queue(request, config)
     if config.name.startswith(RETRY_PREFIX) and not is_single(request, config):
-        raise BatchRetryTopicError("a batch to a retry topic", topic=config.name)
+        raise BatchRetryTopicError(
+            f"{config.name} is a retry topic, which accepts single messages only: send the messages one by one",
+            topic=config.name,
+        )
     _check_wrapper(request, config)
 
 
 def _check_queue(request: AppendBatchRequest, config: TopicConfig) -> None:
     if not config.permission & PERMISSION_WRITE or config.write_queues < 1:
-        raise TopicForbiddenError("the topic takes no messages", topic=config.name, permission=config.permission)
+        raise TopicForbiddenError(
+            f"topic {config.name} is not writable: it has permission {config.permission} and "
+            f"{config.write_queues} write queues",
+            topic=config.name,
+            permission=config.permission,
+        )
     if request.HasField("queue_id"):
         if not 0 <= request.queue_id < config.queues:
-            raise QueueIllegalError("no such queue", queue_id=request.queue_id, queues=config.queues)
+            raise QueueIllegalError(
+                f"queue_id is {request.queue_id}, but topic {config.name} has {config.queues} queues (0 to "
+                f"{config.queues - 1})",
+                queue_id=request.queue_id,
+                queues=config.queues,
+            )
     elif request.HasField("expected_next_offset"):
-        raise ArgumentIllegalError("expected_next_offset needs queue_id", argument="queue_id")
+        raise ArgumentIllegalError("expected_next_offset requires queue_id: set both", argument="queue_id")
     if request.HasField("expected_next_offset") and request.expected_next_offset < 0:
-        raise ArgumentIllegalError("expected_next_offset is negative", argument="expected_next_offset")
+        raise ArgumentIllegalError(
+            f"expected_next_offset is {request.expected_next_offset}, and must be at least 0",
+            argument="expected_next_offset",
+        )
 
 
 def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
     properties = request.properties
     if request.born_timestamp_ms < 0:
-        raise ArgumentIllegalError("born_timestamp_ms is negative", argument="born_timestamp_ms")
+        raise ArgumentIllegalError(
+            f"born_timestamp_ms is {request.born_timestamp_ms}, and must be at least 0", argument="born_timestamp_ms"
+        )
     if request.reconsume_times < 0:
-        raise ArgumentIllegalError("reconsume_times is negative", argument="reconsume_times")
+        raise ArgumentIllegalError(
+            f"reconsume_times is {request.reconsume_times}, and must be at least 0", argument="reconsume_times"
+        )
     require_writable(properties)
     if PROPERTY_CRC in properties:
-        raise PropertiesIllegalError(f"{PROPERTY_CRC} is the store's to write")
+        raise PropertiesIllegalError(
+            f"the request has the property {PROPERTY_CRC}, which only the store may set: leave it out"
+        )
     request_id = {UNIQ_KEY: request.request_id} if request.request_id else {}
     require_writable(request_id)
     if len(request.request_id) > _MAX_REQUEST_ID_LENGTH:
-        raise PropertiesIllegalError("request_id is too long", limit=_MAX_REQUEST_ID_LENGTH)
+        raise PropertiesIllegalError(
+            f"request_id has {len(request.request_id):,} characters, and the limit is {_MAX_REQUEST_ID_LENGTH}",
+            limit=_MAX_REQUEST_ID_LENGTH,
+        )
     if request.sys_flag & TRANSACTION_MASK:
         raise BatchTransactionError(
-            f"sys_flag {request.sys_flag} has bits of a transaction ({TRANSACTION_MASK}), and this store takes no "
+            f"sys_flag {request.sys_flag} has transaction bits ({TRANSACTION_MASK}), and this store does not support "
             "transactional messages: clear them",
             sys_flag=request.sys_flag,
         )
@@ -77,7 +102,7 @@ def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
         require_no_timer(properties)
     if properties.get(DELAY, "0") != "0" and not is_single(request, config):
         raise BatchDelayError(
-            f"the batch has DELAY={properties[DELAY][:64]}, and only single messages are delayed: "
+            f"the batch has DELAY={properties[DELAY][:64]}, and only single messages can be delayed: "
             "send its messages one by one",
             name=DELAY,
         )
@@ -85,25 +110,26 @@ def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
 
 
 def is_retry(request: AppendBatchRequest) -> bool:
-    """Return True for a message that a group has read and sends on for another try, or to its dead letters.
+    """Return True for a message that a consumer group sends again for another try, or to its dead letters.
 
-    It keeps the properties with which it was stored; a broker, too, ignores those of transactions and timers then.
+    It keeps its stored properties. For such a message the broker, too, ignores transaction and timer properties.
     """
     return request.reconsume_times > 0 and group_of(request.topic) is not None
 
 
 def transaction_error(at: int | None = None) -> BatchTransactionError:
-    """Return the refusal of message *at* of the batch; None: of the request's own properties."""
+    """Return the error for message *at* of the batch, or for the request's own properties if *at* is None."""
     whose = "the request" if at is None else f"message {at} of the batch"
     return BatchTransactionError(
-        f"{whose} has {TRAN_MSG}=true, and this store takes no transactional messages: send it without {TRAN_MSG}",
+        f"{whose} has {TRAN_MSG}=true, and this store does not support transactional messages: "
+        f"send it without {TRAN_MSG}",
         at=at,
         name=TRAN_MSG,
     )
 
 
 def is_single(request: AppendBatchRequest, config: TopicConfig) -> bool:
-    """Whether this is one message for a topic of single messages; its bytes may still be malformed."""
+    """Return True for one message to a topic of single messages; its bytes may still be malformed."""
     if config.is_batch:
         return False
     if request.WhichOneof("payload") == "messages":
@@ -114,10 +140,23 @@ def is_single(request: AppendBatchRequest, config: TopicConfig) -> bool:
 def _check_inner(request: AppendBatchRequest, config: TopicConfig) -> None:
     flags = request.sys_flag & INNER_BATCH_FLAGS
     if INNER_NUM in request.properties and not flags & SysFlag.INNER_BATCH:
-        raise InnerBatchIllegalError("INNER_NUM without the flag of an inner batch", sys_flag=request.sys_flag)
+        raise InnerBatchIllegalError(
+            f"the request has the property INNER_NUM, but sys_flag {request.sys_flag} lacks the inner batch bit "
+            f"({int(SysFlag.INNER_BATCH)})",
+            sys_flag=request.sys_flag,
+        )
     if INNER_MULTI_DISPATCH in request.properties:
-        raise InnerBatchIllegalError("a batch is not dispatched to several queues")
+        raise InnerBatchIllegalError(
+            f"a batch cannot be dispatched to several queues: leave out the property {INNER_MULTI_DISPATCH}"
+        )
     if flags and not config.is_batch:
-        raise InnerBatchIllegalError("an inner batch on a topic of single messages", topic=config.name)
+        raise InnerBatchIllegalError(
+            f"sys_flag {request.sys_flag} marks an inner batch, but topic {config.name} does not have queue.type "
+            "BatchCQ",
+            topic=config.name,
+        )
     if config.is_batch and request.sys_flag & SysFlag.COMPRESSED:
-        raise InnerBatchIllegalError("an inner batch is not compressed", sys_flag=request.sys_flag)
+        raise InnerBatchIllegalError(
+            f"sys_flag {request.sys_flag} marks a compressed body, and an inner batch cannot be compressed",
+            sys_flag=request.sys_flag,
+        )

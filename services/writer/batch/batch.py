@@ -1,7 +1,7 @@
-"""Batch: one append on its way through the writer, and Appended, where it ended up.
+"""Batch: one append on its way through the writer; Appended: where it was stored.
 
-Made on the event loop by admission, handed to the appender thread, answered on the event loop. The wire bytes are the
-caller's own and are copied once, into records.
+Admission creates a batch on the event loop, the appender thread writes it, and the event loop answers it. The wire
+bytes belong to the caller and are copied once, into records.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tidemark.format.dispatch_request import U8Array
 
 
 class QueueKey(NamedTuple):
-    """A queue's name."""
+    """The key of a queue."""
 
     topic: str
     queue_id: int
 
 
 class Wrapper(NamedTuple):
-    """What all records of a batch share."""
+    """The fields that all records of a batch share."""
 
     born_host: bytes  # 8 or 20 bytes
     born_timestamp: int  # epoch milliseconds
@@ -32,7 +32,7 @@ class Wrapper(NamedTuple):
 
 
 class Delay(NamedTuple):
-    """Of a message that is stored in SCHEDULE_TOPIC_XXXX until it is due. level: 1 to 18."""
+    """The delay of a message that is stored in SCHEDULE_TOPIC_XXXX until it is due. level: 1 to 18."""
 
     level: int
     topic: str  # where it is delivered
@@ -40,7 +40,7 @@ class Delay(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """Where a batch lies. Ends are exclusive."""
+    """The location of a stored batch. Ends are exclusive."""
 
     queue_id: int
     queue_offset: int  # of the first message
@@ -54,7 +54,7 @@ class Appended(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """An admitted append. The first part is fixed by admission, the second is filled by the appender."""
+    """An admitted append. Admission sets the first group of fields, the appender fills the second."""
 
     key: QueueKey
     topic_field: U8Array  # length byte and name, as records carry it
@@ -62,31 +62,31 @@ class Batch:
     count: int  # messages in it
     parts_size: int  # bytes of all bodies and properties
     wrapper: Wrapper
-    unique_key: bytes  # what repeats are recognised by; b"" for none
-    first_extra: U8Array  # simple topics: goes behind the first message's properties
-    inner_properties: bytes | None = None  # BatchCQ topics: the record's properties but INNER_BASE; None: simple topic
+    unique_key: bytes  # identifies repeats; b"" for none
+    first_extra: U8Array  # simple topics: appended to the first message's properties
+    inner_properties: bytes | None = None  # BatchCQ topics: record properties without INNER_BASE; None: simple topic
     expected_next_offset: int | None = None
     waits_for_flush: bool = True  # in flush mode `sync`; False: answered after the write
-    delay: Delay | None = None  # None: it is stored where it belongs
+    delay: Delay | None = None  # None: it is stored directly in its own topic
     is_redirected: bool = False  # stored in the dead letters, although the request names a retry topic
-    is_delivery: bool = False  # of a delayed message that is due: another one may have its key
+    is_delivery: bool = False  # delivers a delayed message that is due; another message may have the same key
     answer: Callable[[Batch], None] = lambda _: None  # called once, on the event loop
 
     appended: Appended | None = None
     error: StoreError | None = None
-    written_ns: int = 0  # time.time_ns() when it was written; 0: placed at most
+    written_ns: int = 0  # time.time_ns() when it was written; 0: not written yet, though it may have its offsets
     answered: bool = False
     late: bool = False  # answered before its flush was confirmed
     deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT
 
     @property
     def readers_topic(self) -> str:
-        """The topic in which readers find the messages: for a delayed message, the topic of its delivery."""
+        """The topic in which readers find the messages: for a delayed message, its destination."""
         return self.key.topic if self.delay is None else self.delay.topic
 
     @property
     def repeat_key(self) -> tuple[str, str, bytes, int]:
-        """The values that a repeat shares with its original. A later try of the same message is no repeat."""
+        """The values that a repeat shares with its original. A later try of the same message is not a repeat."""
         return self.key.topic, self.readers_topic, self.unique_key, self.wrapper.reconsume_times
 
     @property

@@ -1,4 +1,4 @@
-"""Delayed messages: their level, their stored form while they wait (docs/format.md §2, §15), and the delivered form.
+"""Delayed messages: their level, their stored form until they are due (docs/format.md §2, §15), and the delivered form.
 
 RocketMQ: HookUtils.transformDelayLevelMessage, ScheduleMessageService.messageTimeUp. Holds no state.
 """
@@ -36,42 +36,46 @@ _NO_EXTRA = u8(b"")
 
 
 class Destination(NamedTuple):
-    """Where a delayed record goes when it is due."""
+    """The topic and queue to which a delayed record is delivered."""
 
     topic: str
     queue_id: int
 
 
 def delay_level(properties: Mapping[str, str]) -> int:
-    """The level that *properties* ask for, 1 to 18; 0 for none.
+    """Return the delay level in *properties*, 1 to 18; 0 for none.
 
-    raises PropertiesIllegalError when DELAY is no number of 32 bits
+    Raises PropertiesIllegalError if DELAY is not an integer from 0 to 2**31 - 1.
     """
     if not properties:
         return 0
     text = properties.get(DELAY, "0")
     if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > _GREATEST_LEVEL:
-        raise PropertiesIllegalError("DELAY is no level", name=DELAY, value=text[:64])
+        raise PropertiesIllegalError(
+            f"DELAY={text[:64]} is not a delay level: give 1 to {MAX_DELAY_LEVEL}, or 0 for none",
+            name=DELAY,
+            value=text[:64],
+        )
     return min(int(text), MAX_DELAY_LEVEL)
 
 
 def require_no_timer(properties: Mapping[str, str], *, at: int | None = None) -> None:
-    """Raise BatchDelayError if *properties*, of message *at* of the batch, ask for a delivery at a time."""
+    """Raise BatchDelayError if *properties*, of message *at* of the batch, request a delivery time."""
     name = timer_name(properties)
     if name is not None:
         raise BatchDelayError(
-            f"the property {name[:64]} asks for a delivery at a time, and this store delays by levels only: "
-            f"give {DELAY}, 1 to {MAX_DELAY_LEVEL}, instead",
+            f"the property {name[:64]} requests a delivery time, and this store supports delay levels only: "
+            f"use {DELAY} (1 to {MAX_DELAY_LEVEL}) instead",
             at=at,
             name=name[:64],
         )
 
 
 def delayed(batch: Batch, level: int, make_unique_key: Callable[[], str]) -> Batch:
-    """*batch*, a single message, as it is stored until it is due: in SCHEDULE_TOPIC_XXXX, with its own topic and queue
-    as properties. It gets a UNIQ_KEY if it has none: by it a delivery that is repeated after a crash is recognised.
+    """Return *batch*, a single message, in its form for SCHEDULE_TOPIC_XXXX, with topic and queue as properties.
 
-    raises PropertiesSizeExceededError
+    The message gets a UNIQ_KEY if it has none, so that a delivery repeated after a crash is recognised.
+    Raises PropertiesSizeExceededError.
     """
     (element,) = decode_elements(batch.wire.tobytes())
     properties = decode_properties(element.properties + batch.first_extra.tobytes())
@@ -92,7 +96,7 @@ def delayed(batch: Batch, level: int, make_unique_key: Callable[[], str]) -> Bat
 
 
 def with_destination(batch: Batch, delay: Delay) -> Batch:
-    """A delayed *batch* with the destination of *delay* in its properties, behind the others, where the peer has it."""
+    """Return a delayed *batch* with the destination of *delay* as its last properties, as in RocketMQ."""
     (element,) = decode_elements(batch.wire.tobytes())
     properties = decode_properties(element.properties)
     for name, value in ((REAL_TOPIC, delay.topic), (REAL_QUEUE_ID, str(delay.queue_id))):
@@ -101,7 +105,8 @@ def with_destination(batch: Batch, delay: Delay) -> Batch:
     encoded = encode_properties(properties)
     if len(encoded) > MAX_PROPERTIES_SIZE_BYTES:
         raise PropertiesSizeExceededError(
-            "the message's properties are too long with its topic and queue",
+            f"the message's properties are {len(encoded):,} bytes with the {REAL_TOPIC} and {REAL_QUEUE_ID} of a "
+            f"delayed message, and the limit is {MAX_PROPERTIES_SIZE_BYTES:,}",
             at=0,
             size=len(encoded),
             limit=MAX_PROPERTIES_SIZE_BYTES,
@@ -111,12 +116,12 @@ def with_destination(batch: Batch, delay: Delay) -> Batch:
 
 
 def due_ms(delay: Delay, store_timestamp: int) -> int:
-    """When a delayed message is due, epoch milliseconds: what its unit has as tags code."""
+    """Return when a delayed message is due, in epoch milliseconds. Its unit stores this as the tags code."""
     return delivery_time(delay.level, store_timestamp)
 
 
 def destination_of(record: Record) -> Destination | None:
-    """Where a record of SCHEDULE_TOPIC_XXXX goes; None when it does not say."""
+    """Return the destination of a record of SCHEDULE_TOPIC_XXXX; None if its properties do not contain a valid one."""
     properties = decode_properties(record.properties)
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
     if topic is None or not re.fullmatch(r"[0-9]{1,10}", queue_id) or int(queue_id) >= 1 << 31:
@@ -125,14 +130,15 @@ def destination_of(record: Record) -> Destination | None:
 
 
 def delivered(record: Record, destination: Destination, topic_field: U8Array, answer: Callable[[Batch], None]) -> Batch:
-    """A record of SCHEDULE_TOPIC_XXXX as it is appended to where it goes.
+    """Return the batch that delivers a record of SCHEDULE_TOPIC_XXXX to its destination.
 
-    Body, flags, born host and time, and reconsume times are as stored. So are the properties, DELAY too: the peer takes
-    it out of its map, and stores the text that it made before. It asks for nothing where it then is.
+    Body, flags, born host and time, and reconsume times are as stored. So are the properties, DELAY included, as in
+    RocketMQ, which removes DELAY from its map but stores the text encoded before. DELAY has no effect in a delivered
+    message.
     """
     text = record.properties
     properties = decode_properties(text)
-    if properties.pop(PROPERTY_CRC, None) is not None:  # of the record that was
+    if properties.pop(PROPERTY_CRC, None) is not None:  # the CRC belongs to the stored record, not to the new one
         text = encode_properties(properties)
     wire = encode_elements([Element(record.body, text, record.flag)])
     return Batch(

@@ -1,7 +1,7 @@
-"""A batch → record bytes, straight into the appender's buffer: here a message becomes bytes, once.
+"""Encodes a batch as records, directly into the appender's buffer. A message is encoded only here, once.
 
-Legacy batches (format.md §3) go through the compiled loop, one record per message; a batch for a BatchCQ topic is one
-inner-batch record whose body is the wire batch as it came (docs/format.md §3).
+The compiled loop writes legacy batches as one record per message. A batch for a BatchCQ topic is one inner-batch record
+whose body is the received wire batch (docs/format.md §3).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Place(NamedTuple):
 
 
 def u8(data: bytes) -> U8Array:
-    """*data* as an array, without a copy."""
+    """Return *data* as an array, without a copy."""
     return np.frombuffer(data, np.uint8)
 
 
 class _Head:
-    """A record's head to be filled in again and again; one for each size of born host."""
+    """A reusable record head; one for each size of born host."""
 
     def __init__(self, born_size: int, store_host: bytes) -> None:
         fields: Any = np.zeros(1, HEADS[born_size, len(store_host)])
@@ -47,7 +47,7 @@ class _Head:
         self.views: dict[str, Any] = {name: fields[name] for name in fields.dtype.names}
 
     def fill(self, wrapper: Wrapper, *, queue_id: int, sys_flag: int, store_timestamp: int) -> None:
-        """Everything that is the same for all records of a batch."""
+        """Set the fields that are equal in all records of a batch."""
         views = self.views
         views["queue_id"][0] = queue_id
         views["sys_flag"][0] = sys_flag
@@ -58,7 +58,7 @@ class _Head:
 
 
 class Encoder:
-    """Writes batches as records of one store. Keeps its scratch between batches: for one thread."""
+    """Writes batches as records of one store. Reuses scratch buffers between batches, so it is not thread-safe."""
 
     def __init__(self, store_host: bytes) -> None:
         self.store_host = store_host
@@ -66,7 +66,7 @@ class Encoder:
         self._positions = np.empty(1024, np.int64)
 
     def size(self, batch: Batch, queue_offset: int) -> int:
-        """Bytes that *batch* takes in the log when its first message gets *queue_offset*."""
+        """Return the bytes that *batch* takes in the log if its first message gets *queue_offset*."""
         head = self._head_size(len(batch.wrapper.born_host))
         fixed = head + batch.topic_field.size + 2
         if batch.inner_properties is not None:
@@ -74,9 +74,9 @@ class Encoder:
         return batch.count * fixed + batch.parts_size + batch.first_extra.size
 
     def encode(self, batch: Batch, place: Place, out: U8Array) -> bytes:
-        """Write *batch* at out[0]; returns the physical offsets of its records, 8 bytes big-endian each.
+        """Write *batch* at out[0] and return the physical offsets of its records, 8 bytes big-endian each.
 
-        raises PropertiesSizeExceededError when INNER_BASE makes the properties too long; nothing was changed then
+        Raises PropertiesSizeExceededError if INNER_BASE makes the properties too long; *out* is unchanged then.
         """
         if batch.inner_properties is not None:
             return self._encode_inner(batch, place, out)
@@ -100,7 +100,10 @@ class Encoder:
         properties = _inner_base(place.queue_offset, after=batch.inner_properties)
         if len(properties) > MAX_PROPERTIES_SIZE_BYTES:
             raise PropertiesSizeExceededError(
-                "the batch's properties are too long", size=len(properties), limit=MAX_PROPERTIES_SIZE_BYTES
+                f"the batch's properties are {len(properties):,} bytes with INNER_BASE, and the limit is "
+                f"{MAX_PROPERTIES_SIZE_BYTES:,}",
+                size=len(properties),
+                limit=MAX_PROPERTIES_SIZE_BYTES,
             )
         head = self._fill(batch, batch.wrapper.sys_flag | INNER_BATCH_FLAGS, place)
         head.views["total_size"][0] = self.size(batch, place.queue_offset)
@@ -131,14 +134,14 @@ class Encoder:
 
 
 def _inner_base(queue_offset: int, *, after: bytes = b"") -> bytes:
-    """*after* (INNER_NUM first) with INNER_BASE put behind its first entry."""
+    """Return *after*, whose first entry is INNER_NUM, with INNER_BASE inserted as the second entry."""
     base = encode_properties({INNER_BASE: str(queue_offset)})
     first, separator, rest = after.partition(b"\x02")
     return first + separator + base + rest
 
 
 def warm_up(store_host: bytes) -> None:
-    """Load the compiled loops, so that no client waits for them."""
+    """Load the compiled loops, so that the first client does not wait for them."""
     wire = wire_batch.add_unique_keys(u8(encode_elements([Element(b"warm")])), 1, b"key")
     facts = wire_batch.scan(wire)
     wrapper = Wrapper(bytes(IPV4_HOST_SIZE), 0, sys_flag=int(SysFlag(0)))

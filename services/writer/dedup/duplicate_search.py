@@ -1,7 +1,4 @@
-"""A repeated batch against what lies on disk.
-
-The same content gets the original's offsets, other content is a conflict.
-"""
+"""Compares a repeated batch with the log: equal content gets the original's offsets, other content is a conflict."""
 
 from __future__ import annotations
 
@@ -28,15 +25,15 @@ _SIZE_FIELD = 4
 def find_original(
     log: MappedFileQueue, batch: Batch, candidates: Iterable[Earlier], dead_end: Callable[[str], int]
 ) -> Appended | None:
-    """Return the place of *batch*'s original, or None when no candidate is a readable record of its key.
+    """Return the location of *batch*'s original, or None if no candidate is a readable record of its key.
 
-    A record of a deleted topic is no original: readers never see it, also when the topic was created again.
+    A record of a deleted topic is not an original: readers never see it, even if the topic was created again.
 
     Args:
         dead_end: returns the physical offset below which a topic's records are dead.
 
     Raises:
-        RequestConflictError: the key was used for another content. Fact: physical_offset.
+        RequestConflictError: the key was used for other content. Fact: physical_offset.
     """
     dead_below = dead_end(batch.readers_topic)
     for physical_offset, messages in candidates:
@@ -46,13 +43,15 @@ def find_original(
         if record is None or not _has_key(record, batch):
             continue
         appended = _compare_both_forms(log, batch, record) if messages in (None, batch.count) else None
-        if appended is None and not log.covers(physical_offset):  # expired while it was compared
+        if appended is None and not log.covers(physical_offset):  # expired during the comparison
             continue
-        if appended is None and batch.is_delivery:  # a message that was sent under the same key: both are delivered
+        if appended is None and batch.is_delivery:  # another message with the same key: both are delivered
             continue
         if appended is None:
             raise RequestConflictError(
-                "this request id or UNIQ_KEY was used for another content", physical_offset=physical_offset
+                f"the request id or UNIQ_KEY {batch.unique_key.decode('utf-8', 'replace')[:255]!r} was already used "
+                f"for other content, at physical offset {physical_offset}: use a new one for each batch",
+                physical_offset=physical_offset,
             )
         return appended
     return None
@@ -62,7 +61,7 @@ def _read_record(log: MappedFileQueue, physical_offset: int) -> Record | None:
     size = int.from_bytes(log.read(physical_offset, _SIZE_FIELD), "big")
     try:
         return decode_record(log.read(physical_offset, size))
-    except CorruptMessageError:  # expired, or damaged: nobody can say that this is a repeat
+    except CorruptMessageError:  # expired or damaged: a repeat cannot be proved
         return None
 
 
@@ -76,10 +75,10 @@ def _has_key(record: Record, batch: Batch) -> bool:
 
 
 def _compare_both_forms(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | None:
-    """Compare *batch* as it is, and as an earlier version of the writer or client sent it.
+    """Compare *batch* in its present form, and in the form of an earlier version of the writer or client.
 
-    Earlier versions gave a UNIQ_KEY to the first message of a batch alone, so a batch that they stored differs from its
-    repeat by the keys of the others.
+    Earlier versions set a UNIQ_KEY on the first message of a batch only, so a batch that they stored differs from its
+    repeat by the keys of the other messages.
     """
     appended = _compare(log, batch, first)
     if appended is not None or batch.delay is not None:
@@ -102,13 +101,13 @@ def _compare_both_forms(log: MappedFileQueue, batch: Batch, first: Record) -> Ap
 
 
 def _compare(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | None:
-    """Write *batch* again as it would have been stored there; the bytes must be those on disk."""
+    """Encode *batch* for the location of *first* and return the location if the bytes equal those on disk."""
     is_inner = first.sys_flag & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS
     if is_inner != (batch.inner_properties is not None):
         return None
     wrapper = Wrapper(first.born_host, first.born_timestamp, first.sys_flag, first.flag, first.reconsume_times)
     same = dataclasses.replace(batch, key=QueueKey(batch.key.topic, first.queue_id), wrapper=wrapper)
-    if batch.delay is not None:  # where it goes was decided then
+    if batch.delay is not None:  # the original's destination queue was chosen when it was stored
         destination = destination_of(first)
         if destination is None:
             return None

@@ -1,8 +1,7 @@
-"""Window: which batches were appended lately, by topic, first UNIQ_KEY and reconsume times.
+"""Window: the recently appended batches, by topic, first UNIQ_KEY and reconsume times, to recognise repeats.
 
-A repeat is found here and answered again. An entry only says where the batch lies; `repeats` compares with what is on
-disk. The part of the window from before a restart is rebuilt from the log's tail as a sorted array, without an object
-for each message.
+An entry only holds the batch's location; `duplicate_search` compares the batch with the bytes on disk. After a restart
+the older part of the window is rebuilt from the log's tail as a sorted array, without an object for each message.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Earlier(NamedTuple):
-    """Where a batch with the same key lies. messages: how many it has, None when only the log's tail knows it."""
+    """The location of a batch with the same key. messages: its number of messages, None if found in the log's tail."""
 
     physical_offset: int
     messages: int | None
 
 
 class TailKeys:
-    """UNIQ_KEYs of the records at the log's end, as recovery saw them. Hashes: whoever asks looks at the record."""
+    """UNIQ_KEYs of the log's last records, collected by recovery as hashes. The caller must check the record's key."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -38,7 +37,7 @@ class TailKeys:
         self._physical_offsets: NDArray[np.int64] = np.empty(0, np.int64)
 
     def add(self, buffer: U8Array, rows: RequestArray) -> None:
-        """Take the keys of *rows* (places count in *buffer*), which follow those added before."""
+        """Add the keys of *rows*, which follow the rows added before. Their key positions are indexes in *buffer*."""
         keyed = rows[rows["unique_key_length"] > 0]
         if keyed.size == 0 or self._max_bytes == 0:
             return
@@ -49,7 +48,7 @@ class TailKeys:
             self._parts.pop(0)
 
     def close(self) -> None:
-        """Everything is added: make it searchable."""
+        """Make the keys searchable, after all are added."""
         if self._parts:
             hashes = np.concatenate([part[0] for part in self._parts])
             physical_offsets = np.concatenate([part[1] for part in self._parts])
@@ -58,7 +57,7 @@ class TailKeys:
             self._parts = []
 
     def find(self, unique_key: bytes) -> list[int]:
-        """Physical offsets of records that may have this key, ascending."""
+        """Return the physical offsets of records that may have this key, ascending."""
         data = np.frombuffer(unique_key, np.uint8)
         (wanted,) = hash_keys(data, np.zeros(1, np.int32), np.full(1, data.size, np.int32))
         low, high = np.searchsorted(self._hashes, [wanted, wanted + np.uint64(1)])
@@ -69,7 +68,7 @@ class TailKeys:
 
 
 def hash_keys(buffer: U8Array, at: NDArray[np.int32], lengths: NDArray[np.int32]) -> Hashes:
-    """A 64-bit hash of each buffer[at:at+length]; lengths are at least 1."""
+    """Return a 64-bit hash of each buffer[at:at+length]. Lengths are at least 1."""
     hashes = np.empty(at.size, np.uint64)
     for length in np.unique(lengths):
         which = np.flatnonzero(lengths == length)
@@ -84,17 +83,17 @@ def hash_keys(buffer: U8Array, at: NDArray[np.int32], lengths: NDArray[np.int32]
 
 
 class Window:
-    """The last *limit* keyed batches; behind them, until they are that many, the keys of the log's tail."""
+    """The last *limit* keyed batches. Until *limit* batches were appended, also the keys of the log's tail."""
 
     def __init__(self, limit: int, tail: TailKeys) -> None:
         self._limit = limit
-        # Plain tuples of what holds nothing: the garbage collector lets go of these, of an Earlier never.
+        # Plain tuples of atomic values: the garbage collector untracks them, which it never does for an Earlier.
         self._entries: OrderedDict[tuple[str, str, bytes, int], tuple[int, int]] = OrderedDict()
         self._tail: TailKeys | None = tail if limit else None
         self._added = 0
 
     def add(self, batch: Batch, physical_offset: int) -> None:
-        """Remember that *batch* lies at *physical_offset*."""
+        """Record that *batch* is stored at *physical_offset*."""
         if not batch.unique_key or not self._limit:
             return
         self._entries[batch.repeat_key] = (physical_offset, batch.count)
@@ -102,14 +101,14 @@ class Window:
             self._entries.popitem(last=False)
         self._added += 1
         if self._added >= self._limit:
-            self._tail = None  # all of it is older than the window
+            self._tail = None  # all its keys are older than the window
 
     def forget(self, batch: Batch) -> None:
-        """*batch* was not written after all."""
+        """Remove *batch*, whose write failed."""
         self._entries.pop(batch.repeat_key, None)
 
     def find(self, batch: Batch) -> list[Earlier]:
-        """Where a batch with this key may lie: surely, when there is a count; else ask the record there."""
+        """Return the possible locations of a batch with this key. Without a message count, the record's key decides."""
         if not batch.unique_key:
             return []
         entry = self._entries.get(batch.repeat_key)

@@ -1,4 +1,4 @@
-"""DelayLevel: how far one level is delivered, and when to look at it next."""
+"""DelayLevel: the delivery progress of one delay level, and when to check it next."""
 
 from __future__ import annotations
 
@@ -8,37 +8,39 @@ from tidemark.format.tags import DELAY_LEVELS_MS
 
 from .schedule_reader import Look
 
-RETRY_AFTER_FAILURE_MS = 10_000  # the peer's DELAY_FOR_A_PERIOD
-_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 10, 1_000  # between two looks at whether the watermark has moved
+RETRY_AFTER_FAILURE_MS = 10_000  # RocketMQ's DELAY_FOR_A_PERIOD
+_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS = 10, 1_000  # between two checks of the watermark
 
 
 @dataclass
 class DelayLevel:
-    """One level. cursor: next queue offset to deliver; end: the log may hold its messages up to here."""
+    """One level. cursor: next queue offset to deliver; end: physical offset below which its messages may be stored."""
 
     number: int
     end: int
     cursor: int = 0
-    look_ms: int | None = None  # when to look at it; None: nothing is waiting
-    is_blind: bool = False  # what it waits for was not indexed at the last look
-    watermark: int = -1  # then
+    look_ms: int | None = None  # when to check it, epoch milliseconds; None: no message is waiting
+    is_blind: bool = False  # at the last check, its next message was not indexed yet
+    watermark: int = -1  # at the last check
     pause_ms: int = _FIRST_PAUSE_MS
 
     def is_time(self, now_ms: int) -> bool:
-        """Whether to look at it now; also when its time is further away than it can be: the clock was set back."""
+        """Return True if the level is to be checked now. A time that is too far ahead shows that the clock was set back."""
         if self.look_ms is None:
             return False
         return not now_ms < self.look_ms <= now_ms + DELAY_LEVELS_MS[self.number - 1] + RETRY_AFTER_FAILURE_MS
 
     def plan(self, look: Look, now_ms: int) -> None:
-        """Decide when to look again, after everything that *look* has found was dealt with."""
+        """Set the time of the next check, after the messages of *look* were processed."""
         self.watermark, self.pause_ms = look.watermark, _FIRST_PAUSE_MS
         self.is_blind = look.next_due_ms is None and look.watermark < self.end
         self.look_ms = now_ms + self.pause_ms if self.is_blind else look.next_due_ms
-        if look.next_due_ms is not None and look.next_due_ms > now_ms:  # those of a few milliseconds together
+        if (
+            look.next_due_ms is not None and look.next_due_ms > now_ms
+        ):  # so that messages due within milliseconds share a check
             self.look_ms = max(look.next_due_ms, now_ms + _FIRST_PAUSE_MS)
 
     def pause(self, now_ms: int) -> None:
-        """Look later: the watermark stands still."""
+        """Postpone the next check, because the watermark has not moved."""
         self.pause_ms = min(2 * self.pause_ms, _LONGEST_PAUSE_MS)
         self.look_ms = now_ms + self.pause_ms

@@ -1,6 +1,6 @@
-"""DelayQueues: the queues of SCHEDULE_TOPIC_XXXX as readers see them: what is due, and when the next message is.
+"""DelayQueues: reads the queues of SCHEDULE_TOPIC_XXXX: the messages that are due, and when the next one is due.
 
-A unit's tags code is its time (docs/format.md §2). What is not indexed yet is not there yet: as for any reader.
+A unit's tags code is its delivery time (docs/format.md §2). As for any reader, only indexed messages are visible.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tidemark.read.unit_run import UnitArray
 from tidemark.store.paths import StorePaths
 
 _MAX_UNITS = 256
-_MAX_BYTES = 1 << 20  # of the records of one look; the first one is read whatever its size
+_MAX_BYTES = 1 << 20  # of the records of one look; the first record is read even if it is larger
 
 
 class DueMessage(NamedTuple):
-    """A message whose time has come. record: None when it cannot be read; fault says why."""
+    """A message that is due. record: None if it cannot be read; fault is the reason."""
 
     queue_offset: int
     physical_offset: int
@@ -35,31 +35,31 @@ class DueMessage(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a look at one level has found."""
+    """The result of one check of a level."""
 
     watermark: int  # everything below is indexed
     min_offset: int
     max_offset: int
     messages: Sequence[DueMessage] = ()
-    next_offset: int = 0  # behind them, or where it began
-    next_due_ms: int | None = None  # of the message there; None: none is visible
+    next_offset: int = 0  # queue offset after them, or the start of the check
+    next_due_ms: int | None = None  # when the message at next_offset is due; None: none is visible
 
 
 class DelayQueues:
-    """Reads one store. For one thread at a time. CorruptStoreError when its marks or files cannot be read."""
+    """A reader of one store, for one thread at a time. Raises CorruptStoreError if marks or files cannot be read."""
 
     def __init__(self, paths: StorePaths) -> None:
         warm_up()
         self._reader = StoreReader(paths.root, log_folders=paths.other_log_folders)
 
     def watermark(self) -> int:
-        """How far the log is indexed."""
+        """Return the physical offset below which the log is indexed."""
         return self._reader.watermark().physical_offset
 
     def look(self, level: int, queue_offset: int, now_ms: int) -> Look:
-        """The messages of *level* from *queue_offset* on that are due at *now_ms*: some of them, when they are many.
+        """Return the messages of *level*, from *queue_offset*, that are due at *now_ms*; only the first ones of many.
 
-        raises StoreError when queues, log or marks cannot be read, OffsetTooSmallError when they expire meanwhile
+        Raises StoreError if queues, log or marks cannot be read, OffsetTooSmallError if the messages expire meanwhile.
         """
         reader = self._reader
         watermark = reader.watermark()
@@ -85,7 +85,7 @@ class DelayQueues:
         return found._replace(messages=messages, next_offset=next_offset, next_due_ms=next_due_ms)
 
     def _times(self, queue: QueueReader, units: UnitArray) -> NDArray[np.int64]:
-        """When each is due. Where the queue's extension lost it, it is made anew from the record."""
+        """Return when each unit's message is due, recomputed from the record if the queue's extension lost the time."""
         times = queue.tags_codes(units)
         for i in np.flatnonzero(times <= EXT_ADDRESS_LIMIT):
             rows = self._records(queue, units[i : i + 1]).rows
@@ -118,9 +118,9 @@ class DelayQueues:
 
 
 def _due(units: UnitArray, times: NDArray[np.int64], *, level: int, now_ms: int) -> int:
-    """How many of *units*, from the first on, are to be read now.
+    """Return how many of *units*, from the first, are to be read now.
 
-    A time further away than the level's own delay was told by a clock that was set back since: it counts as come.
+    A time further ahead than the level's delay was computed before the clock was set back, so it counts as due.
     """
     waits = (times > now_ms) & (times <= now_ms + DELAY_LEVELS_MS[level - 1])
     waits &= units["message_size"] != consume_queue.PRE_BLANK_SIZE
@@ -131,7 +131,7 @@ def _due(units: UnitArray, times: NDArray[np.int64], *, level: int, now_ms: int)
 
 
 def warm_up() -> None:
-    """Load the compiled loops, before the first message is due."""
+    """Load the compiled loops before the first message is due."""
     raw = encode_record(Record(topic=b"t", body=b"b"))
     buffer = np.frombuffer(raw + raw, np.uint8).copy()
     place, size = np.zeros(1, np.int64), np.full(1, len(raw), np.int64)

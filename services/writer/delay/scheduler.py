@@ -1,8 +1,8 @@
-"""Scheduler: delivers delayed messages when they are due, level by level in order, and remembers how far.
+"""Scheduler: delivers delayed messages when they are due, each level in order, and saves its progress.
 
-It sleeps until a level's next message is due. Behind what is indexed it cannot see: while the log holds delayed
-messages there, it looks again when the watermark has moved. With nothing waiting it sleeps until something is appended.
-What goes wrong here is told and tried again; appends go on. docs/guarantees.md, "Delayed messages".
+It sleeps until a level's next message is due. Messages above the watermark are not visible to it: while the log holds
+delayed messages there, it checks again after the watermark has moved. If no message is waiting, it sleeps until one is
+appended. A failure is logged and retried, and does not affect appends. docs/guarantees.md, "Delayed messages".
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from .schedule_reader import DueMessage, Look
 log = structlog.get_logger()
 
 _RETRY_MS = 1_000  # after a delivery that could not be stored
-_FLUSH_PAUSE_MS = 100  # in async mode: between two looks at whether what was delivered is flushed
-_LONGEST_SLEEP_MS = 60_000  # the clock may be set
+_FLUSH_PAUSE_MS = 100  # in async mode: between two checks whether the delivered messages are flushed
+_LONGEST_SLEEP_MS = 60_000  # because the clock may be set meanwhile
 
 
 class Queues(Protocol):
-    """DelayQueues, as far as it is used here."""
+    """The part of DelayQueues that the scheduler uses."""
 
     def watermark(self) -> int: ...
     def look(self, level: int, queue_offset: int, now_ms: int) -> Look: ...
 
 
 class Deliverer(Protocol):
-    """Delivery, as far as it is used here."""
+    """The part of Delivery that the scheduler uses."""
 
     end_offset: int
     counts: dict[str, int]
@@ -52,17 +52,17 @@ class Deliverer(Protocol):
 
 
 class _Snapshot(NamedTuple):
-    """Level → next queue offset, when what was delivered before lay below *end*."""
+    """Level → next queue offset, valid once the log is flushed up to *end*."""
 
     cursors: Mapping[int, int]
     end: int
 
 
 class Scheduler:
-    """Lives on the event loop; files are read and written in threads.
+    """The delivery task. Lives on the event loop; files are read and written in threads.
 
-    next_offsets  of each level, where its queue went on when the log ended at log_end: what its cursor has not reached
-                  there is waiting, and a cursor behind that was told by another log
+    next_offsets  the next queue offset of each level when the log ended at log_end: messages between the level's cursor
+                  and it are waiting, and a cursor beyond it is from another log
     """
 
     def __init__(
@@ -84,19 +84,19 @@ class Scheduler:
         self._save_interval_ms = save_interval_ms
         self._levels = [DelayLevel(number, log_end) for number in range(1, MAX_DELAY_LEVEL + 1)]
         self._queues: Queues | None = None
-        self._saved: DelayOffsets | None = None  # as the file has it; None: not read yet
-        self._save_s: float | None = None  # when to save, time.monotonic(); None: nothing has changed
-        self._snapshot: _Snapshot | None = None  # to be saved once it is flushed
+        self._saved: DelayOffsets | None = None  # the content of the file; None: not read yet
+        self._save_s: float | None = None  # when to save, time.monotonic(); None: no cursor has changed
+        self._snapshot: _Snapshot | None = None  # saved once the log is flushed up to its end
         self._changed = asyncio.Event()
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the task."""
         self._task = asyncio.create_task(self._run())
 
     def appended(self, batch: Batch) -> None:
-        """*batch*, a delayed message, is in the log."""
+        """Plan the delivery of *batch*, a delayed message that was appended."""
         assert batch.delay is not None and batch.appended is not None, "it was appended"
         level = self._levels[batch.delay.level - 1]
         level.end = max(level.end, batch.appended.end_offset)
@@ -105,7 +105,7 @@ class Scheduler:
             self._changed.set()
 
     async def stop(self) -> None:
-        """Finish what is under way."""
+        """Finish the current delivery and stop."""
         self._closing = True
         self._changed.set()
         if self._task is not None:
@@ -141,7 +141,7 @@ class Scheduler:
             await self._sleep(self._until_next_ms())
 
     def _take(self, saved: DelayOffsets) -> None:
-        """Go on where the file says."""
+        """Set the cursors to the saved offsets."""
         for level in self._levels:
             level.cursor, end = saved.table.get(level.number, 0), self._next_offsets.get(level.number, 0)
             if level.cursor > end:
@@ -151,7 +151,7 @@ class Scheduler:
                 level.look_ms = 0
 
     async def _serve(self, level: DelayLevel, now_ms: int) -> None:
-        """Deliver what is due of one level: some of it, when it is much, so that others have their turn."""
+        """Deliver due messages of one level: at most one look's worth, so that other levels have their turn."""
         try:
             await self._deliver(level, now_ms)
         except (StoreError, OSError) as error:
@@ -190,18 +190,18 @@ class Scheduler:
         return _Snapshot(cursors, self._delivery.end_offset)
 
     async def save(self) -> None:
-        """Make durable how far it came, behind `stop`. What it has delivered is flushed."""
+        """Save the cursors durably. Call it after `stop`, when the delivered messages are flushed."""
         if self._save_s is not None or self._snapshot is not None:
             await self._save(self._take_snapshot())
 
     async def _save(self, snapshot: _Snapshot) -> None:
         self._snapshot = None
         saved = self._saved
-        assert saved is not None, "nothing moves before it is read"
+        assert saved is not None, "cursors move only after the file was read"
         offsets = DelayOffsets(saved.counter + 1, {**saved.table, **snapshot.cursors})
         try:
             await asyncio.to_thread(save_delay_offsets, self._path, offsets, self._storage)
-        except (StoreError, OSError) as error:  # after a crash more is delivered again, and found in the log
+        except (StoreError, OSError) as error:  # harmless: after a crash more deliveries are repeated, and recognised
             log.warning("delay_offsets_not_saved", error=str(error))
             self._save_s = time.monotonic() + self._save_interval_ms / 1000
             return
