@@ -38,7 +38,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
 
-    store_root: Path = Field(Path("data"), description="the store's directory")
+    store_root: Path = Field(Path("data"), description="directory of the store")
     writer_listen: str = Field("127.0.0.1:8081", description="address:port to bind; port 0: any free port")
     advertised_address: str | None = Field(
         None, description="IP address and port written into records and offset ids; default: the listen address"
@@ -66,10 +66,10 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
 
     commit_log_paths: str = Field(
         "",
-        description="comma-separated folders of the CommitLog, relative to the store; empty: the folder commitlog",
+        description="comma-separated folders of the CommitLog; a relative path is below the store; empty: commitlog",
     )
     commit_log_read_only_paths: str = Field(
-        "", description="further folders of the CommitLog, in which no new file is created"
+        "", description="further folders of the CommitLog, comma-separated, in which no new file is created"
     )
     commit_log_segment_size_bytes: int = Field(
         DEFAULT_SEGMENT_SIZE_BYTES, ge=4096, le=(1 << 31) - 1, description="size of a CommitLog file"

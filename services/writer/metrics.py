@@ -1,4 +1,4 @@
-"""WriterMetrics: reads what the writer knows of itself, when somebody scrapes it."""
+"""WriterMetrics: collects the writer's metrics at each scrape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .rpc.append_times import AppendTimes
 
 
 class WriterMetrics(Collector):
-    """Called by the listener's threads: of what others own it reads single numbers, and changes nothing."""
+    """A collector that the metrics listener's threads call. It only reads single numbers, so it needs no lock."""
 
     def __init__(
         self, store: OpenStore, commit_log: CommitLog, retention: Retention, counts: AppendCounts, times: AppendTimes
@@ -30,7 +30,7 @@ class WriterMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         log = self._commit_log
-        flushed = log.flushed_offset  # first: it never runs ahead of what is written
+        flushed = log.flushed_offset  # read first, so that it is at most the written offset
         yield number("rocketmq_storage_flush_behind_bytes", max(0, log.written_offset - flushed))
         yield number("rocketmq_storage_size", len(self._store.segments.log.starts) * log.segment_size)
         yield numbers("rocketmq_processor_watermark", [(("send",), log.waiting)])

@@ -1,6 +1,7 @@
-"""Which files of the log may be deleted: a plain function over a table of them.
+"""The rule by which files of the log are deleted: a pure function over a table of files.
 
-RocketMQ's rule asks when a file was modified, so a restored store would vanish at once. Ours asks the records.
+The age of a file is that of its records. RocketMQ uses the modification time of the file, with which a store that keeps
+its old times when it is restored would be deleted at once.
 """
 
 from __future__ import annotations
@@ -8,50 +9,53 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-MOST_FILES = 10  # of one run: the peer's deleteFileBatchMax
+MOST_FILES = 10  # per run, RocketMQ's deleteFileBatchMax
 _BEGINNING_OF_TIME = -(1 << 63)  # store times are i8
 
 
 class LogFile(NamedTuple):
-    """A file of the log that lies wholly below everything that must be kept."""
+    """A file of the log that ends below every byte that must be kept."""
 
     start: int
     end: int
-    newest_ms: int | None  # store time of its newest record, or of one that is too new already; None: none is readable
-    disk_bytes: int  # what deleting it gives back
+    newest_ms: int | None  # store time of its newest record, or of any that is too new; None: no record is readable
+    disk_bytes: int  # disk space that its deletion frees
 
 
 class DiskUse(NamedTuple):
-    """What a disk holds, as `df` counts it."""
+    """Used and total bytes of a disk, as `df` counts them."""
 
     used_bytes: int
     total_bytes: int
 
 
 class RetentionPolicy(NamedTuple):
-    """retention_ms: how old a file's newest record must be. disk_percent: a fuller disk is too full. 0 is off."""
+    """The limits of retention; 0 is off.
+
+    retention_ms: minimum age of a file's newest record. disk_percent: above this use, the disk is too full.
+    """
 
     retention_ms: int
     disk_percent: int
 
     def is_on(self) -> bool:
-        """Whether anything is ever deleted."""
+        """Return True if any limit is set."""
         return self.retention_ms > 0 or self.disk_percent > 0
 
     def oldest_kept_ms(self, now_ms: int) -> int:
-        """Store time from which on records are kept, by age."""
+        """Return the store time from which records are kept by their age."""
         return now_ms - self.retention_ms if self.retention_ms else _BEGINNING_OF_TIME
 
     def excess_bytes(self, disk: DiskUse) -> int:
-        """What must go for the disk not to be too full; 0 or less when it is not."""
+        """Return the bytes to delete until the disk is not too full; 0 or less if it is not."""
         return disk.used_bytes - disk.total_bytes * self.disk_percent // 100 if self.disk_percent else 0
 
 
 def files_to_delete(files: Iterable[LogFile], policy: RetentionPolicy, *, now_ms: int, disk: DiskUse) -> list[LogFile]:
-    """A prefix of *files*, which are the log's first ones, oldest first; none behind the first that stays is looked at.
+    """Return the prefix of *files*, the log's first files, oldest first, to delete. Stop at the first file that is kept.
 
-    By age, and, as long as the disk is too full, whatever the age. A file none of whose records can be read is as old
-    as the next one that tells its age.
+    Files are chosen by age, and at any age while the disk is too full. A file without a readable record counts as old
+    as the next file with one.
     """
     oldest_kept_ms, excess = policy.oldest_kept_ms(now_ms), policy.excess_bytes(disk)
     chosen: list[LogFile] = []

@@ -1,4 +1,4 @@
-"""Delivery: messages that are due go into the log like any batch, in order, and count once they are acknowledged."""
+"""Delivery: appends due messages to the log in order, like any batch; they count once they are acknowledged."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TOLD_MESSAGES = 20
 
 
 class Outcome(NamedTuple):
-    """What became of some messages, in their order."""
+    """The result of a delivery of messages, in their order."""
 
-    done: int  # how many of them, from the first on, are acknowledged where they belong, or stepped over and told
-    error: StoreError | None = None  # why the next one could not be stored now
+    done: int  # number of messages, from the first, that are stored at their destination, or skipped and logged
+    error: StoreError | None = None  # why the next message could not be stored
 
 
 class _SteppedOver(NamedTuple):
-    """A message that goes nowhere, and why."""
+    """A message that cannot be delivered, and the reason."""
 
     message: DueMessage
     reason: str
@@ -42,21 +42,21 @@ class _SteppedOver(NamedTuple):
 
 
 class Delivery:
-    """Lives on the event loop. Counts what it did; repeated: what it found in the log already."""
+    """Delivers messages on the event loop and counts them. repeated: messages that the log already contained."""
 
     def __init__(self, commit_log: CommitLog, topics: TopicTable, store_host: bytes) -> None:
         self._commit_log = commit_log
         self._topics = topics
         self._encoder = Encoder(store_host)  # for sizes only
-        self.end_offset = 0  # of what was appended last
+        self.end_offset = 0  # end of the last append
         self.counts = {"delivered": 0, "repeated": 0, "stepped_over": 0}
 
     def is_flushed(self, end_offset: int) -> bool:
-        """Whether what was delivered below *end_offset* is on the disk: in flush mode `async` after it is answered."""
+        """Return True if deliveries below *end_offset* are flushed; in flush mode `async` that is after the answer."""
         return self._commit_log.flushed_offset >= end_offset
 
     async def deliver(self, messages: Sequence[DueMessage]) -> Outcome:
-        """Append them, and wait until all are answered."""
+        """Append *messages* and wait until all are answered."""
         begun: list[asyncio.Future[Batch] | _SteppedOver] = []
         refusal: StoreError | None = None
         for message in messages:
@@ -85,7 +85,7 @@ class Delivery:
         return outcome
 
     def _begin(self, message: DueMessage) -> asyncio.Future[Batch] | _SteppedOver:
-        """Hand one over to the appender. UnavailableError when it takes none."""
+        """Submit a message to the log. Raises UnavailableError if the log does not accept it."""
         answered: asyncio.Future[Batch] = asyncio.get_running_loop().create_future()
         batch = self._batch_of(message, answered.set_result)
         if isinstance(batch, _SteppedOver):
@@ -111,7 +111,7 @@ class Delivery:
         return batch
 
     def _fits(self, batch: Batch, topic: Topic) -> bool:
-        """A broker may have stored it by other limits than ours."""
+        """Return True if the message is within the writer's limits; a broker may have stored it under other limits."""
         size = self._encoder.size(batch, _MAX_DIGITS)
         return len(topic.config.name) <= MAX_TOPIC_SIZE_BYTES and size + BLANK_SIZE <= self._commit_log.segment_size
 

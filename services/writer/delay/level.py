@@ -25,7 +25,7 @@ class DelayLevel:
     pause_ms: int = _FIRST_PAUSE_MS
 
     def is_time(self, now_ms: int) -> bool:
-        """Return True if the level is to be checked now. A time that is too far ahead shows that the clock was set back."""
+        """Return True if the level is due for a check. A time too far ahead counts as due: the clock was set back."""
         if self.look_ms is None:
             return False
         return not now_ms < self.look_ms <= now_ms + DELAY_LEVELS_MS[self.number - 1] + RETRY_AFTER_FAILURE_MS

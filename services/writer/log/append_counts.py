@@ -1,4 +1,4 @@
-"""AppendCounts: what has become of appends, counted a batch at a time."""
+"""AppendCounts: counters of appended, duplicate and rejected batches."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from ..batch.batch import Batch
 
 
 class AppendCounts:
-    """Filled by whoever appends and by the event loop, read by whoever scrapes. max_topics: with their own label."""
+    """Counters that the appending thread and the event loop increment and the metrics listener reads.
+
+    max_topics: number of topics with a label of their own.
+    """
 
     def __init__(self, max_topics: int) -> None:
         self._appended = TopicCounts(
             limit=max_topics, messages="rocketmq_messages_in_total", size="rocketmq_throughput_in_total"
         )
-        self._duplicates = 0  # counted by whoever appends: one at a time
+        self._duplicates = 0  # written by the appending thread only, of which there is one at a time
         self._refused: dict[str, int] = {}  # by reason
         self._refusing = threading.Lock()
 
     def count(self, batches: Iterable[Batch]) -> None:
-        """A group has been written: what each of its batches came to."""
+        """Count the batches of a group that has been written."""
         for batch in batches:
             appended = batch.appended
             if appended is None:
@@ -40,13 +43,13 @@ class AppendCounts:
                 self._appended.add(batch.key.topic, batch.count, size)
 
     def refuse(self, error: StoreError) -> None:
-        """One was not taken."""
+        """Count a batch that was rejected with *error*."""
         reason = status_of(error).reason
         with self._refusing:
             self._refused[reason] = self._refused.get(reason, 0) + 1
 
     def families(self) -> Iterator[Metric]:
-        """All of it."""
+        """Yield the metric families."""
         with self._refusing:
             refused = list(self._refused.items())
         yield from self._appended.families()

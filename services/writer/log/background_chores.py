@@ -1,4 +1,4 @@
-"""Keeper: the chores beside the appends, in one thread, so that no append waits for them.
+"""Keeper: background work in a thread of its own, so that no append waits for it.
 
 It prepares the next file, makes the committed offset durable while it moves, and saves the queue offsets at each roll.
 """
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 class Keeper:
-    """Told what to do by the appender and the flusher; does nothing, and sleeps, while nothing is appended."""
+    """The thread for background work. The appender and the flusher give it work; without appends it sleeps."""
 
     def __init__(
         self,
@@ -42,39 +42,39 @@ class Keeper:
         self._flushed_offset = flushed_offset
         self._on_failure = on_failure
         self._changed = threading.Condition()
-        self._moved = False  # the committed offset is ahead of what is durable of it
+        self._moved = False  # the committed offset is ahead of its durable copy
         self._wanted: int | None = None  # start of the file to prepare
         self._asked: int | None = None
-        self._snapshot: Snapshot | None = None  # of the last roll, to be saved once it is flushed
+        self._snapshot: Snapshot | None = None  # of the last roll; saved once the log is flushed up to it
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def committed(self) -> None:
-        """The committed offset has moved."""
+        """Wake the thread because the committed offset has moved."""
         if not self._moved:
             with self._changed:
                 self._moved = True
                 self._changed.notify()
 
     def prepare(self, start: int) -> None:
-        """The file that starts at *start* is needed soon. Asked for once: the appender makes it itself if it must."""
+        """Create the file that starts at *start* soon. This is tried once: the appender creates a missing file."""
         if start != self._asked:
             with self._changed:
                 self._asked = self._wanted = start
                 self._changed.notify()
 
     def rolled(self, snapshot: Snapshot) -> None:
-        """The log has gone on to its next file."""
+        """Save *snapshot*, taken when the log rolled to its next file, once it is flushed."""
         with self._changed:
             self._snapshot = snapshot
             self._changed.notify()
 
     def close(self) -> None:
-        """End, leaving chores undone: a stop does its own."""
+        """Stop the thread without finishing its work: the stop of the writer saves everything itself."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -89,7 +89,7 @@ class Keeper:
                 if self._moved:
                     self._moved = False
                     self._make_committed_durable()
-                    with self._changed:  # so it is at most an interval behind, and no more often
+                    with self._changed:  # sync at most once per interval
                         self._changed.wait_for(lambda: self._closing or self._has_urgent(), self._interval_s)
         except FlushFailedError as error:
             self._on_failure(error)
@@ -114,7 +114,7 @@ class Keeper:
             self._try("snapshot_not_saved", lambda: save_snapshot(self._snapshot_path, snapshot, self._storage))
 
     def _try(self, event: str, chore: Callable[[], None]) -> None:
-        """A chore may fail for lack of space: it is done later, by others, and the appends tell their callers."""
+        """Run *chore* and log a failure, such as a full disk. Later appends do the work or report the failure."""
         try:
             chore()
         except FlushFailedError:

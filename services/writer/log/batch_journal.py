@@ -1,4 +1,4 @@
-"""BatchJournal: tells which batches will be written, before they are (docs/format.md §9)."""
+"""BatchJournal: records the stretches of the log that batches occupy, before they are written (docs/format.md §9)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tidemark.store.storage import Storage
 
 
 class BatchJournal:
-    """The journal of a running writer. `write` and `forget` are the appender's, `flush` is the flusher's.
+    """The journal of a running writer. The appender calls `write` and `forget`, the flusher `flush`.
 
-    token: of this run, in `abort` already; start: where the log ends as it begins
+    token: identifies this run, and is stored in `abort` already; start: the log's end when the run begins.
     """
 
     def __init__(self, path: Path, storage: Storage, *, token: bytes, start: int) -> None:
@@ -27,16 +27,16 @@ class BatchJournal:
         self.flush()
 
     def write(self, stretches: list[Stretch]) -> None:
-        """Tell what will be written now.
+        """Record the stretches that will be written next.
 
-        raises DiskFullError or OSError when it cannot be told: `forget` it
+        Raises DiskFullError or OSError. After an error, call `forget` for them.
         """
         first = self._sequence
         self._sequence += len(stretches)
         self._put(first, [encode_entry(first + i + 1, stretch) for i, stretch in enumerate(stretches)])
 
     def forget(self, count: int) -> None:
-        """The last *count* were not written after all; durable when this returns."""
+        """Remove the last *count* entries, durably, because their batches were not written."""
         self._sequence -= count
         self._put(self._sequence, [bytes(ENTRY_SIZE)] * count)
         self.flush()
@@ -49,7 +49,7 @@ class BatchJournal:
                 self._storage.pwrite(self._descriptor, b"".join(part), HEAD_SIZE + at * ENTRY_SIZE)
 
     def flush(self) -> None:
-        """Make it durable."""
+        """Make the entries durable."""
         self._storage.fdatasync(self._descriptor)
 
     def close(self) -> None:
@@ -58,5 +58,5 @@ class BatchJournal:
 
 
 def stretch_of(start: int, data: U8Array) -> Stretch:
-    """The stretch that *data*, to be written at *start*, makes."""
+    """Return the stretch of *data* that is to be written at *start*."""
     return Stretch(start, start + data.size, crc32(data))

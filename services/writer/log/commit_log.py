@@ -1,10 +1,10 @@
 """CommitLog: keeps append ▸ flush ▸ commit ▸ answer in order.
 
-Batches are submitted on the event loop. What arrived in one of its turns is appended at the turn's end when it is
-little and nobody else appends; else the appender thread takes everything that has arrived. Either writes it and hands
-it to the flusher; once it is synced it is committed, and the whole group is answered by one call back into the event
-loop. A batch with WAIT=false is answered before. In `async` mode commit follows the write at once. After a failed
-flush nothing is accepted any more.
+Batches are submitted on the event loop. At the end of a turn the event loop itself appends the batches that arrived in
+it, if they are small and the appender thread is idle; otherwise the appender thread takes all that have arrived. Either
+one writes the group and passes it to the flusher. After the sync the group is committed, and one call back into the
+event loop answers it. A batch with WAIT=false is answered after the write. In `async` mode the commit follows the write
+at once. After a failed flush the log accepts no batches.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from .unanswered_batches import Outstanding
 
 log = structlog.get_logger()
 
-_LITTLE_BYTES = 64 << 10  # in flight: what the event loop appends itself, in less time than a thread takes to wake up
-_LITTLE_ROOM = 1 << 20  # in the file: more than little becomes as records, so that the loop makes no file
+_LITTLE_BYTES = 64 << 10  # the event loop appends up to this itself, which takes less time than to wake the thread
+_LITTLE_ROOM = 1 << 20  # required room in the file, more than _LITTLE_BYTES take as records: the loop creates no file
 
 
 class CommitLog:
-    """The log as the services see it. `submit`, `between` and the answers belong to the event loop's thread."""
+    """The log as the gRPC services use it. `submit`, `between` and the answers run on the event loop's thread."""
 
     def __init__(
         self,
@@ -100,52 +100,52 @@ class CommitLog:
         self._appender = threading.Thread(target=self._run, name="appender", daemon=True)
 
     def start(self) -> None:
-        """Begin to take batches."""
+        """Start the threads that append and flush batches."""
         self._keeper.start()
         self._flusher.start()
         self._appender.start()
 
     @property
     def flushed_offset(self) -> int:
-        """Exclusive end of what is synced."""
+        """Exclusive end of the synced bytes."""
         return self._flusher.flushed_offset
 
     @property
     def groups(self) -> GroupCommits:
-        """What syncs took and served."""
+        """Durations and sizes of group commits."""
         return self._flusher.groups
 
     @property
     def waiting(self) -> int:
-        """Batches that nobody appends yet. From any thread."""
+        """Number of batches that wait to be appended. Safe from any thread."""
         return len(self._inbox)
 
     @property
     def in_flight_bytes(self) -> int:
-        """Of batches that are accepted and not answered. From any thread."""
+        """Bytes of batches that are accepted and not yet answered. Safe from any thread."""
         return self._outstanding.bytes
 
     @property
     def segment_size(self) -> int:
-        """Bytes of one CommitLog file."""
+        """Size of a CommitLog file in bytes."""
         return self._segments.size
 
     @property
     def end_offset(self) -> int:
-        """The log's end as the appender's thread sees it: for a task of `between`."""
+        """The log's end. Call it on the appender thread, in a task of `between`."""
         return self._tail.position
 
     @property
     def min_offset(self) -> int:
-        """Where the log begins."""
+        """Physical offset at which the log begins."""
         return self._segments.log.min_offset
 
     # -- the event loop's side ------------------------------------------------------------------------------------
 
     def submit(self, batch: Batch) -> None:
-        """Take *batch*; `batch.answer` is called when it is done.
+        """Accept *batch*; `batch.answer` is called when it is done.
 
-        raises InFlightLimitError, StoreClosedError, or why the log has failed
+        Raises InFlightLimitError, StoreClosedError, or the error with which the log failed.
         """
         self._require_open()
         self._outstanding.add(batch)
@@ -155,7 +155,7 @@ class CommitLog:
             self._loop.call_soon(self._append_little)
 
     def _append_little(self) -> None:
-        """Append what this turn of the loop has brought: a thread's turn would take longer. Much is the thread's."""
+        """Append the batches of this turn here if they are small, because to wake the thread would take longer."""
         self._is_turn_planned = False
         items = self._inbox.take_little(_LITTLE_BYTES) if self._tail.has_room_for(_LITTLE_ROOM) else []
         if items:
@@ -164,7 +164,7 @@ class CommitLog:
             self._inbox.wake()
 
     def between(self, task: Task) -> None:
-        """Run *task* on the appender thread, behind everything submitted before."""
+        """Run *task* on the appender thread, after all batches submitted before."""
         self._require_open()
         self._inbox.put(task)
 
@@ -175,7 +175,7 @@ class CommitLog:
             raise StoreClosedError("the writer is shutting down")
 
     def watch(self, waiting: asyncio.Future[Any]) -> None:
-        """Let *waiting* fail when the log does."""
+        """Fail *waiting* if the log fails."""
         self._waiting.add(waiting)
         waiting.add_done_callback(self._waiting.discard)
 
@@ -198,18 +198,18 @@ class CommitLog:
         self._keeper.close()
 
     def fail(self, error: StoreError) -> None:
-        """A chore beside the appends has failed in a way that ends everything. From any thread."""
+        """Fail the log because of an error in background work. Safe from any thread."""
         self._fail(error)
 
     def ask_for_snapshot(self) -> None:
-        """Let the queue offsets be saved as of now, soon. From any thread."""
+        """Schedule a save of the present queue offsets. Safe from any thread."""
         self._inbox.put(lambda: self._keeper.rolled(self.snapshot()))
 
     def snapshot(self) -> Snapshot:
-        """The queue offsets as of the log's end. For the appender's thread, or after `close`."""
+        """Return the queue offsets at the log's end. Call it on the appender thread, or after `close`."""
         return Snapshot(self._tail.position, self._tail.store_timestamp, self._tail.offsets.copy())
 
-    # -- whoever appends: its thread, or the event loop ----------------------------------------------------------------
+    # -- appending, by the appender thread or the event loop -----------------------------------------------------------
 
     def _run(self) -> None:
         while self.failure is None and (items := self._inbox.take()) is not None:
@@ -274,7 +274,7 @@ class CommitLog:
             self._keeper.prepare(file_end)
 
     def _answer_written(self, batches: list[Batch]) -> None:
-        """Answer those of *batches* that do not wait for their flush, which follows by itself."""
+        """Answer those of *batches* that do not wait for their flush. The flush follows all the same."""
         written = [batch for batch in batches if not batch.waits_for_flush]
         self._call_loop(lambda: self._outstanding.complete(written))
 
@@ -296,7 +296,7 @@ class CommitLog:
         self._call_loop(lambda: self._complete(written.batches, written.end))
 
     def _fail(self, error: StoreError) -> None:
-        """From any thread: nothing is accepted, retried or answered well any more."""
+        """Fail the log for good: every waiting and later batch gets *error*. Safe from any thread."""
         if self.failure is None:
             self.failure = error
             log.error("commit_log_failed", error=error.message, **error.facts)
@@ -304,7 +304,7 @@ class CommitLog:
         self._call_loop(self._answer_failure)
 
     def _answer_failure(self) -> None:
-        assert self.failure is not None, "called because of a failure"
+        assert self.failure is not None, "`_fail` sets the failure first"
         self._outstanding.fail(self.failure)
         for waiting in list(self._waiting):
             waiting.set_exception(self.failure)
@@ -314,5 +314,5 @@ class CommitLog:
         if threading.get_ident() == self._loop_thread:
             call()
             return
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no caller waits
             self._loop.call_soon_threadsafe(call)

@@ -1,4 +1,4 @@
-"""Committed: the committed offset as the event loop knows it, and waiting for it to move."""
+"""Committed: the event loop's copy of the committed offset, and waiting for it to move."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import asyncio
 
 
 class Committed:
-    """Lives on the event loop. The number itself is written to the checkpoint before it arrives here."""
+    """The committed offset on the event loop. The checkpoint has every value before this object."""
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
         self._moved = asyncio.Event()
 
     def move(self, offset: int) -> None:
-        """It has moved up to *offset*, or stays."""
+        """Raise the offset to *offset*, if that is greater, and wake the waiters."""
         if offset > self.offset:
             self.offset = offset
             self.wake()
 
     def wake(self) -> None:
-        """Let everybody look again."""
+        """Wake all waiters."""
         self._moved.set()
         self._moved = asyncio.Event()
 
     async def wait(self) -> None:
-        """Until it has moved, or `wake`."""
+        """Block until the offset moves or `wake` is called."""
         await self._moved.wait()

@@ -1,4 +1,4 @@
-"""DiskGuard: refuses appends while the disk is nearly full, and takes them again when space is back."""
+"""DiskGuard: rejects appends while the disk is nearly full."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LOOK_EVERY_S = 1.0
 
 
 def free_bytes(path: Path) -> int:
-    """Bytes that this process may still use on the disk of *path*."""
+    """Return the bytes that this process may still use on the disk of *path*."""
     status = os.statvfs(path)
     return status.f_bavail * status.f_frsize
 
 
 class DiskGuard:
-    """Looks at the disk at most once a second, and only when somebody wants to append."""
+    """A check of the free disk space, which is measured at most once a second and only for an append."""
 
     def __init__(self, path: Path, min_free_bytes: int, *, look: Callable[[Path], int] = free_bytes) -> None:
         self._path = path
@@ -29,16 +29,19 @@ class DiskGuard:
         self._looked_s = float("-inf")
 
     def require_room(self) -> None:
-        """DiskFullError (facts: free_bytes, min_free_bytes) when less than the limit is free."""
+        """Raise DiskFullError (facts: free_bytes, min_free_bytes) if less than the limit is free."""
         now = time.monotonic()
         if now - self._looked_s >= _LOOK_EVERY_S:
             self._looked_s = now
             self._free_bytes = self._look(self._path)
         if self._free_bytes < self._min_free_bytes:
             raise DiskFullError(
-                "the disk is nearly full", free_bytes=self._free_bytes, min_free_bytes=self._min_free_bytes
+                f"the disk is nearly full: {self._free_bytes:,} bytes are free, and appends need at least "
+                f"{self._min_free_bytes:,} (TIDEMARK_MIN_FREE_DISK_BYTES)",
+                free_bytes=self._free_bytes,
+                min_free_bytes=self._min_free_bytes,
             )
 
     def saw_full_disk(self) -> None:
-        """A write has failed: look again at the next append."""
+        """Measure the free space again at the next append, because a write has failed."""
         self._looked_s = float("-inf")

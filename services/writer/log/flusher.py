@@ -1,7 +1,7 @@
-"""Flusher: one fdatasync for everything that was written meanwhile (group commit), in a thread of its own.
+"""Flusher: a thread that syncs all groups written since the last sync with one fdatasync (group commit).
 
-Order is kept by handing over in order: what is reported flushed is a prefix of the log. After a failed fdatasync
-nothing is tried again.
+Groups are handed over in order, so the flushed bytes are always a prefix of the log. A failed fdatasync is never
+retried.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _LITTLE_BYTES = 64 << 10
 class Written(NamedTuple):
     """A group that has been written."""
 
-    batches: list[Batch]  # to be answered once it is flushed
-    end: int  # of the log with it, exclusive
+    batches: list[Batch]  # answered once the group is flushed
+    end: int  # the log's end with the group, exclusive
     files: list[int]  # starts of the files that hold unsynced bytes, ascending
-    store_timestamp: int  # of its last record
-    appends: int = 0  # how many batches it had, answered already or not
+    store_timestamp: int  # of the group's last record
+    appends: int = 0  # number of batches in the group, including those that are already answered
 
 
 class GroupCommits:
-    """What syncs took and served; the flusher fills it."""
+    """Durations, batches and bytes of group commits. The flusher's thread writes them."""
 
     def __init__(self) -> None:
         self.seconds = Buckets("tidemark_fdatasync_seconds")
@@ -42,7 +42,7 @@ class GroupCommits:
 
 
 class Flusher:
-    """Syncs groups in the order of their hand-over. interval_s: wait that long between two syncs; None: do not wait."""
+    """Syncs groups in the order of their hand-over. interval_s: pause between two syncs; None: no pause."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class Flusher:
         self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def hand_over(self, written: Written) -> None:
-        """Take a group; `on_flushed` is called with it, perhaps joined with its successors."""
+        """Accept a group. `on_flushed` is called with it, possibly merged with the groups that follow."""
         with self._changed:
             self._handed.append(written)
             self._changed.notify()
 
     def close(self) -> None:
-        """Sync what was handed over, and end."""
+        """Sync the accepted groups and stop the thread."""
         with self._changed:
             self._closing.set()
             self._changed.notify()
@@ -93,7 +93,7 @@ class Flusher:
                 self.flushed_offset = written.end
                 self._on_flushed(written)
                 if self._interval_s is not None:
-                    self._closing.wait(self._interval_s)  # not woken by what is handed over meanwhile
+                    self._closing.wait(self._interval_s)  # a hand-over does not end this pause
         except StoreError as error:
             self._on_failure(error)
 
@@ -106,9 +106,9 @@ class Flusher:
         self.groups.bytes.observe(size)
 
     def _sync(self, files: list[int], *, size: int) -> None:
-        """The log and its journal, much of it at once: what only one of them has after a power cut does not count.
+        """Sync the log and its journal, concurrently if *size* is large. After a power cut only bytes in both count.
 
-        For little, waking another thread takes as long as the sync that it would do meanwhile.
+        For a small size, to wake another thread takes as long as the sync that it would do.
         """
         if size <= _LITTLE_BYTES:
             self._journal.flush()
@@ -125,7 +125,7 @@ class Flusher:
             self._log.flush(start)
 
     def _take(self) -> Written | None:
-        """Everything handed over, as one group; None at the end."""
+        """Return all accepted groups, merged into one; None after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._handed or self._closing.is_set())
             handed, self._handed = self._handed, []

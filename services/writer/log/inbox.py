@@ -1,4 +1,4 @@
-"""Inbox: what has arrived and waits to be appended, in order."""
+"""Inbox: the queue of batches and tasks that wait to be appended."""
 
 from __future__ import annotations
 
@@ -7,49 +7,55 @@ from collections.abc import Callable
 
 from ..batch.batch import Batch
 
-Task = Callable[[], None]  # something to be done between two batches
+Task = Callable[[], None]  # runs between two batches
 
 
 class Inbox:
-    """A queue to whoever appends, one at a time: a thread, or the event loop when it is little.
+    """A queue with two consumers, the appender thread and, for little, the event loop. Only one appends at a time.
 
-    Its bound is the bytes in flight, which CommitLog counts.
+    CommitLog bounds it by the bytes in flight.
     """
 
     def __init__(self) -> None:
         self._items: list[Batch | Task] = []
         self._changed = threading.Condition()
-        self._taken = False  # somebody appends what was taken
+        self._taken = False  # a consumer is appending the items that it took
         self._closed = False
 
     def __len__(self) -> int:
-        """How many wait; a moment old."""
+        """Return the number of waiting items; the result may be slightly stale."""
         return len(self._items)
 
     def put(self, item: Batch | Task) -> None:
-        """Add one."""
+        """Add an item and wake the thread."""
         with self._changed:
             self._items.append(item)
             self._changed.notify()
 
     def add(self, batch: Batch) -> None:
-        """Add one without waking the thread: `take_little`, or `wake`, comes soon."""
+        """Add a batch without waking the thread; the caller must call `take_little` or `wake` soon."""
         with self._changed:
             self._items.append(batch)
 
     def wake(self) -> None:
-        """Let the thread look."""
+        """Wake the thread."""
         with self._changed:
             self._changed.notify()
 
     def take(self) -> list[Batch | Task] | None:
-        """For the thread: wait for something and take all of it, then `give_back`; None when closed and empty."""
+        """Block until there are items and take all; call `give_back` after them. None if closed and empty.
+
+        For the appender thread.
+        """
         with self._changed:
             self._changed.wait_for(lambda: not self._taken and (self._items or self._closed))
             return self._take() or None
 
     def take_little(self, limit_bytes: int) -> list[Batch | Task]:
-        """All of it, for whoever is not the thread, then `give_back`; [] when the thread is at work or should be."""
+        """Take all items, if they are little and the thread is idle, otherwise []; call `give_back` after them.
+
+        For the event loop.
+        """
         with self._changed:
             may_take = not self._taken and not self._closed and self._is_little(limit_bytes)
             return self._take() if may_take else []
@@ -67,20 +73,20 @@ class Inbox:
         return size > 0
 
     def give_back(self) -> None:
-        """What was taken has been appended: the next one may take."""
+        """Allow the next take, after the items taken before were appended."""
         with self._changed:
             self._taken = False
             if self._items or self._closed:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Nothing more comes; what is there is still taken."""
+        """Wake the thread for its last take: no items follow."""
         with self._changed:
             self._closed = True
             self._changed.notify()
 
     def discard(self) -> None:
-        """Close, and drop what is there."""
+        """Close and drop the waiting items."""
         with self._changed:
             self._items = []
             self._closed = True

@@ -1,7 +1,8 @@
-"""LogTail: where the log ends, and how a batch gets there: queue offset, room, roll with a blank record, write.
+"""LogTail: appends batches at the log's end: assigns queue offsets, rolls to a new file with a blank record, writes.
 
-Adjacent batches are gathered in one reused buffer and go out in one pwrite: a *run*. A run that cannot be written
-leaves no trace: position, queue offsets and window go back, and its bytes are made zero again. One thread owns it.
+Adjacent batches are gathered in one reused buffer and written with one pwrite: a *run*. A run that cannot be written
+leaves no trace: position, queue offsets and window are restored, and its bytes are zeroed. One thread at a time uses
+it.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class LogTail:
         store_timestamp: int,
         buffer_size: int,
     ) -> None:
-        self.position = position  # the log's end, the buffer's content included
-        self.store_timestamp = store_timestamp  # of the last record: none is older than the one before it
+        self.position = position  # the log's end, including the buffer's content
+        self.store_timestamp = store_timestamp  # of the last record; store times never decrease
         self.offsets = offsets
-        self.rolled_at: int | None = None  # where the last roll led to, until `take_roll`
+        self.rolled_at: int | None = None  # start of the file after the last roll, until `take_roll`
         self._segments = segments
         self._encoder = encoder
         self._window = window
@@ -53,23 +54,23 @@ class LogTail:
         self._pages = pages
         self._buffer = np.empty(buffer_size, np.uint8)
         self._filled = 0
-        self._run: list[Batch] = []  # whose bytes are in the buffer
-        self._undo: list[tuple[QueueKey, int]] = []  # queue offsets before them
-        self._dirty: set[int] = set()  # starts of files written to and not yet handed over
+        self._run: list[Batch] = []  # the batches in the buffer
+        self._undo: list[tuple[QueueKey, int]] = []  # the queue offset before each of them
+        self._dirty: set[int] = set()  # starts of the files with writes that are not yet handed over
 
     def append(self, batch: Batch) -> None:
-        """Put *batch* at the end; it counts only after `write_out`.
+        """Append *batch* to the buffer; it counts only after `write_out`.
 
-        raises RejectedError or UnavailableError: it left no trace
+        Raises RejectedError or UnavailableError; *batch* leaves no trace then.
         """
         self._guard.require_room()
         self._require_expected(batch)
         self._make_room(batch)
-        self._require_expected(batch)  # again: what was in the buffer may not have been written
+        self._require_expected(batch)  # again, because the write of the buffer may have failed
         queue_offset = self.offsets.next(batch.key)
         place = Place(queue_offset, self.position, max(self.store_timestamp, time.time_ns() // 1_000_000))
         size = self._encoder.size(batch, queue_offset)
-        if self._filled + size > self._buffer.size:  # greater than a whole buffer: one of its own, written at once
+        if self._filled + size > self._buffer.size:  # larger than the buffer: written at once from a buffer of its own
             self._append_alone(batch, place, size)
             return
         positions = self._encoder.encode(batch, place, self._buffer[self._filled :])
@@ -77,7 +78,7 @@ class LogTail:
         self._accept(batch, place, size, positions)
 
     def has_room_for(self, size: int) -> bool:
-        """Whether *size* bytes fit into the file at hand. From any thread: then a moment old, as good as now."""
+        """Return True if *size* bytes fit into the current file. Safe from any thread; the result may be stale."""
         return self._segments.end_of_file(self.position) - self.position >= size and self._segments.log.covers(
             self.position
         )
@@ -86,10 +87,14 @@ class LogTail:
         expected = batch.expected_next_offset
         if expected is None or expected == self.offsets.next(batch.key):
             return
-        self.write_out()  # the number that is told must be true
+        self.write_out()  # a failed write restores the offset, so that the error reports the real next offset
         actual = self.offsets.next(batch.key)
         if expected != actual:
-            raise NextOffsetMismatchError("the queue goes on elsewhere", expected=expected, actual=actual)
+            raise NextOffsetMismatchError(
+                f"expected_next_offset is {expected}, but the queue's next offset is {actual}",
+                expected=expected,
+                actual=actual,
+            )
 
     def _append_alone(self, batch: Batch, place: Place, size: int) -> None:
         usual, self._buffer = self._buffer, np.empty(size, np.uint8)
@@ -119,7 +124,7 @@ class LogTail:
         )
 
     def _make_room(self, batch: Batch) -> None:
-        """Roll when *batch* and a blank record do not fit in this file; empty the buffer when it does not fit there."""
+        """Roll if *batch* and a blank record do not fit in the file; write the buffer if *batch* does not fit in it."""
         self._segments.ensure(self._segments.log.file_start(self.position))
         size = self._encoder.size(batch, self.offsets.next(batch.key))
         if self.position + size + BLANK_SIZE > self._segments.end_of_file(self.position):
@@ -130,7 +135,7 @@ class LogTail:
             self.write_out()
 
     def _roll(self) -> None:
-        """End this file with a blank record and go on in the next, which is there before the blank is."""
+        """End the file with a blank record and continue in the next file, which is created before the blank record."""
         end = self._segments.end_of_file(self.position)
         self._segments.ensure(end)
         self._write(self.position, encode_blank(end - self.position))
@@ -138,9 +143,9 @@ class LogTail:
         self.rolled_at = end
 
     def write_out(self) -> None:
-        """Write what is gathered. When that fails, the batches of the run carry the error and the run never was.
+        """Write the buffer. If the write fails, it is undone and the batches of the run get the error.
 
-        raises FlushFailedError when even their traces cannot be removed: stop then
+        Raises FlushFailedError if it cannot be undone; the log must stop then.
         """
         if not self._run:
             return
@@ -165,7 +170,7 @@ class LogTail:
                 self._guard.saw_full_disk()
 
     def _stretch(self, start: int, batch: Batch) -> Stretch:
-        assert batch.appended is not None, "it is in the buffer"
+        assert batch.appended is not None, "a batch in the buffer has its location"
         first, end = batch.appended.physical_offset, batch.appended.end_offset
         return stretch_of(first, self._buffer[first - start : end - start])
 
@@ -181,10 +186,10 @@ class LogTail:
         try:
             self._journal.forget(told)
         except (DiskFullError, OSError) as error:
-            raise FlushFailedError(f"a failed write cannot be undone: {error}") from error
+            raise FlushFailedError(f"a failed write cannot be undone in the batch journal: {error}") from error
 
     def _write(self, offset: int, data: bytes | memoryview) -> None:
-        """Write, or leave zeros and raise UnavailableError."""
+        """Write *data* at *offset*. If that fails, zero the bytes and raise UnavailableError."""
         self._dirty.add(self._segments.log.file_start(offset))
         try:
             began = time.thread_time()
@@ -200,15 +205,17 @@ class LogTail:
             self._segments.wipe(offset, end)
         except (DiskFullError, OSError) as error:
             raise FlushFailedError(
-                f"a failed write cannot be undone: {error}", physical_offset=offset, end_offset=end
+                f"a failed write at physical offset {offset} cannot be undone: {error}",
+                physical_offset=offset,
+                end_offset=end,
             ) from error
 
     def take_dirty(self) -> list[int]:
-        """Starts of the files written to since the last call, ascending."""
+        """Return the starts of the files written since the last call, ascending."""
         dirty, self._dirty = sorted(self._dirty), set()
         return dirty
 
     def take_roll(self) -> int | None:
-        """Where a roll led to since the last call."""
+        """Return the start of the file after the last roll, if there was a roll since the last call."""
         rolled, self.rolled_at = self.rolled_at, None
         return rolled

@@ -1,7 +1,7 @@
-"""OpenStore: everything of a store that the writer opens, in the order it must be opened and closed.
+"""OpenStore: the parts of a store that the writer opens, and the order in which they are opened and closed.
 
-Open: lock, recovery, new term, `abort`. Close, when clean: queue offsets, confirm offset, unused file, our clean flag;
-`abort` goes only when the pipeline has built everything (a broker would trust its queues then).
+Open: lock, recovery, new term, `abort`. Clean close: unused file, confirm offset, queue offsets, Tidemark's clean flag.
+`abort` is removed only if the pipeline has built everything, because without it a broker trusts the queues.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TOLD_DAMAGES = 100
 
 
 class OpenStore(NamedTuple):
-    """An opened store."""
+    """An open store."""
 
     paths: StorePaths
     storage: Storage
@@ -53,31 +53,35 @@ class OpenStore(NamedTuple):
     commits_ahead: bool  # flush mode async: the committed offset may be ahead of the flushed one
 
     def make_committed_durable(self) -> None:
-        """Sync the committed offset; and, where it runs ahead of it, the flushed one."""
+        """Sync the committed offset, and the flushed offset if the committed one may be ahead of it."""
         self.checkpoint.flush()
         if self.commits_ahead:
             self.flushed.flush()
 
     def free_bytes(self, root: Path) -> int:
-        """The least that is free on the disks that an append needs: *root*'s, and those of the newest log files."""
+        """Return the least free space of the disks that an append needs: of *root* and of the newest log files."""
         log = self.segments.log
         return min(map(free_bytes, {root, *(log.folder_of(start) for start in log.starts[-2:])}))
 
     @property
     def snapshot_path(self) -> Path:
-        """Where the queue offsets are kept."""
+        """The file of the queue offsets."""
         return self.paths.writer / "queue_offsets"
 
 
 def segment_size(settings: WriterSettings, paths: StorePaths) -> int:
-    """Existing files decide; StoreContradictionError when the setting was given and says otherwise."""
+    """Return the size of the existing CommitLog files, or the setting if there are none.
+
+    Raises StoreContradictionError if the setting was given and differs from the existing files.
+    """
     setting = settings.commit_log_segment_size_bytes
     existing = log_size_on_disk(paths.log_folders)
     if existing is None:
         return setting
     if "commit_log_segment_size_bytes" in settings.model_fields_set and existing != setting:
         raise StoreContradictionError(
-            f"the CommitLog's files have {existing} bytes, commit_log_segment_size_bytes says {setting}",
+            f"commit_log_segment_size_bytes is {setting}, but the existing CommitLog files have {existing} bytes: "
+            "remove the setting or set it to that size",
             path=str(paths.log_folders.all[0]),
             setting="commit_log_segment_size_bytes",
         )
@@ -85,10 +89,10 @@ def segment_size(settings: WriterSettings, paths: StorePaths) -> int:
 
 
 def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
-    """Lock, recover and begin a term.
+    """Lock the store, recover it and begin a term.
 
-    raises StoreLockedError, StoreContradictionError (also when the log is not where it should be), StoreTooNewError,
-           StoreUnsafeError, CorruptStoreError (a foreign file), FlushFailedError
+    Raises StoreLockedError, StoreContradictionError (also if the log is missing), StoreTooNewError, StoreUnsafeError,
+    CorruptStoreError (a foreign file) or FlushFailedError.
     """
     root = settings.store_root.resolve()
     paths = StorePaths(root, settings.log_folders(root))
@@ -110,7 +114,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
         checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
         checkpoint.flush()
-        term = begin_term(paths.terms, recovered.end, storage)  # from here on marks of what was cut do not count
+        term = begin_term(paths.terms, recovered.end, storage)  # from now on, marks above the cut end are ignored
         commits_ahead = settings.flush_mode is FlushMode.ASYNC
         flushed = Flushed.open_to_write(
             paths.flushed, storage, flushed_offset=recovered.end, commits_ahead=commits_ahead
@@ -125,10 +129,10 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
 
 
 def heal_originals(originals: Sequence[Original], storage: Storage) -> None:
-    """Restore what one damage has changed, and report it; a file without a checked copy gets one.
+    """Restore damaged files from their checked copies, and log that; a file without a checked copy gets one.
 
-    Where file and copy are both damaged the reader of the file raises: nothing is guessed here. On a full disk the
-    sound one of the two counts as it is.
+    If file and copy are both damaged, nothing is restored, and the reader of the file raises. On a full disk nothing is
+    restored either, and readers use the sound one of the two.
     """
     for original in originals:
         try:
@@ -152,8 +156,9 @@ def _open_segments(settings: WriterSettings, paths: StorePaths, storage: Storage
     snapshot = load_snapshot(paths.writer / "queue_offsets")
     if not log.starts and snapshot is not None and snapshot.position > 0:
         folders = ", ".join(map(str, paths.log_folders.all))
-        raise StoreContradictionError(  # else numbering would begin anew
-            f"this store's CommitLog is not in {folders}; where it is, commit_log_paths says",
+        raise StoreContradictionError(  # with an empty log, queue offsets would start at 0 again
+            f"the store has queue offsets up to physical offset {snapshot.position}, but there are no CommitLog files "
+            f"in {folders}: set commit_log_paths to their folders",
             path=folders,
             setting="commit_log_paths",
         )
@@ -161,9 +166,9 @@ def _open_segments(settings: WriterSettings, paths: StorePaths, storage: Storage
 
 
 def close_store(store: OpenStore, snapshot: Snapshot) -> None:
-    """Leave a store that the next start finds clean. Everything is synced already.
+    """Close the store so that the next start finds it clean. The log must be synced already.
 
-    On a full disk the flag is missing, and the next start scans as after a crash.
+    On a full disk the clean flag is not written, and the next start scans as after a crash.
     """
     try:
         store.segments.drop_unused(snapshot.position)
@@ -179,7 +184,7 @@ def close_store(store: OpenStore, snapshot: Snapshot) -> None:
 
 
 def release_store(store: OpenStore) -> None:
-    """Let go of everything, as it is."""
+    """Close all files and release the lock, without saving anything."""
     store.segments.log.close()
     store.journal.close()
     store.checkpoint.close()

@@ -1,7 +1,7 @@
 """Next queue offset of every (topic, queue id), and its snapshot on disk.
 
-The appender owns the table. Numbers are dense and never used again: not after a crash (the log behind the snapshot is
-scanned), not after a topic was deleted (its numbers stay in the table and in tombstones.json).
+The appender owns the table. Queue offsets are dense and never reused: not after a crash (the log above the snapshot is
+scanned), and not after a topic was deleted (its offsets remain in the table and in tombstones.json).
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from ..batch.batch import QueueKey
 
 
 class QueueOffsets:
-    """The table. A queue that is not in it starts at 0."""
+    """The table of next queue offsets. A queue that is not in it starts at 0."""
 
     def __init__(self) -> None:
         self._next: dict[QueueKey, int] = {}
 
     def next(self, key: QueueKey) -> int:
-        """Offset of the queue's next message."""
+        """Return the offset of the queue's next message."""
         return self._next.get(key, 0)
 
     def set(self, key: QueueKey, queue_offset: int) -> None:
-        """Let the queue go on at *queue_offset*."""
+        """Set the offset of the queue's next message."""
         self._next[key] = queue_offset
 
     def raise_to(self, key: QueueKey, queue_offset: int) -> None:
-        """The same, never backwards."""
+        """Set the offset of the queue's next message if that raises it."""
         if queue_offset > self._next.get(key, 0):
             self._next[key] = queue_offset
 
     def of_topic(self, topic: str) -> dict[int, int]:
-        """Queue id → next offset."""
+        """Return the next offset of each queue id of *topic*."""
         return {key.queue_id: offset for key, offset in list(self._next.items()) if key.topic == topic}
 
     def copy(self) -> QueueOffsets:
-        """A table of its own with the same numbers."""
+        """Return an independent copy of the table."""
         copied = QueueOffsets()
         copied._next = dict(self._next)
         return copied
@@ -58,7 +58,7 @@ class QueueOffsets:
 
 
 class Snapshot(NamedTuple):
-    """The table as it was when the log ended at *position*. store_timestamp: of the last record below it."""
+    """The table when the log ended at *position*. store_timestamp: of the last record below *position*."""
 
     position: int
     store_timestamp: int
@@ -66,12 +66,12 @@ class Snapshot(NamedTuple):
 
 
 def save_snapshot(path: Path, snapshot: Snapshot, storage: Storage) -> None:
-    """Durable when this returns; the previous one stays as `.bak`."""
+    """Save the snapshot durably; the previous one is kept as `.bak`."""
     save_next_offsets(path, NextOffsets(snapshot.position, snapshot.store_timestamp, dict(snapshot.offsets)), storage)
 
 
 def load_snapshot(path: Path) -> Snapshot | None:
-    """The last whole snapshot; None without one that can be read: then the log tells."""
+    """Return the last intact snapshot; None if there is none, and the offsets must be read from the log."""
     saved = load_next_offsets(path)
     if saved is None:
         return None

@@ -1,7 +1,7 @@
-"""Recovery: where the log ends, what is torn above it, and what the log tells about queues and recent batches.
+"""Recovery: finds the log's end, cuts the torn tail, and reads queue offsets and recent batches from the log.
 
-Below the durable floor nothing is cut: a bad record there is damage, told and stepped over. Above the floor the first
-bad record is the torn end: everything from there on is made zero and synced before a new term begins.
+Below the durable floor nothing is cut: a bad record there is damage, which is logged and skipped. Above the floor the
+first bad record is the torn end: all bytes from it are zeroed and synced before a new term begins.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .queue_offsets import QueueOffsets, load_snapshot
 from .segments import Segments
 
 _WIPE_STEP = 1 << 20
-_GREATEST_QUEUE_OFFSET = 1 << 58  # 20-byte units behind it could not be addressed
+_GREATEST_QUEUE_OFFSET = 1 << 58  # 20-byte units above it cannot be addressed
 
 
 class Recovered(NamedTuple):
-    """What recovery found."""
+    """The result of recovery."""
 
-    end: int  # where the log ends, exclusive
+    end: int  # the log's end, exclusive
     floor: int  # the durable floor
     store_timestamp: int  # of the last record, epoch milliseconds; 0 for none
     offsets: QueueOffsets
@@ -48,7 +48,7 @@ class Recovered(NamedTuple):
 
 
 def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Recovered:
-    """Find the log's end, cut what is torn above it, and rebuild what the writer keeps in memory."""
+    """Find the log's end, cut the torn tail above it, and rebuild the writer's state in memory."""
     log = segments.log
     floor = durable_floor(paths, log)
     limit = journaled_end(paths, log, floor)
@@ -60,7 +60,7 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
         tail = max(snapshot.position, floor) - rebuild_bytes
         start = max(log.min_offset, log.file_start(max(0, min(snapshot.position, tail, limit))))
         scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
-        if scan.end < snapshot.position:  # it knows more than the log: numbers that were lost with it
+        if scan.end < snapshot.position:  # its offsets include records that were lost
             scan, offsets, store_timestamp = None, QueueOffsets(), 0
     adopted = scan is None or (snapshot is not None and snapshot.position < log.min_offset)
     if scan is None:
@@ -78,7 +78,7 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
 
 
 class _Scan:
-    """One walk to the log's end, collecting on the way."""
+    """One walk to the log's end that collects queue offsets, keys and damages."""
 
     def __init__(
         self, log: MappedFileQueue, offsets: QueueOffsets, start: int, floor: int, limit: int, rebuild_bytes: int
@@ -90,8 +90,8 @@ class _Scan:
         self.store_timestamp = 0
         self.damages: list[Damage] = []
         self.tail_keys = TailKeys(rebuild_bytes)
-        self._last_places: dict[QueueKey, int] = {}  # of each queue's last record, physical offset
-        self._known_end = start  # of the last record or damage: a blank record may stand there
+        self._last_places: dict[QueueKey, int] = {}  # physical offset of each queue's last record
+        self._known_end = start  # end of the last record or damage, at which a blank record may begin
         self._run(floor, limit)
 
     def _run(self, floor: int, limit: int) -> None:
@@ -131,9 +131,10 @@ class _Scan:
             self._raise_queue(QueueKey(topic, int(queue[0]["queue_id"])), queue)
 
     def _raise_queue(self, key: QueueKey, rows: RequestArray) -> None:
-        """Rows of one queue. They have no checksum: a number that cannot be does not decide where numbering goes on.
+        """Raise the next offset of one queue to the end of *rows*.
 
-        The rule is the pipeline's (ConsumeQueueBuilder): else nothing behind such a record would ever be visible.
+        Queue offsets have no checksum, so an impossible one is damage and does not count. The pipeline has the same
+        rule (ConsumeQueueBuilder): with such an offset, the queue's later messages would never become visible.
         """
         bases, ends = rows["base_offset"], rows["base_offset"] + rows["batch_size"]
         for run in np.split(np.arange(len(rows)), np.flatnonzero(bases[1:] != ends[:-1]) + 1):
@@ -146,11 +147,11 @@ class _Scan:
                 self.damages.append(Damage(place, size, "QUEUE_OFFSET"))
 
     def _is_possible(self, key: QueueKey, row: RequestArray) -> bool:
-        """Whether as many records as are missing before *row* can lie between it and the one before."""
+        """Return True if the records missing before *row* would fit between it and the queue's previous record."""
         base, place = int(row["base_offset"]), int(row["physical_offset"])
         if not 0 <= base <= _GREATEST_QUEUE_OFFSET:
             return False
-        if key not in self._last_places and self._offsets.next(key) == 0:  # its first record, as far as we know
+        if key not in self._last_places and self._offsets.next(key) == 0:  # the first known record of the queue
             return True
         if row["sys_flag"] & SysFlag.INNER_BATCH:
             return True
@@ -158,7 +159,7 @@ class _Scan:
         return missing <= (place - self._last_places.get(key, 0)) // MIN_RECORD_SIZE
 
     def _without_last_blank(self, end: int) -> int:
-        """Spec 7.4: where a blank record ends the last file there is, the log ends at the blank's start."""
+        """Return the log's end: if a blank record fills the last file, that is the start of the blank record."""
         if not self._log.starts or end != self._log.capacity_end:
             return end
         at = max(self._known_end, self._log.starts[-1])
@@ -169,9 +170,9 @@ class _Scan:
 
 
 def sync_files(paths: StorePaths, segments: Segments, recovered: Recovered, storage: Storage) -> None:
-    """Make what recovery found durable: a killed process may have written what nobody has synced yet.
+    """Make the recovered log durable, because a killed writer may have left unsynced bytes.
 
-    The journal, too: it is asked again if the machine stops before a new term has begun.
+    The journal is synced, too: recovery reads it again if the machine stops before a new term has begun.
     """
     sync_journal(paths, storage)
     _write_again(paths, segments, recovered)
@@ -182,8 +183,11 @@ def sync_files(paths: StorePaths, segments: Segments, recovered: Recovered, stor
 
 
 def _write_again(paths: StorePaths, segments: Segments, recovered: Recovered) -> None:
-    """What an earlier run in this boot never saw synced: after a failed sync the page cache still shows it, counts it
-    as clean, and the next sync would succeed over pages that the disk never got."""
+    """Write the bytes again that an earlier run since the machine's boot did not sync.
+
+    After a failed sync the page cache marks such pages as clean, and the next sync would succeed although the disk
+    never got them.
+    """
     flushed = read_flushed_offset(paths.flushed)
     if flushed is None or not current_term(paths.terms).is_of_this_boot():
         return
@@ -197,7 +201,7 @@ def _write_again(paths: StorePaths, segments: Segments, recovered: Recovered) ->
 
 
 def lower_tombstones(paths: StorePaths, end: int, storage: Storage) -> None:
-    """A topic may have been deleted behind records that are lost: what comes there now is alive."""
+    """Lower tombstones above *end* to it: they cover lost records, but must not cover new records stored there."""
     stones = load_tombstones(paths.tombstones)
     if any(stone.physical_offset > end for stone in stones):
         lowered = [stone._replace(physical_offset=min(stone.physical_offset, end)) for stone in stones]
@@ -205,7 +209,7 @@ def lower_tombstones(paths: StorePaths, end: int, storage: Storage) -> None:
 
 
 def cut_behind(segments: Segments, end: int) -> None:
-    """Leave only zero bytes behind *end*, durably, and at most one file behind the one that *end* lies in."""
+    """Leave only zero bytes after *end*, durably, and at most one file after the file that contains *end*."""
     log = segments.log
     last = log.file_start(end)
     for start in [start for start in reversed(log.starts) if start > last]:
@@ -216,7 +220,7 @@ def cut_behind(segments: Segments, end: int) -> None:
 
 
 def _wipe_file(segments: Segments, offset: int, start: int, *, look: bool) -> bool:
-    """Make a file zero from *offset* on; with *look* only say whether it is not."""
+    """Zero a file from *offset*. With *look*, only return whether it has other bytes."""
     end = start + segments.size
     while (offset := segments.next_data(offset)) < end:
         step_end = min(offset + _WIPE_STEP, end)

@@ -1,6 +1,6 @@
-"""Segments: the CommitLog's files as the writer makes and unmakes them.
+"""Segments: creates, deletes and zeroes the CommitLog's files.
 
-Full-size from birth, the next one prepared ahead.
+A file has its full size from its creation, and the next one is created ahead of time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Segments:
-    """The writer's files. `ensure` may be called by two threads: the appender, and the keeper ahead of it."""
+    """The files of the CommitLog. Two threads may call `ensure`: the appender, and the keeper ahead of it."""
 
     def __init__(self, log: MappedFileQueue) -> None:
         self.log = log
@@ -30,42 +30,44 @@ class Segments:
 
     @property
     def size(self) -> int:
-        """Bytes of one file."""
+        """Size of a file in bytes."""
         return self.log.file_size
 
     def end_of_file(self, offset: int) -> int:
-        """Where the file that covers *offset* ends."""
+        """Return the end of the file that covers *offset*."""
         return self.log.file_start(offset) + self.log.file_size
 
     def ensure(self, start: int) -> None:
-        """Have the file that starts at *start*. DiskFullError or UnavailableError: it could not be made; try again."""
+        """Create the file that starts at *start*, if it is missing. Raises DiskFullError or UnavailableError."""
         with self._creating:
             if self.log.covers(start):
                 return
             try:
                 self.log.create_file(start)
-            except FileExistsError as error:  # not ours: not to be deleted either
-                raise UnavailableError(f"a file that nobody expected: {error.filename}", path=error.filename) from error
+            except FileExistsError as error:  # created by another program, so it must not be deleted
+                raise UnavailableError(
+                    f"{error.filename} exists, but the writer did not create it: move it away", path=error.filename
+                ) from error
             except OSError as error:
-                with contextlib.suppress(OSError):  # what was begun must not lie there: a broker would not load it
+                with contextlib.suppress(OSError):  # delete the incomplete file: a broker could not load it
                     self.log.delete_file(start)
                 raise as_unavailable(error) from error
 
     def drop_unused(self, position: int) -> None:
-        """Delete files prepared behind *position*: a clean stop leaves none."""
+        """Delete the files that were prepared after *position*. A clean stop leaves none."""
         with self._creating:
             for start in [start for start in self.log.starts if start > position]:
                 self.log.delete_file(start)
 
     def is_zero(self, offset: int, length: int) -> bool:
-        """Whether these bytes of one file are zero."""
+        """Return True if these bytes of one file are zero."""
         data = self.log.read(offset, length)
         return data.count(0) == len(data)
 
     def wipe(self, offset: int, end: int) -> None:
-        """Make [offset, end) zero again, durably: no failed write may look like a record later.
+        """Zero [offset, end) durably, so that no failed write looks like a record later.
 
-        Only sectors that are not zero are written: those have their place already, so it works on a full disk.
+        Only sectors that are not zero are written. They are allocated already, so this works on a full disk.
         """
         touched = set()
         while offset < end:
@@ -79,19 +81,19 @@ class Segments:
             self.log.flush(start)
 
     def next_data(self, offset: int) -> int:
-        """First byte at or behind *offset*, in its file, that may be other than zero; the file's end when none is."""
+        """Return the first offset, from *offset* in its file, that may not be zero; the file's end if there is none."""
         start = self.log.file_start(offset)
         try:
             file = self.log.opened(start)
             return start + os.lseek(file.descriptor, offset - start, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # only a hole from here on
+            if error.errno == errno.ENXIO:  # only a hole follows
                 return start + self.log.file_size
-            return offset  # no SEEK_DATA here: everything may be data
+            return offset  # the file system has no SEEK_DATA: every byte may be data
 
 
 def _dirty_sectors(offset: int, data: bytes) -> Iterator[tuple[int, int]]:
-    """Stretches of whole sectors, within *data* at *offset*, that hold other bytes than zero."""
+    """Yield the stretches of whole sectors, within *data* at *offset*, that have non-zero bytes."""
     sectors = np.unique((np.flatnonzero(np.frombuffer(data, np.uint8)) + offset) // _SECTOR_SIZE)
     for run in np.split(sectors, np.flatnonzero(np.diff(sectors) > 1) + 1):
         if run.size:
@@ -100,7 +102,7 @@ def _dirty_sectors(offset: int, data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def as_unavailable(error: OSError) -> UnavailableError:
-    """What a failed write is to the caller: the disk is full, or it does not take it."""
+    """Return the StoreError for a failed write: DiskFullError or DiskFailedError."""
     if error.errno in _FULL:
         return DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno)
-    return DiskFailedError(f"the disk does not take it: {error.strerror}", errno=error.errno)
+    return DiskFailedError(f"a write to the disk failed: {error.strerror}", errno=error.errno)

@@ -1,6 +1,6 @@
 """Outstanding: batches that were accepted and wait for their answer. Lives on the event loop.
 
-Bounds the bytes in flight, and answers FLUSH_DISK_TIMEOUT to what was written but is not flushed in time.
+Bounds the bytes in flight, and answers FLUSH_DISK_TIMEOUT to a written batch that is not flushed in time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LOOK_AGAIN_S = 0.1
 
 
 class Outstanding:
-    """In the order of their arrival. timeout_s: None for no timeout (async mode answers after the write)."""
+    """The waiting batches, in order of arrival. timeout_s: None for no timeout (async mode answers after the write)."""
 
     def __init__(self, *, limit_bytes: int, retry_after_ms: int, timeout_s: float | None) -> None:
         self._limit_bytes = limit_bytes
@@ -28,10 +28,13 @@ class Outstanding:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, batch: Batch) -> None:
-        """Count *batch* in; InFlightLimitError (facts: limit_bytes, retry_after_ms) when that is too much."""
+        """Add *batch*. Raises InFlightLimitError (facts: limit_bytes, retry_after_ms) if the bytes exceed the limit."""
         if self.bytes and self.bytes + batch.size > self._limit_bytes:
             raise InFlightLimitError(
-                "too many bytes in flight", limit_bytes=self._limit_bytes, retry_after_ms=self._retry_after_ms
+                f"{self.bytes:,} bytes are in flight, and {batch.size:,} more exceed the limit of "
+                f"{self._limit_bytes:,}: try again later",
+                limit_bytes=self._limit_bytes,
+                retry_after_ms=self._retry_after_ms,
             )
         self.bytes += batch.size
         self._batches.append(batch)
@@ -41,14 +44,14 @@ class Outstanding:
                 self._timer = self._loop.call_at(batch.deadline_s, self._answer_late)
 
     def complete(self, batches: list[Batch]) -> None:
-        """These are done: answer them, unless they were answered late already."""
+        """Answer *batches*, which are done, unless they were answered late already."""
         for batch in batches:
             self.bytes -= batch.size
             _answer(batch)
         self._forget_answered()
 
     def fail(self, error: StoreError) -> None:
-        """Nothing is done any more: *error* answers all that wait."""
+        """Answer all waiting batches with *error*, because the log has failed."""
         for batch in self._batches:
             batch.appended, batch.error = None, error
             _answer(batch)
@@ -62,7 +65,7 @@ class Outstanding:
             self._timer = None
 
     def _answer_late(self) -> None:
-        """A batch that is not yet written has no offsets to answer: it waits on."""
+        """Answer overdue batches that are written. A batch that is not written has no offsets, so it keeps waiting."""
         now = self._loop.time()
         for batch in self._batches:
             if batch.deadline_s > now:

@@ -1,12 +1,12 @@
 """Retention: deletes the oldest files of the log, in a thread of its own, so that no append waits for it.
 
-A file may go when all of this holds (docs/decisions/0010-retention.md):
+A file may be deleted when all of this holds (docs/decisions/0010-retention.md):
 
-    it is the first one, and records behind it are indexed too: the log is never emptied
+    it is the log's first file, and later records are indexed too: the log is never emptied
     every shard of the pipeline has durably built all of it, in the writer's current term
-    the queue offsets on disk are of its end or later: numbers are never used again
-    its newest record is old enough, by store time and by a clock that was not just set ahead; or, where that is
-    switched on, the disk is too full
+    the saved queue offsets are as of its end or later, so that no queue offset is reused
+    its newest record is old enough, by store time and by a clock that was not just set ahead; or, if
+    retention_disk_percent is set, the disk is too full
 """
 
 from __future__ import annotations
@@ -31,19 +31,22 @@ from .trusted_clock import AgeClock
 
 log = structlog.get_logger()
 
-_REST_S = 0.005  # between two reads of a file whose age is looked for
+_REST_S = 0.005  # between two reads of a file whose age is determined
 _TOLD_DAMAGES = 20
 
 
 def disk_use(path: Path) -> DiskUse:
-    """Of the disk of *path*."""
+    """Return the use of the disk of *path*."""
     status = os.statvfs(path)
     used = status.f_blocks - status.f_bfree
     return DiskUse(used * status.f_frsize, (used + status.f_bavail) * status.f_frsize)
 
 
 class Retention:
-    """Looks every *interval_s*. ask_for_snapshot: let the queue offsets be saved soon; on_deleted: files have gone."""
+    """The thread that deletes files, every *interval_s*.
+
+    ask_for_snapshot: schedules a save of the queue offsets; on_deleted: called after files were deleted.
+    """
 
     def __init__(
         self,
@@ -80,12 +83,12 @@ class Retention:
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
     def start(self) -> None:
-        """Begin, if anything is ever to be deleted."""
+        """Start the thread, if retention is on."""
         if self._policy.is_on():
             self._thread.start()
 
     def close(self) -> None:
-        """End; a run that is at it ends with the file it is at."""
+        """Stop the thread. A current run ends after its current file."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -97,13 +100,13 @@ class Retention:
             except FlushFailedError as error:
                 self._on_failure(error)
                 return
-            except (StoreError, OSError) as error:  # a file that cannot be read or deleted: it stays, and is told
+            except (StoreError, OSError) as error:  # a file that cannot be read or deleted is kept
                 log.warning("retention_failed", error=str(error))
             except Exception:
                 log.exception("retention_failed")
 
     def run_once(self) -> int:
-        """Delete what may go; how many files."""
+        """Delete the files that may be deleted, and return their number."""
         files = self._open_log()
         try:
             now_ms = self._clock.now_ms()
@@ -128,12 +131,12 @@ class Retention:
         return deleted
 
     def _disk(self) -> DiskUse:
-        """Of the log's disk; of several the one with the most room, where new files go."""
+        """Return the use of the log's disk; of several disks, that of the emptiest, which gets new files."""
         disks = [self._look(folder) for folder in self._paths.log_folders.writable]
         return min(disks, key=lambda disk: disk.used_bytes / max(disk.total_bytes, 1))
 
     def _table(self, files: MappedFileQueue, now_ms: int) -> Iterator[LogFile]:
-        """The files that may go but for their age, oldest first; looked at one by one, as they are asked for."""
+        """Yield the files that meet all conditions except age, oldest first. Each age is determined when requested."""
         indexed = self._durably_indexed()
         oldest_kept_ms = self._policy.oldest_kept_ms(now_ms)
         for start in files.starts:
@@ -146,7 +149,7 @@ class Retention:
             yield LogFile(start, end, newest_ms, os.fstat(files.opened(start).descriptor).st_blocks * 512)
 
     def _durably_indexed(self) -> int:
-        """What every shard has durably built, in our term; 0 where nobody can tell."""
+        """Return the offset below which every shard has durably built the log, in this term; 0 if it is unknown."""
         try:
             marks = Marks.open_read_only(self._paths.marks)
         except (FileNotFoundError, CorruptStoreError):

@@ -1,7 +1,7 @@
 """FileAges: the store time of the newest record of each sealed file of the log.
 
-Each file is walked once in all, as far as needed, without its bodies' CRC: until a record is seen that is too new, and
-on from there when that one has become old. A sealed file never changes.
+Each file is walked once in total, without checking body CRCs: up to the first record that is too new, and further from
+there when that record has become old. A sealed file never changes.
 """
 
 from __future__ import annotations
@@ -14,31 +14,30 @@ from tidemark.index.log_walk import LogWalk
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _CHUNK_SIZE_BYTES = 1 << 20
-_IMPLAUSIBLE_MS = (
-    24 * 3_600_000
-)  # a time so far in the future, with less behind it, is a damaged field: nothing covers it
+# No checksum covers store times. A time this far in the future, with a lower time after it, counts as a damaged field.
+_IMPLAUSIBLE_MS = 24 * 3_600_000
 
 
 @dataclass
 class _Walked:
-    """How far one file is known."""
+    """The progress of the walk through one file."""
 
     position: int
     newest_ms: int | None = None
-    last_ms: tuple[int, ...] = ()  # times of the last two records so far
+    last_ms: tuple[int, ...] = ()  # store times of the last two records so far
 
 
 class FileAges:
-    """One thread's. rest: called between two reads, so that a cold file does not take the disk from the appends."""
+    """The ages of files, for one thread. rest: called between two reads, so that appends are not slowed down."""
 
     def __init__(self, rest: Callable[[], object] = lambda: None) -> None:
         self._rest = rest
         self._walked: dict[int, _Walked] = {}
 
     def newest_ms(self, log: MappedFileQueue, start: int, *, oldest_kept_ms: int, now_ms: int) -> int | None:
-        """Store time of the newest readable record; a lesser one when that is at or above *oldest_kept_ms* already.
+        """Return the store time of the file's newest readable record; None if no record can be read.
 
-        None when no record of the file can be read.
+        The walk stops early at a time of *oldest_kept_ms* or later, so the result may be lower than the newest time.
         """
         walked = self._walked.setdefault(start, _Walked(start))
         end = start + log.file_size
@@ -57,9 +56,9 @@ class FileAges:
             walked.position = walk.position
             self._rest()
         if walked.position >= end and len(walked.last_ms) == 2 and min(walked.last_ms) > now_ms + _IMPLAUSIBLE_MS:
-            return min(walked.last_ms)  # no damaged field: the clock was ahead, and times never go back in a log
+            return min(walked.last_ms)  # two such times: the clock was ahead, because times never decrease in a log
         return walked.newest_ms
 
     def forget_below(self, physical_offset: int) -> None:
-        """Files below it are gone."""
+        """Forget the files below *physical_offset*, which were deleted."""
         self._walked = {start: walked for start, walked in self._walked.items() if start >= physical_offset}

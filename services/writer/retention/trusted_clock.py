@@ -1,8 +1,8 @@
-"""AgeClock: what time it is, for deciding what is old enough to be deleted.
+"""AgeClock: the wall clock time by which retention decides the age of records.
 
-A wall clock that is set ahead makes every record old at once. So what it runs ahead of the machine's own clock, which
-nobody sets, is not believed for a while: somebody may set it back, or say that it was right. What it is set back is
-believed at once: that only keeps more. A process that starts while the clock is wrong cannot know.
+A wall clock that is set ahead makes every record old at once. Therefore a forward jump relative to CLOCK_BOOTTIME,
+which cannot be set, is ignored for `grace_ms`: the operator may set the clock back. A backward jump counts at once,
+because it only keeps more records. A process that starts while the clock is wrong cannot detect that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-_TOLERATED_MS = 60_000  # between two looks: a clock is slewed, and a look may be late
+_TOLERATED_MS = 60_000  # per call of now_ms: clocks are slewed, and calls may be late
 log = structlog.get_logger()
 
 
@@ -21,12 +21,12 @@ def _wall_ms() -> int:
 
 
 def _running_ms() -> int:
-    """Since the machine started; goes on while it sleeps."""
+    """Return the time since the machine started, including suspended time."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class AgeClock:
-    """One thread's. grace_ms: how long a clock that was set ahead must stay so to be believed."""
+    """A wall clock for one thread. grace_ms: time for which a forward jump must last before it counts."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class AgeClock:
     ) -> None:
         self._grace_ms = grace_ms
         self._wall_ms, self._running_ms = wall_ms, running_ms
-        self._difference_ms = wall_ms() - running_ms()  # of the two clocks, as far as it is believed
+        self._difference_ms = wall_ms() - running_ms()  # the accepted difference of the two clocks
         self._ahead_since_ms: int | None = None
 
     def now_ms(self) -> int:
-        """Epoch milliseconds. To be asked every now and then: what happens in between counts as one step."""
+        """Return epoch milliseconds. Call it regularly: changes between two calls count as one jump."""
         running_ms = self._running_ms()
         difference_ms = self._wall_ms() - running_ms
         ahead_ms = difference_ms - self._difference_ms

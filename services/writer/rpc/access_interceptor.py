@@ -1,4 +1,4 @@
-"""AccessInterceptor: before anything of this contract happens, who asks for it, and whether they may."""
+"""AccessInterceptor: authenticates the caller and checks its rights before a method of this API runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from tidemark.v1 import commit_log_pb2, topics_pb2
 from .client_host import address_of
 from .wrapped_handlers import Context, Continuation, Stream, Unary, around, is_ours
 
-CALLER: ContextVar[Caller] = ContextVar("caller")  # of the call that is being answered; set for each, or LookupError
+CALLER: ContextVar[Caller] = ContextVar("caller")  # of the current call; the interceptor sets it for each call
 _DONE = "OK"
 
 
 class _Needs(NamedTuple):
-    """right: of (request, the store's name); None: whoever is known may, or the service asks for more itself."""
+    """The right that a method requires.
+
+    right: a function of the request and the store's name; None: any authenticated caller, or the service checks more.
+    """
 
     right: Callable[[Any, str], Right] | None
 
@@ -40,9 +43,9 @@ def _store(*actions: Action) -> _Needs:
 
 
 _KNOWN = _Needs(None)
-_EACH_BATCH = _Needs(None)  # Pub on its topic: CommitLogService
-_GROUP = _Needs(lambda request, _: on_group(request.group, Action.SUB))  # Sub on the topic, too: CommitLogService
-_EACH_TOPIC = _Needs(None)  # those that the caller may know of: TopicService
+_EACH_BATCH = _Needs(None)  # CommitLogService requires Pub on the topic of each batch
+_GROUP = _Needs(lambda request, _: on_group(request.group, Action.SUB))  # CommitLogService requires Sub on the topic
+_EACH_TOPIC = _Needs(None)  # TopicService returns only topics on which the caller has a right
 _NEEDS = {
     "CommitLogService": {
         "AppendBatch": _EACH_BATCH,
@@ -64,7 +67,7 @@ _NEEDS = {
 
 
 def _by_method() -> dict[str, _Needs]:
-    """By a method's whole name; KeyError where the contract has one that the table lacks."""
+    """Return the needs by full method name. Raises KeyError for a method of the API that _NEEDS lacks."""
     services = {**commit_log_pb2.DESCRIPTOR.services_by_name, **topics_pb2.DESCRIPTOR.services_by_name}
     return {
         f"/{service.full_name}/{method.name}": _NEEDS[service.name][method.name]
@@ -74,7 +77,7 @@ def _by_method() -> dict[str, _Needs]:
 
 
 class AccessInterceptor(grpc.aio.ServerInterceptor):
-    """guard: of this service; store_name: what rights on the whole store name."""
+    """The interceptor for access control. store_name: the store's name in rights on the whole store."""
 
     def __init__(self, guard: Guard, *, store_name: str) -> None:
         self._guard = guard
@@ -103,7 +106,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
             caller, right = self._admit(method, context), self._right(method, request)
             with _allowed(caller, right):
                 async with contextlib.aclosing(behavior(request, context)) as responses:
-                    async for response in responses:  # it may last: what was allowed may not be any more
+                    async for response in responses:  # check again, because rights may change during a stream
                         if right is None:
                             caller.refresh()
                         else:
@@ -126,7 +129,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
 
 @contextlib.contextmanager
 def _allowed(caller: Caller, right: Right | None) -> Iterator[None]:
-    """ForbiddenError before it begins. Where it changes something, what comes of it is told."""
+    """Raise ForbiddenError before the block if *caller* lacks *right*; report the outcome of a change to the audit log."""
     if right is None:
         yield
         return

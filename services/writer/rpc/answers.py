@@ -1,4 +1,4 @@
-"""What the writer says on the wire: an appended batch, or why not, as google.rpc.Status with rich details."""
+"""Builds responses: for an appended batch, and for an error, a google.rpc.Status with rich details."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tidemark.v1.commit_log_pb2 import (
 from ..batch.batch import Batch
 from ..batch.delayed_message import due_ms
 
-_RETRY_AFTER_MS = 1_000  # for exhaustion that says no time of its own: the disk is full
+_RETRY_AFTER_MS = 1_000  # for exhaustion without a retry time of its own, such as a full disk
 
 
 def response_of(batch: Batch, *, store_host: bytes, term: int) -> AppendBatchResponse:
-    """The answer to a batch that was appended."""
+    """Return the response for a batch that was appended."""
     appended = batch.appended
     assert appended is not None, "the batch was not appended"
     delay = batch.delay
@@ -44,14 +44,16 @@ def response_of(batch: Batch, *, store_host: bytes, term: int) -> AppendBatchRes
 
 
 def code_of(error: BaseException) -> grpc.StatusCode:
-    """gRPC code of *error* by the one table."""
+    """Return the gRPC code of *error*, from the table in `tidemark.status`."""
     code: grpc.StatusCode = getattr(grpc.StatusCode, status_of(error).grpc_code)
     return code
 
 
 def rpc_status_of(error: BaseException) -> status_pb2.Status:
-    """google.rpc.Status of *error*: ErrorInfo with reason and facts; RetryInfo where something is exhausted; within a
-    call RequestInfo."""
+    """Return the google.rpc.Status of *error*.
+
+    Its details are ErrorInfo with reason and facts, RetryInfo for RESOURCE_EXHAUSTED, and within a call RequestInfo.
+    """
     code = code_of(error)
     facts = error.facts if isinstance(error, StoreError) else {}
     status = status_pb2.Status(code=code.value[0], message=str(error) if facts or isinstance(error, StoreError) else "")

@@ -1,6 +1,6 @@
-"""AppendSpans: a span for each batch, from its arrival to its answer; in it, how long the write took, and the flush.
+"""AppendSpans: a trace span for each batch, from its arrival to its answer, with child spans for write and flush.
 
-One a batch, whatever call brought it: of a stream, which lives as long as its client, a span would say nothing.
+There is one span per batch, not per call, because a stream may live as long as its client.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Metadata = Iterable[tuple[str, str | bytes]]
 
 
 class AppendSpans:
-    """Made where traces are on."""
+    """The factory of append spans. It exists only if tracing is on."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
 
     def begin(self, request: AppendBatchRequest, metadata: Metadata | None) -> AppendSpan | None:
-        """The span of a batch that has arrived; None where it is not sampled.
+        """Start the span of a batch that has arrived; return None if it is not sampled.
 
-        metadata  of the call, where it brings this batch alone
+        metadata: of the call, if the call contains only this batch.
         """
         carrier = {TRACEPARENT: request.traceparent, TRACESTATE: request.tracestate}
         if not request.traceparent and metadata:
@@ -58,7 +58,7 @@ class AppendSpans:
 
 
 class AppendSpan:
-    """Of one batch. It ends once: with the answer, or with a refusal."""
+    """The span of one batch. It ends once, with the answer or with an error."""
 
     def __init__(self, tracer: Tracer, span: Span) -> None:
         self._tracer = tracer
@@ -66,7 +66,7 @@ class AppendSpan:
         self._began_ns = time.time_ns()
 
     def ending(self, answer: Callable[[Batch], None]) -> Callable[[Batch], None]:
-        """*answer*, which ends the span first."""
+        """Return a function that ends the span and then calls *answer*."""
 
         def end_and_answer(batch: Batch) -> None:
             self._end(batch)
@@ -75,7 +75,7 @@ class AppendSpan:
         return end_and_answer
 
     def refuse(self, error: StoreError) -> None:
-        """It was not taken, or could not be kept."""
+        """End the span with *error*, because the batch was rejected or could not be stored."""
         self._span.set_attribute(attributes.ERROR_TYPE, status_of(error).reason)
         self._span.set_status(Status(StatusCode.ERROR, error.message))
         self._span.end()

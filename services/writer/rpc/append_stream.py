@@ -1,4 +1,4 @@
-"""AppendStream: one client's stream. Batches go in as they arrive, answers come back as their groups complete."""
+"""AppendStream: one client's stream. Batches are submitted as they arrive and answered as their groups complete."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .answers import rpc_status_of
 log = structlog.get_logger()
 
 Submit = Callable[[Received, Callable[[Batch], None]], Awaitable[None]]
-_MAX_ANSWER_SIZE = 2 << 20  # bytes of one response, about: clients receive 4 MiB by default
-_MAX_UNTAKEN = 20_000  # results that wait for their client to read, a few MiB of them: then no more batches are read
+_MAX_ANSWER_SIZE = 2 << 20  # approximate bytes of one response; clients accept 4 MiB by default
+_MAX_UNTAKEN = 20_000  # results not yet read by the client, a few MiB; above it, no more batches are read
 
 
 class AppendStream:
-    """Reads, submits and answers one stream.
+    """Reads, submits and answers the batches of one stream.
 
-    What waits for an answer is bounded, and so are answers that the client does not read: beyond it, reading waits.
+    Unanswered batches and unread answers are bounded: above a bound, no further batches are read.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AppendStream:
         self._closing = False
 
     async def run(self, requests: AsyncIterator[AppendStreamRequest]) -> AsyncGenerator[AppendStreamResponse, None]:
-        """Responses until the client has sent everything and all of it is answered."""
+        """Yield responses until the client has ended its stream and every batch is answered."""
         reader = asyncio.create_task(self._read(requests))
         try:
             while True:
@@ -63,7 +63,7 @@ class AppendStream:
             reader.cancel()
 
     def close(self) -> None:
-        """The server stops: end once everything in flight is answered."""
+        """End the stream once every batch in flight is answered, because the server stops."""
         self._closing = True
         self._changed.set()
 
@@ -87,7 +87,7 @@ class AppendStream:
                     await self._take(entry)
         except asyncio.CancelledError:
             raise
-        except Exception as error:  # a bug: the stream must end, not hang
+        except Exception as error:  # a bug must end the stream, not hang it
             self._failure = error
         finally:
             self._read_all = True

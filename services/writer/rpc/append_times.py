@@ -1,4 +1,4 @@
-"""AppendTimes: how long appends take from their request to their answer, and a warning for those that wait long."""
+"""AppendTimes: measures appends from request to answer, and logs a warning for slow ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUIET_S = 1.0  # between two warnings: under load many appends wait at once
 
 
 class AppendTimes:
-    """Lives on the event loop; any thread reads `seconds`. warn_ms: 0 for no warnings."""
+    """Measures appends on the event loop; any thread may read `seconds`. warn_ms: 0 for no warnings."""
 
     def __init__(self, warn_ms: int) -> None:
         self.seconds = Buckets("tidemark_writer_append_seconds")
@@ -27,7 +27,7 @@ class AppendTimes:
         self._longest_s = 0.0
 
     def measuring(self, answer: Callable[[Batch], None]) -> Callable[[Batch], None]:
-        """Return *answer* with the time from now until it is called measured."""
+        """Return a function that observes the time since this call and then calls *answer*."""
         began = time.perf_counter()
 
         def measure_and_answer(batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""What gRPC is told of connections and messages: how many, how large, and how long it waits for either."""
+"""gRPC options for connections and messages: numbers, sizes and timeouts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Options = tuple[tuple[str, int], ...]
 
 
 def message_options(settings: WriterSettings) -> Options:
-    """Sizes. A request's limit holds also for what a compressed one becomes."""
+    """Return the size limits. The limit of a request also applies after its decompression."""
     return (
         ("grpc.max_receive_message_length", settings.receive_limit_bytes),
         ("grpc.max_send_message_length", -1),
@@ -18,7 +18,7 @@ def message_options(settings: WriterSettings) -> Options:
 
 
 def connection_options(settings: WriterSettings) -> Options:
-    """Numbers and times. A connection beyond the greatest number is closed as soon as it is made."""
+    """Return the limits and timeouts of connections. A connection above the maximum is closed at once."""
     return (
         ("grpc.max_allowed_incoming_connections", connections_within(settings.max_connections)),
         ("grpc.max_concurrent_streams", settings.max_streams_per_connection),

@@ -1,4 +1,4 @@
-"""Who sent a batch: gRPC's peer string → host bytes, as records carry them."""
+"""The sender of a batch: converts gRPC's peer string to host bytes as in records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOCAL = Host("127.0.0.1", 0)
 
 @functools.lru_cache(maxsize=1024)
 def born_host_of(peer: str) -> bytes:
-    """8 or 20 bytes: ``ipv4:1.2.3.4:5``, ``ipv6:%5B::1%5D:5``; anything else (a Unix socket) counts as 127.0.0.1:0."""
+    """Return 8 or 20 bytes for ``ipv4:1.2.3.4:5`` or ``ipv6:%5B::1%5D:5``; others (a Unix socket) are 127.0.0.1:0."""
     kind, _, address = peer.partition(":")
     if kind not in ("ipv4", "ipv6"):
         return encode_host(_LOCAL)
@@ -29,11 +29,11 @@ def born_host_of(peer: str) -> bytes:
 
 @functools.lru_cache(maxsize=1024)
 def address_of(peer: str) -> str:
-    """The IP address alone; 127.0.0.1 for a Unix socket."""
+    """Return the IP address without port; 127.0.0.1 for a Unix socket."""
     return decode_host(born_host_of(peer)).address
 
 
 def _without_scope(address: str) -> str:
-    """``[fe80::1%eth0]:5`` → ``[fe80::1]:5``."""
+    """Remove the scope: ``[fe80::1%eth0]:5`` → ``[fe80::1]:5``."""
     scope = address.find("%")
     return address if scope < 0 else address[:scope] + address[address.index("]", scope) :]
