@@ -52,10 +52,10 @@ class RetentionPolicy(NamedTuple):
 
 
 def files_to_delete(files: Iterable[LogFile], policy: RetentionPolicy, *, now_ms: int, disk: DiskUse) -> list[LogFile]:
-    """Return the prefix of *files*, the log's first files, oldest first, to delete. Stop at the first file that is kept.
+    """Return the prefix of *files* to delete. Do not read *files* beyond the first one that is kept.
 
-    Files are chosen by age, and at any age while the disk is too full. A file without a readable record counts as old
-    as the next file with one.
+    *files* are the log's first files, oldest first. They are chosen by age, and at any age while the disk is too full.
+    A file without a readable record counts as old as the next file with one.
     """
     oldest_kept_ms, excess = policy.oldest_kept_ms(now_ms), policy.excess_bytes(disk)
     chosen: list[LogFile] = []

@@ -1,4 +1,4 @@
-"""WriterServer: an open store behind gRPC; health, reflection, an orderly stop, and the stop after a failure."""
+"""WriterServer: serves an open store over gRPC, with health, reflection, and the stop after a signal or a failure."""
 
 from __future__ import annotations
 
@@ -68,10 +68,9 @@ _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class WriterServer:
-    """Made on the event loop, over an open store that it closes at the end.
+    """The gRPC server of an open store, which it closes at the end. Create it on the event loop.
 
-    tls    None for plaintext
-    guard  None where whoever connects may do everything
+    tls: None for plaintext. guard: None for no access control.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class WriterServer:
             options=[("grpc.so_reuseport", 0), *message_options(settings), *connection_options(settings)],
         )
         self.port = 0
-        self.metrics: WriterMetrics  # since `start`
+        self.metrics: WriterMetrics  # set by `start`
         self._commit_log: CommitLog
         self._service: CommitLogService
         self._topic_service: TopicService
@@ -103,8 +102,8 @@ class WriterServer:
         self._scheduler: Scheduler
 
     async def start(self) -> None:
-        """Bind, then serve. RuntimeError when the address cannot be bound."""
-        warm_up(_ANY_HOST)  # first: once the port is bound clients connect, and wait
+        """Bind the address and start to serve. Raises RuntimeError if the address cannot be bound."""
+        warm_up(_ANY_HOST)  # before the bind, after which clients connect and would wait
         self.port = self._bind(self._settings.writer_listen)
         self._put_together()
         await self._set_health(_SERVING)
@@ -223,7 +222,7 @@ class WriterServer:
         )
 
     def _open_log(self) -> MappedFileQueue:
-        """The log's files once more, to read."""
+        """Open the log's files again, read-only."""
         return open_log(self._store.paths.log_folders, self._store.segments.size)
 
     def _make_retention(self) -> Retention:
@@ -258,11 +257,14 @@ class WriterServer:
         )
 
     def ask_to_stop(self) -> None:
-        """What a signal does."""
+        """Make `run` stop the server."""
         self._stopping.set()
 
     async def run(self) -> StoreError | None:
-        """Serve until somebody asks to stop, then stop in order; why the log failed, None after a clean stop."""
+        """Serve until `ask_to_stop` or a failure, then stop in order.
+
+        Return the error with which the log failed; None after a clean stop.
+        """
         await self._stopping.wait()
         await self._set_health(_NOT_SERVING)
         if self._commit_log.failure is None:

@@ -129,7 +129,7 @@ class AccessInterceptor(grpc.aio.ServerInterceptor):
 
 @contextlib.contextmanager
 def _allowed(caller: Caller, right: Right | None) -> Iterator[None]:
-    """Raise ForbiddenError before the block if *caller* lacks *right*; report the outcome of a change to the audit log."""
+    """Require *right* (ForbiddenError) before the block; afterwards report a change's outcome to the audit log."""
     if right is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""CommitLogService: requests → CommitLog → responses."""
+"""CommitLogService: the gRPC service for appends and for reading the log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MANY_MESSAGES = 1_000
 
 
 class Identity(NamedTuple):
-    """What every answer carries."""
+    """The values that responses contain."""
 
     term: Term
     store_host: bytes
@@ -61,7 +61,7 @@ class Identity(NamedTuple):
 
 
 class _Sender(NamedTuple):
-    """Who brings batches. metadata: of the call where it brings one batch alone, for traces."""
+    """The sender of batches. metadata: of a call with a single batch, for traces."""
 
     caller: Caller
     born_host: bytes
@@ -69,7 +69,7 @@ class _Sender(NamedTuple):
 
 
 def _setting(done: asyncio.Future[Batch]) -> Callable[[Batch], None]:
-    """Return an answer that sets *done*, unless its caller has gone."""
+    """Return an answer function that sets *done*, unless the call was cancelled."""
 
     def answer(batch: Batch) -> None:
         if not done.cancelled():
@@ -79,7 +79,7 @@ def _setting(done: asyncio.Future[Batch]) -> Callable[[Batch], None]:
 
 
 class CommitLogService(CommitLogServiceServicer):
-    """Knows the wire and nothing of files. Errors are raised: the interceptor answers them."""
+    """Converts between protobuf messages and the log. ErrorInterceptor turns raised errors into gRPC statuses."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._closing = False
 
     def close(self) -> None:
-        """The server stops: streams end once what they have in flight is answered."""
+        """End each stream once its batches in flight are answered, because the server stops."""
         self._closing = True
         for stream in self._streams:
             stream.close()
@@ -173,7 +173,7 @@ class CommitLogService(CommitLogServiceServicer):
         payload = received.packed if received.packed is not None else await self._spelled_out(request)
 
         def make(topic: Topic) -> Batch:
-            if topic is not checked:  # it does not exist yet, or has changed meanwhile
+            if topic is not checked:  # the topic did not exist, or has changed since the check
                 check_request(request, topic.config)
             batch = self._admission.admit(request, topic, payload, born_host=born_host, answer=answer)
             batch.is_redirected = is_redirected
@@ -193,7 +193,7 @@ class CommitLogService(CommitLogServiceServicer):
     async def _place(self, name: str, make: Callable[[Topic], Batch], *, create: bool) -> None:
         """Submit the batch that *make* returns for topic *name*, once that topic exists.
 
-        create: also where topics are not created by their first message.
+        create: create a missing topic even if auto_create_topics is off.
         """
         while True:
             topic = self._topics.expect(name, create=create)
@@ -201,7 +201,7 @@ class CommitLogService(CommitLogServiceServicer):
             has_room = batch.delay is None or self._topics.get(SCHEDULE_TOPIC) is not None
             if self._topics.get(name) is topic and has_room:
                 break
-            await self._topics.ensure(name)  # then again: another caller may have created it in another shape
+            await self._topics.ensure(name)  # then repeat: another caller may have created it in another shape
             if not has_room:
                 await self._topics.ensure_schedule()
         if batch.delay is not None:
@@ -213,7 +213,8 @@ class CommitLogService(CommitLogServiceServicer):
     ) -> pb.SendBackResponse:
         """Store a message of the log for another try.
 
-        The interceptor requires Sub on the group. Sub on the topic, too: else a group could copy unreadable messages.
+        The interceptor requires Sub on the group. This method requires Sub on the topic too, because otherwise a caller
+        could copy messages that it may not read.
         """
         caller = CALLER.get()
         caller.require(on_topic(request.topic, Action.SUB))
@@ -232,7 +233,7 @@ class CommitLogService(CommitLogServiceServicer):
         return pb.SendBackResponse(topic=copy.topic, dead_letter=copy.is_dead_letter, appended=self._respond(batch))
 
     def _telling(self, answer: Callable[[Batch], None]) -> Callable[[Batch], None]:
-        """*answer*, for a delayed message: whoever delivers it hears of it."""
+        """Return a function that passes a delayed message to the scheduler and then calls *answer*."""
 
         def tell_and_answer(batch: Batch) -> None:
             if batch.appended is not None:
@@ -242,7 +243,7 @@ class CommitLogService(CommitLogServiceServicer):
         return tell_and_answer
 
     async def _spelled_out(self, request: pb.AppendBatchRequest) -> bytes:
-        """The wire batch of its messages. Many are packed in a thread: others need the event loop meanwhile."""
+        """Encode the request's messages as a wire batch; many in a thread, so that the event loop is not blocked."""
         limit = self._settings.max_message_size_bytes
         if len(request.messages.messages) > _MANY_MESSAGES:
             return await asyncio.to_thread(wire_of, request, max_body_size=limit)
@@ -257,7 +258,9 @@ class CommitLogService(CommitLogServiceServicer):
         committed = self._commit_log.committed
         position = request.physical_offset
         if request.max_bytes < 0:
-            raise ArgumentIllegalError("max_bytes is negative", argument="max_bytes")
+            raise ArgumentIllegalError(
+                f"max_bytes is {request.max_bytes}, and must be at least 0 (0: no limit)", argument="max_bytes"
+            )
         self._require_readable(position)
         stop = position + request.max_bytes if request.max_bytes else None
         if not request.follow:
@@ -270,7 +273,11 @@ class CommitLogService(CommitLogServiceServicer):
             data = await self._reader.read(position, end)
             if not data:
                 self._require_readable(position)
-                raise CorruptStoreError("committed bytes are gone", physical_offset=position)
+                raise CorruptStoreError(
+                    f"the log has no bytes at physical offset {position}, although it is committed up to "
+                    f"{committed.offset}",
+                    physical_offset=position,
+                )
             yield pb.ReadLogResponse(
                 physical_offset=position,
                 data=data,
@@ -282,9 +289,15 @@ class CommitLogService(CommitLogServiceServicer):
     def _require_readable(self, position: int) -> None:
         least, greatest = self._commit_log.min_offset, self._commit_log.committed.offset
         if position < least:
-            raise OffsetTooSmallError("the log begins later", min_offset=least, max_offset=greatest)
+            raise OffsetTooSmallError(
+                f"physical_offset is {position}, but the log begins at {least}", min_offset=least, max_offset=greatest
+            )
         if position > greatest:
-            raise OffsetOutOfRangeError("nothing is committed there yet", min_offset=least, max_offset=greatest)
+            raise OffsetOutOfRangeError(
+                f"physical_offset is {position}, but the log is committed up to {greatest}",
+                min_offset=least,
+                max_offset=greatest,
+            )
 
     async def _wait_committed(self) -> None:
         if not self._closing:

@@ -1,4 +1,4 @@
-"""LogReader: committed bytes of the log, in slices, for ReadLog. Reads files by itself, in a thread of its own."""
+"""LogReader: reads committed bytes of the log in slices. It has its own view of the files and its own thread."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ MAX_SLICE_SIZE = 1 << 20
 
 
 class LogReader:
-    """One thread owns the read-only view of the files, which it looks at again when the log has grown."""
+    """A reader whose thread owns a read-only view of the files and refreshes it after the log has grown."""
 
     def __init__(self, open_log: Callable[[], MappedFileQueue]) -> None:
         self._log = open_log()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-reader")
 
     async def read(self, physical_offset: int, end: int) -> bytes:
-        """Bytes from *physical_offset*, at most to *end*, to the file's end or MAX_SLICE_SIZE; never none."""
+        """Return bytes from *physical_offset*, at most to *end*, the file's end or MAX_SLICE_SIZE bytes.
+
+        The result is empty only if the log does not have them.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, physical_offset, end)
 
     def _read(self, physical_offset: int, end: int) -> bytes:
@@ -29,11 +32,11 @@ class LogReader:
         return self._log.read(physical_offset, min(MAX_SLICE_SIZE, end - physical_offset))
 
     def let_go(self) -> None:
-        """Files were deleted: close them, or the disk does not get their place back."""
+        """Close deleted files, so that the disk space is freed."""
         with contextlib.suppress(RuntimeError):  # the reader is closed
             self._thread.submit(self._log.refresh)
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread and close the files."""
         self._thread.shutdown(wait=True)
         self._log.close()

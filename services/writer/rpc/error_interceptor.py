@@ -1,4 +1,4 @@
-"""ErrorInterceptor: the one place where an exception becomes an RPC's status."""
+"""ErrorInterceptor: turns exceptions into gRPC statuses, for all methods."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _Decode = Callable[[Any], Any] | None  # None: requests are a stream, which gRPC
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """StoreErrors become their rich status; anything else is a bug: logged, and INTERNAL to the caller.
+    """Answers a StoreError with its rich status. Any other exception is a bug, which is logged and answered INTERNAL.
 
-    require_deadline  refuse a call without one, unless it is a stream: those are meant to last
+    require_deadline: reject unary calls without a deadline; streams are exempt, because they are meant to last.
     """
 
     def __init__(self, *, require_deadline: bool = False) -> None:
@@ -38,7 +38,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         method = handler_call_details.method
         if handler is None or not is_ours(method):
             return handler  # type: ignore[no-any-return]
-        # Decoded here: where gRPC does it, bytes that are no message are a bug of the server's, and logged.
+        # Requests are decoded here, because gRPC itself would log malformed bytes as a bug of the server.
         decode: _Decode = None if handler.request_streaming else handler.request_deserializer
         unary = partial(_unary, method, decode)
         return around(
@@ -77,7 +77,9 @@ def _stream(method: str, decode: _Decode, behavior: Stream) -> Callable[..., Asy
 def _in_time(behavior: Unary) -> Unary:
     async def answer(request: Any, context: Context) -> Any:
         if context.time_remaining() is None:
-            raise DeadlineMissingError("this writer takes no call without a deadline (TIDEMARK_REQUIRE_DEADLINE)")
+            raise DeadlineMissingError(
+                "the call has no deadline, and this writer requires one (TIDEMARK_REQUIRE_DEADLINE): set a timeout"
+            )
         return await behavior(request, context)
 
     return answer
@@ -87,7 +89,7 @@ async def _abort(context: Context, error: Exception, method: str) -> NoReturn:
     if isinstance(error, grpc.aio.AbortError):
         raise error
     if isinstance(error, DecodeError):
-        error = ArgumentIllegalError("these bytes are no request of this method", argument="request")
+        error = ArgumentIllegalError("the request is not a valid protobuf message of this method", argument="request")
     if not isinstance(error, StoreError):
         log.exception("request_failed", method=method)
     status: Any = rpc_status.to_status(rpc_status_of(error))

@@ -1,4 +1,4 @@
-"""RequestIdInterceptor: each call has an id, the caller's own or a new one; the log and its answer have it."""
+"""RequestIdInterceptor: gives each call an id, the caller's own or a new one, for log lines and the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Continuation = Callable[[grpc.HandlerCallDetails], Awaitable["grpc.RpcMethodHan
 
 
 class RequestIdInterceptor(grpc.aio.ServerInterceptor):
-    """The first of all interceptors: what others log belongs to the call, too. (They run in the call's own task.)"""
+    """The first interceptor, so that log lines of the others have the id, too. All of them run in the call's task."""
 
     async def intercept_service(
         self, continuation: _Continuation, handler_call_details: grpc.HandlerCallDetails
@@ -30,6 +30,6 @@ def _given(details: grpc.HandlerCallDetails) -> str | None:
 
 
 def request_id_metadata() -> tuple[tuple[str, str], ...]:
-    """What an answer's trailing metadata says of it."""
+    """Return the trailing metadata with the request id; empty outside a call."""
     request_id = current_request_id()
     return () if request_id is None else ((HEADER, request_id),)

@@ -1,7 +1,7 @@
 """SendBack: stores a message of the log for another try of its group, or as a dead letter.
 
-RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack. The copy differs from the broker's in one thing: its
-UNIQ_KEY is made of the original's place, the group and the attempt, so that a repeated request stores one copy.
+RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack. Unlike the broker's copy, this one has a UNIQ_KEY made from
+the original's location, the group and the attempt, so that a repeated request stores only one copy.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ from .committed_bytes import LogReader
 
 _SIZE_FIELD = 4
 _MAX_RECORD_SIZE = (1 << 31) - 1
-_FIRST_DELAY_LEVEL = 3  # the peer's: 10 s after the first try
+_FIRST_DELAY_LEVEL = 3  # as in RocketMQ: 10 s after the first try
 _MAX_DIGITS = (1 << 63) - 1
-_STORES_OWN = (  # properties that say how and where the original was stored
+_STORES_OWN = (  # properties that describe how and where the original was stored
     DELAY,
     REAL_TOPIC,
     REAL_QUEUE_ID,
@@ -93,7 +93,7 @@ class Copy(NamedTuple):
 class SendBack:
     """Finds originals and makes their copies. Lives on the event loop.
 
-    max_reconsume_times: where neither the request nor the message says it.
+    max_reconsume_times: the limit if neither the request nor the message has one.
     """
 
     def __init__(
@@ -117,15 +117,21 @@ class SendBack:
         return _copy(record, element, request, self._max_reconsume_times)
 
     def batch_of(self, copy: Copy, topic: Topic, answer: Callable[[Batch], None]) -> Batch:
-        """Return *copy* as a batch of *topic*. Raises a RejectedError leaf where it cannot be stored there."""
+        """Return *copy* as a batch of *topic*. Raises a RejectedError leaf if *topic* cannot store it."""
         config, element = topic.config, copy.element
         if config.is_batch:
             raise BatchRetryTopicError(
-                f"{config.name} has queue.type BatchCQ, and messages are sent back one by one: delete and create it",
+                f"{config.name} has queue.type BatchCQ, but a retry topic must store single messages: "
+                "delete it and create it again without that type",
                 topic=config.name,
             )
         if not config.permission & PERMISSION_WRITE or config.write_queues < 1:
-            raise TopicForbiddenError("the topic takes no messages", topic=config.name, permission=config.permission)
+            raise TopicForbiddenError(
+                f"topic {config.name} is not writable: it has permission {config.permission} and "
+                f"{config.write_queues} write queues",
+                topic=config.name,
+                permission=config.permission,
+            )
         batch = Batch(
             key=QueueKey(config.name, zlib.crc32(copy.unique_key.encode()) % config.write_queues),
             topic_field=topic.field,
@@ -143,40 +149,49 @@ class SendBack:
         if size + BLANK_SIZE > self._commit_log.segment_size:
             limit = self._commit_log.segment_size - BLANK_SIZE
             raise MessageSizeExceededError(
-                f"the copy takes {size:,} bytes, and a file of the log holds {limit:,}", size=size, limit=limit
+                f"the copy takes {size:,} bytes in the log, and a CommitLog file holds at most {limit:,}",
+                size=size,
+                limit=limit,
             )
         return batch
 
     async def _read(self, request: SendBackRequest) -> Record:
-        """Return the record at the request's place, which must be committed, sound, alive and of its topic."""
+        """Return the record at the request's offset, which must be committed, intact, not deleted, and of its topic."""
         place, least, end = request.physical_offset, self._commit_log.min_offset, self._commit_log.committed.offset
         if place < least:
-            raise OffsetTooSmallError(f"the log begins at {least}", min_offset=least, max_offset=end)
+            raise OffsetTooSmallError(
+                f"physical_offset is {place}, but the log begins at {least}", min_offset=least, max_offset=end
+            )
         if place >= end:
-            raise OffsetOutOfRangeError(f"the log is committed up to {end}", min_offset=least, max_offset=end)
+            raise OffsetOutOfRangeError(
+                f"physical_offset is {place}, but the log is committed up to {end}", min_offset=least, max_offset=end
+            )
         size = int.from_bytes(await self._bytes(place, min(place + _SIZE_FIELD, end)), "big")
         data = b"" if size > _MAX_RECORD_SIZE else await self._bytes(place, min(place + size, end))
         try:
             record = decode_record(data)
         except CorruptMessageError as error:
-            raise MessageNotFoundError(f"no record begins at {place}", physical_offset=place) from error
+            raise MessageNotFoundError(f"no record begins at physical offset {place}", physical_offset=place) from error
         if record.physical_offset != place:
-            raise MessageNotFoundError(f"no record begins at {place}", physical_offset=place)
+            raise MessageNotFoundError(f"no record begins at physical offset {place}", physical_offset=place)
         if record.body_crc != masked_crc32(record.body):
-            raise CorruptMessageError("the record fails its check", physical_offset=place, reason="BODY_CRC")
+            raise CorruptMessageError(
+                f"the body of the record at {place} does not match its CRC", physical_offset=place, reason="BODY_CRC"
+            )
         if record.topic != request.topic.encode():
             raise ArgumentIllegalError(
-                f"the record at {place} is not of topic {request.topic}: name the topic that the message was read from",
+                f"the record at {place} is not of topic {request.topic}: give the topic from which the message was "
+                "read",
                 argument="topic",
             )
         if place < self._topics.dead_end(request.topic):
             raise MessageNotFoundError(
-                f"topic {request.topic} was deleted after the message at {place} was stored", physical_offset=place
+                f"the message at {place} was deleted with topic {request.topic}", physical_offset=place
             )
         return record
 
     async def _bytes(self, start: int, end: int) -> bytes:
-        """Return the log's bytes from *start* to *end*, or to the file's end if that is nearer."""
+        """Return the log's bytes from *start* to *end*; fewer if the log does not have them all."""
         parts: list[bytes] = []
         while start < end:
             part = await self._reader.read(start, end)
@@ -191,17 +206,21 @@ def _check(request: SendBackRequest) -> None:
     group = request.group
     if not 1 <= len(group) <= MAX_GROUP_LENGTH or "+" in group:
         raise ArgumentIllegalError(
-            f"a group's name has 1 to {MAX_GROUP_LENGTH} letters, digits and %|-_", argument="group", group=group[:255]
+            f"group {group[:255]!r} is not a group name: use 1 to {MAX_GROUP_LENGTH} letters, digits and %|-_",
+            argument="group",
+            group=group[:255],
         )
     if request.topic in FORBIDDEN_TOPICS:
-        raise TopicForbiddenError(f"no group reads topic {request.topic}", topic=request.topic)
+        raise TopicForbiddenError(
+            f"messages of topic {request.topic} cannot be sent back, because no group may read it", topic=request.topic
+        )
     if request.physical_offset < 0:
         raise ArgumentIllegalError(
-            f"physical_offset is {request.physical_offset}, and the least is 0", argument="physical_offset"
+            f"physical_offset is {request.physical_offset}, and must be at least 0", argument="physical_offset"
         )
     if request.delay_level > MAX_DELAY_LEVEL:
         raise ArgumentIllegalError(
-            f"delay_level is {request.delay_level}: give 1 to {MAX_DELAY_LEVEL}, 0 for the usual one, or a negative "
+            f"delay_level is {request.delay_level}: give 1 to {MAX_DELAY_LEVEL}, 0 for the default, or a negative "
             "number for the dead letters",
             argument="delay_level",
             limit=MAX_DELAY_LEVEL,
@@ -211,7 +230,7 @@ def _check(request: SendBackRequest) -> None:
 
 
 def _element_of(record: Record, request: SendBackRequest) -> Element:
-    """Return the message at the request's place: the record, or an element of the inner batch that it holds."""
+    """Return the requested message: the record itself, or an element of its inner batch."""
     is_batch = bool(record.sys_flag & SysFlag.INNER_BATCH)
     if is_batch != request.HasField("inner_index"):
         there = "an inner batch: give inner_index" if is_batch else "a single message: leave inner_index out"
@@ -224,12 +243,14 @@ def _element_of(record: Record, request: SendBackRequest) -> Element:
             element = next(itertools.islice(decode_elements(record.body), request.inner_index, None), None)
         except BatchMalformedError as error:
             raise CorruptMessageError(
-                "the inner batch is malformed", physical_offset=request.physical_offset, reason="INNER_BATCH"
+                f"the inner batch at {request.physical_offset} is malformed",
+                physical_offset=request.physical_offset,
+                reason="INNER_BATCH",
             ) from error
     if element is None:
         raise ArgumentIllegalError(
-            f"inner_index is {request.inner_index}, and the inner batch at {request.physical_offset} has no such "
-            "message: its first one is 0",
+            f"inner_index is {request.inner_index}, but the inner batch at {request.physical_offset} has no message "
+            "with that index (the first has 0)",
             argument="inner_index",
         )
     return element
@@ -253,8 +274,8 @@ def _copy(record: Record, element: Element, request: SendBackRequest, default_li
     text = encode_properties(kept)
     if len(text) > MAX_PROPERTIES_SIZE_BYTES:
         raise PropertiesSizeExceededError(
-            f"the message's properties take {len(text):,} bytes with those of a retry, and at most "
-            f"{MAX_PROPERTIES_SIZE_BYTES:,} fit",
+            f"the message's properties are {len(text):,} bytes with those of a retry, and the limit is "
+            f"{MAX_PROPERTIES_SIZE_BYTES:,}",
             size=len(text),
             limit=MAX_PROPERTIES_SIZE_BYTES,
         )
@@ -270,6 +291,6 @@ def _copy(record: Record, element: Element, request: SendBackRequest, default_li
 
 
 def _place_of(record: Record, request: SendBackRequest) -> str:
-    """Return the offset message id, with the index in the inner batch behind it."""
+    """Return the offset message id, followed by the index in the inner batch if there is one."""
     place = encode_offset_message_id(record.store_host, record.physical_offset)
     return f"{place}-{request.inner_index}" if request.HasField("inner_index") else place

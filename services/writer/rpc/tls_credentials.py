@@ -1,4 +1,4 @@
-"""TLS of the writer: gRPC asks for the certificate of each new connection."""
+"""TLS of the writer: gRPC fetches the current certificate for each new connection."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from tidemark.tls.server_files import Loaded
 
 
 def server_credentials(tls: Reloading) -> grpc.ServerCredentials:
-    """What *tls* holds, at every moment."""
+    """Return credentials that always use the current files of *tls*."""
     return grpc.dynamic_ssl_server_credentials(
         _configuration(tls.current),
-        _Fetcher(tls),  # type: ignore[arg-type]  # None is no change; the stubs do not know
+        _Fetcher(tls),  # type: ignore[arg-type]  # the stubs lack None, which means unchanged
         require_client_authentication=tls.current.client_ca is not None,
     )
 
 
 class _Fetcher:
-    """Gives gRPC what is new since it asked last; None where nothing is. Runs in gRPC's threads."""
+    """A callback that returns the configuration if it changed since the last call, otherwise None.
+
+    It runs in gRPC's threads.
+    """
 
     def __init__(self, tls: Reloading) -> None:
         self._tls = tls

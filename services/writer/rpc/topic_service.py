@@ -1,4 +1,4 @@
-"""TopicService: requests → TopicTable → responses."""
+"""TopicService: the gRPC service for the administration of topics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _message(config: TopicConfig) -> pb.Topic:
 
 
 class TopicService(TopicServiceServicer):
-    """Administration of topics. Errors are raised: the interceptor answers them."""
+    """Converts between protobuf messages and TopicTable. ErrorInterceptor turns raised errors into gRPC statuses."""
 
     def __init__(
         self, topics: TopicTable, offsets: QueueOffsets, commit_log: CommitLog, *, store_name: str, address: str
@@ -88,7 +88,7 @@ class TopicService(TopicServiceServicer):
         return pb.DeleteTopicResponse()
 
     async def _take_ends(self, topic: str) -> tuple[int, dict[int, int]]:
-        """The log's end and the topic's next offsets, behind everything submitted before."""
+        """Return the log's end and the topic's next offsets, after all batches submitted before."""
         loop = asyncio.get_running_loop()
         taken: asyncio.Future[tuple[int, dict[int, int]]] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""A method's handler with something around it, as interceptors make them."""
+"""Wraps the handlers of gRPC methods, for interceptors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OURS = "/tidemark."
 
 
 def is_ours(method: str) -> bool:
-    """Whether it is of this contract: health and reflection are gRPC's."""
+    """Return True for a method of Tidemark's API; health and reflection are gRPC's own."""
     return method.startswith(_OURS)
 
 
@@ -32,9 +32,9 @@ def around(
     *,
     decodes: bool = True,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """*handler* with its behavior in *unary* or *stream*, by how it answers. KeyError: it answers a stream at once.
+    """Return *handler* with its behavior wrapped by *unary* or *stream*, depending on its response.
 
-    decodes  False: what stands around it gets a single request as bytes
+    decodes: False passes a single request to the wrapper as bytes. Raises KeyError for a stream-unary handler.
     """
     make = _MAKERS[handler.request_streaming, handler.response_streaming]
     behavior = handler.unary_unary or handler.unary_stream or handler.stream_stream

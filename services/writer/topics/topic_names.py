@@ -1,4 +1,4 @@
-"""Which names of topics clients may use, and how many queues one gets that says nothing (docs/format.md §15)."""
+"""The topic names that clients may use, and the default number of queues (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from tidemark.format.topic_name import group_of, require_sendable_topic
 
 BROKERS_TOPICS = frozenset(
     {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC"}
-)  # a broker makes them for itself, docs/format.md §9
+)  # a broker creates them for its own use, docs/format.md §9
 BROKERS_PREFIX = "rmq_sys_"
 
 
 def require_topic_name(name: str) -> None:
-    """TopicIllegalError or TopicForbiddenError when clients may not make a topic of this name."""
+    """Raise TopicIllegalError or TopicForbiddenError if clients may not create a topic with this name."""
     require_sendable_topic(name)
     if name in BROKERS_TOPICS or name.startswith(BROKERS_PREFIX):
-        raise TopicForbiddenError("a broker makes this topic for itself", topic=name)
+        raise TopicForbiddenError(
+            f"topic {name} is reserved, because a broker creates it for its own use: choose another name", topic=name
+        )
 
 
 def usual_queues(topic: str, default: int) -> int:
-    """Queues of a new topic: a group's own have one, others *default*."""
+    """Return the number of queues of a new topic: 1 for a group's retry or dead letter topic, otherwise *default*."""
     return default if group_of(topic) is None else 1

@@ -1,6 +1,6 @@
-"""TopicTable: the topics of this store, as `config/topics.json` has them. Lives on the event loop.
+"""TopicTable: the topics of the store, stored in `config/topics.json`. Lives on the event loop.
 
-A topic is durable before its first record. A deleted topic leaves a tombstone; its queue numbers go on.
+A topic is durable before its first record. A deleted topic leaves a tombstone, and its queue offsets are not reused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ALL_PERMISSIONS = 7  # PermName: read, write, inherit
 
 
 class Topic(NamedTuple):
-    """A topic and its bytes as records carry them: length (one byte) and name."""
+    """A topic, and its encoded name as in records: length (one byte) and name."""
 
     config: TopicConfig
     field: U8Array
@@ -60,7 +60,7 @@ def topic_of(config: TopicConfig) -> Topic:
 
 
 class Alteration(NamedTuple):
-    """What of a topic is to become another; None: it stays. attributes: with their signs."""
+    """A change of a topic. None: unchanged; attributes: with RocketMQ's signs (+ sets, - removes)."""
 
     read_queues: int | None = None
     write_queues: int | None = None
@@ -69,7 +69,7 @@ class Alteration(NamedTuple):
 
 
 class TopicTable:
-    """All topics. Changes are made one at a time, and are on disk before anybody sees them."""
+    """The table of all topics. Changes are made one at a time, and are durable before they are visible."""
 
     def __init__(self, paths: StorePaths, storage: Storage, *, auto_create: bool, default_queues: int) -> None:
         self._path = paths.topics
@@ -91,31 +91,35 @@ class TopicTable:
         return self._dead_ends.get(name, 0)
 
     def get(self, name: str) -> Topic | None:
-        """The topic; None when there is none."""
+        """Return the topic; None if it does not exist."""
         return self._topics.get(name)
 
     def all(self) -> list[TopicConfig]:
-        """Every topic, by name."""
+        """Return all topics, sorted by name."""
         return [self._topics[name].config for name in sorted(self._topics)]
 
     def require(self, name: str) -> TopicConfig:
-        """The topic's configuration, or TopicNotFoundError."""
+        """Return the topic's configuration. Raises TopicNotFoundError."""
         topic = self._topics.get(name)
         if topic is None:
-            raise TopicNotFoundError(f"there is no topic {name!r}", topic=name)
+            raise TopicNotFoundError(f"topic {name!r} does not exist", topic=name)
         return topic.config
 
     def expect(self, name: str, *, create: bool = False) -> Topic:
         """Return the topic, or the one that a first message will create.
 
-        *create*: also where topics are not created by their first message.
-        Raises TopicIllegalError, TopicForbiddenError, or TopicNotFoundError where none is created.
+        *create*: the first message creates the topic even if auto_create_topics is off.
+        Raises TopicIllegalError, TopicForbiddenError, or TopicNotFoundError if no message will create it.
         """
         topic = self._topics.get(name)
         if topic is None:
             require_topic_name(name)
             if not (self._auto_create or create):
-                raise TopicNotFoundError(f"there is no topic {name!r}", topic=name)
+                raise TopicNotFoundError(
+                    f"topic {name!r} does not exist, and this writer does not create topics automatically "
+                    "(TIDEMARK_AUTO_CREATE_TOPICS): create it first",
+                    topic=name,
+                )
             count = usual_queues(name, self._default_queues)
             topic = topic_of(TopicConfig(name, count, count))
         elif len(name) > MAX_TOPIC_SIZE_BYTES or name in FORBIDDEN_TOPICS:
@@ -123,26 +127,29 @@ class TopicTable:
         return topic
 
     async def ensure(self, name: str) -> None:
-        """Create the topic that `expect` described, if it still does not exist."""
+        """Create the topic that `expect` returned, if it still does not exist."""
         if name not in self._topics:
-            with contextlib.suppress(TopicExistsError):  # made meanwhile, in another shape
+            with contextlib.suppress(TopicExistsError):  # another caller created it in another shape
                 await self.create(name, queues=0, attributes={})
 
     async def ensure_schedule(self) -> None:
-        """Let the topic of delayed messages be there: a queue a level, as the peer makes it."""
+        """Create the topic of delayed messages if it is missing, with one queue per level as in RocketMQ."""
         async with self._changing:
             if SCHEDULE_TOPIC not in self._topics:
                 await self._add(TopicConfig(SCHEDULE_TOPIC, MAX_DELAY_LEVEL, MAX_DELAY_LEVEL))
 
     async def create(self, name: str, *, queues: int, attributes: Mapping[str, str]) -> tuple[TopicConfig, bool]:
-        """(the topic, whether it is new). queues: 0 for the default.
+        """Create the topic, and return it and whether it is new. queues: 0 for the default.
 
-        raises TopicExistsError when there is one of another shape; TopicAttributeError, TopicIllegalError
+        Raises TopicExistsError if it exists in another shape, TopicAttributeError, TopicIllegalError,
+        TopicForbiddenError or ArgumentIllegalError.
         """
         require_topic_name(name)
         if not 0 <= queues <= MAX_QUEUES:
             raise ArgumentIllegalError(
-                f"a topic has 1 to {MAX_QUEUES} queues", argument="queue_count", limit=MAX_QUEUES
+                f"queue_count is {queues}, and must be 1 to {MAX_QUEUES}, or 0 for the default",
+                argument="queue_count",
+                limit=MAX_QUEUES,
             )
         stored = attributes_to_create(attributes)
         async with self._changing:
@@ -161,14 +168,14 @@ class TopicTable:
         log.info("topic_created", topic=config.name, queues=config.queues, attributes=config.attributes)
 
     async def alter(self, name: str, alteration: Alteration) -> TopicConfig:
-        """Change the topic, durably; what it is then.
+        """Change the topic durably and return its new configuration.
 
-        raises TopicNotFoundError, TopicForbiddenError, ArgumentIllegalError, TopicAttributeError
+        Raises TopicNotFoundError, TopicForbiddenError, ArgumentIllegalError or TopicAttributeError.
         """
         async with self._changing:
             before = self.require(name)
             if name in FORBIDDEN_TOPICS:
-                raise TopicForbiddenError("this topic keeps its shape", topic=name)
+                raise TopicForbiddenError(f"topic {name} is internal and cannot be altered", topic=name)
             after = _altered(before, alteration)
             if after != before:
                 await self._save({**self._configs(), name: after})
@@ -184,15 +191,17 @@ class TopicTable:
             return after
 
     async def delete(self, name: str, take_ends: Callable[[], Awaitable[tuple[int, dict[int, int]]]]) -> None:
-        """Delete the topic. *take_ends* tells the log's end and the topic's next offsets once nothing more comes.
+        """Delete the topic. *take_ends* returns the log's end and the topic's next offsets after its last batch.
 
-        raises TopicNotFoundError, TopicForbiddenError
+        Raises TopicNotFoundError or TopicForbiddenError.
         """
         async with self._changing:
             self.require(name)
             if name == SCHEDULE_TOPIC:
-                raise TopicForbiddenError("messages may be waiting in this topic", topic=name)
-            topic = self._topics.pop(name)  # from here on nothing is admitted
+                raise TopicForbiddenError(
+                    f"topic {name} cannot be deleted, because delayed messages may be waiting in it", topic=name
+                )
+            topic = self._topics.pop(name)  # from now on no batch for it is admitted
             try:
                 physical_offset, next_offsets = await take_ends()
                 kept = [stone for stone in load_tombstones(self._tombstones_path) if stone.topic != name]
@@ -217,9 +226,14 @@ def _altered(config: TopicConfig, alteration: Alteration) -> TopicConfig:
     read_queues, write_queues, permission, attributes = alteration
     for argument, count in (("read_queue_count", read_queues), ("write_queue_count", write_queues)):
         if count is not None and not 1 <= count <= MAX_QUEUES:
-            raise ArgumentIllegalError(f"a topic has 1 to {MAX_QUEUES} queues", argument=argument, limit=MAX_QUEUES)
+            raise ArgumentIllegalError(
+                f"{argument} is {count}, and must be 1 to {MAX_QUEUES}", argument=argument, limit=MAX_QUEUES
+            )
     if permission is not None and not 0 <= permission <= _ALL_PERMISSIONS:
-        raise ArgumentIllegalError("permission has the bits 4, 2 and 1", argument="permission")
+        raise ArgumentIllegalError(
+            f"permission is {permission}, and must be a sum of 4 (read), 2 (write) and 1 (inherit)",
+            argument="permission",
+        )
     return config._replace(
         read_queues=config.read_queues if read_queues is None else read_queues,
         write_queues=config.write_queues if write_queues is None else write_queues,
@@ -233,7 +247,8 @@ def _require_same(config: TopicConfig, queues: int, attributes: Mapping[str, str
     default = {QUEUE_TYPE: SIMPLE_QUEUE}
     if not same_queues or {**default, **config.attributes} != {**default, **attributes}:
         raise TopicExistsError(
-            f"topic {config.name!r} exists in another shape",
+            f"topic {config.name!r} exists with {config.write_queues} queues and queue.type "
+            f"{config.attributes.get(QUEUE_TYPE, SIMPLE_QUEUE)}, which differs from the requested topic",
             topic=config.name,
             queues=config.write_queues,
             queue_type=config.attributes.get(QUEUE_TYPE, SIMPLE_QUEUE),
