@@ -1,1 +1,1 @@
-"""`make demo`: real flights through the real services, and back."""
+"""`make demo`: sends real flights through the real services and reads them back."""

@@ -1,7 +1,6 @@
-"""`python -m demo`: 336,776 real flights through the real services, twice, and back; every message is compared.
+"""`python -m demo`: sends 336,776 real flights through the real services, twice, and compares every message read back.
 
-Leaves the store in data/demo. May be run again: each time it begins with an empty store. Exit status 1 on any
-difference.
+The store is kept in data/demo; each run begins with an empty store. The exit status is 1 on any difference.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ SAMPLES, SAMPLE_RATE = 200, 50.0
 
 
 def main() -> int:
-    """0 when everything came back equal."""
+    """Run the demo and return 0 if every message came back equal, otherwise 1."""
     began = time.perf_counter()
     shutil.rmtree(DATA, ignore_errors=True)
     stack = LocalStack(DATA)
@@ -50,14 +49,14 @@ def main() -> int:
 
 
 def run(stack: LocalStack, table: pa.Table) -> list[str]:
-    """All steps with *table*; what was not as it should be, one line each."""
+    """Run all steps with *table* and return the differences, one line each."""
     differences: list[str] = []
     with Producer(stack.writer_address, timeout_s=60) as producer, Query(stack.query_url) as query:
         heading(f"Appending {table.num_rows:,} flights to each of {len(TOPICS)} topics")
         sent = {
             topic: append_flights(producer, query, table, topic, attributes) for topic, attributes in TOPICS.items()
         }
-        heading("Asking over REST")
+        heading("Querying over REST")
         topic = next(iter(TOPICS))
         differences += ask(query, table, topic, sent[topic])
         heading("Pulling everything back")
@@ -81,7 +80,7 @@ def _conclude(differences: list[str], seconds: float) -> None:
     else:
         CONSOLE.print("no differences", style="bold green")
     CONSOLE.print(
-        f"{seconds:.0f} s. The store is left in {DATA}; `tidemark serve --data {DATA}` serves it, API docs at "
+        f"{seconds:.0f} s. The store is kept in {DATA}; `tidemark serve --data {DATA}` serves it, with API docs at "
         "http://127.0.0.1:8080/docs"
     )
 

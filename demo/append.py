@@ -1,4 +1,4 @@
-"""Step 1: every flight becomes a message, and the index follows. Both are watched."""
+"""Step 1: send every flight as a message, and show the progress of the appends and of the index."""
 
 from __future__ import annotations
 
@@ -55,17 +55,19 @@ def append_flights(
 
 
 def watermark(query: Query) -> int:
-    """Physical offset below which everything may be read."""
+    """Return the physical offset below which all messages are readable."""
     offset: int = query.watermark()["watermark"]["physical_offset"]
     return offset
 
 
 def wait_until_visible(query: Query, physical_offset: int) -> None:
-    """TimeoutError when the index has not come so far within two minutes."""
+    """Block until the watermark reaches *physical_offset*. Raises TimeoutError after two minutes."""
     deadline = time.monotonic() + _INDEX_TIMEOUT_S
     while watermark(query) < physical_offset:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the watermark stands at {watermark(query)}, not {physical_offset}")
+            raise TimeoutError(
+                f"the watermark is {watermark(query)} after {_INDEX_TIMEOUT_S} s, and has not reached {physical_offset}"
+            )
         time.sleep(_POLL_S / 10)
 
 

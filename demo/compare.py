@@ -1,4 +1,4 @@
-"""Step 3: consume everything as a group does, and hold every message against its row of the table."""
+"""Step 3: consume all messages as a group, and compare every message with its row of the table."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tidemark.format.pack import I64Array
 PAGE = 5000
 PAGE_BYTES = 16 << 20
 WAIT_S = 30.0  # for the next message
-_SHOWN = 5  # differences told in full
+_SHOWN = 5  # differences that are printed
 
 
 class Comparison(NamedTuple):
-    """What came back of one topic."""
+    """The result for one topic."""
 
     equal: int
     differences: list[str]
 
 
 def compare_topic(url: str, table: pa.Table, topic: str, sent: TableResult) -> Comparison:
-    """Every row, once, at the place the producer was told, with its body, key and tag; and nothing else."""
+    """Check that each row comes once, at its acknowledged offset, with its body, key and tag, and no other message."""
     differences: list[str] = []
     equal = seen = 0
     before = time.perf_counter()
@@ -61,7 +61,7 @@ def compare_topic(url: str, table: pa.Table, topic: str, sent: TableResult) -> C
 
 
 def _rows_of(sent: TableResult, queue_id: int) -> I64Array:
-    """The table's row at each queue offset."""
+    """Return the table's row at each queue offset."""
     mine = np.flatnonzero(sent.queue_ids == queue_id)
     rows = np.full(len(mine), -1, np.int64)
     rows[sent.queue_offsets[mine]] = mine
@@ -69,10 +69,10 @@ def _rows_of(sent: TableResult, queue_id: int) -> I64Array:
 
 
 def _compare_run(table: pa.Table, messages: list[ReceivedMessage], rows: I64Array, first: int) -> tuple[int, list[str]]:
-    """(equal messages, differences) of messages of one queue that must begin at offset *first*."""
+    """Return the number of equal messages and the differences, for messages of one queue from offset *first*."""
     wanted = rows[first : first + len(messages)]
     if len(wanted) < len(messages):
-        return 0, [f"has {len(messages) - len(wanted)} messages more than were sent"]
+        return 0, [f"has {len(messages) - len(wanted)} more messages than were sent"]
     equal = 0
     differences = []
     flights = table.take(wanted).to_pylist()

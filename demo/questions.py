@@ -1,4 +1,4 @@
-"""Step 2: what a person would ask, over REST. Each answer is shown and held against the table."""
+"""Step 2: typical queries over REST. Each answer is shown and compared with the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = ("queue", "offset", "scheduled", "flight", "from", "to", "aircraft")
 
 
 def ask(query: Query, table: pa.Table, topic: str, sent: TableResult) -> list[str]:
-    """Ask everything of *topic*; what was not as the table says, one line each."""
+    """Run all queries on *topic* and return the differences from the table, one line each."""
     return [
         *latest_of_carrier(query, table, topic, sent),
         *journey(query, table, topic),
@@ -31,7 +31,7 @@ def ask(query: Query, table: pa.Table, topic: str, sent: TableResult) -> list[st
 
 
 def latest_of_carrier(query: Query, table: pa.Table, topic: str, sent: TableResult) -> list[str]:
-    """A pull by tag, from the first offset of each queue on; the last five in the order of the log."""
+    """Pull by tag from the first offset of each queue, and show the last five messages in log order."""
     found: list[Json] = []
     for queue_id in range(QUEUES):
         found += pull_all(query, topic, queue_id, tag=CARRIER)
@@ -43,7 +43,7 @@ def latest_of_carrier(query: Query, table: pa.Table, topic: str, sent: TableResu
 
 
 def journey(query: Query, table: pa.Table, topic: str) -> list[str]:
-    """A lookup by key."""
+    """Look up messages by key."""
     found: list[Json] = []
     cursor = None
     while True:
@@ -60,7 +60,7 @@ def journey(query: Query, table: pa.Table, topic: str) -> list[str]:
 
 
 def after_time(query: Query, topic: str, sent: TableResult) -> list[str]:
-    """Offset by time: the first messages stored at or after a moment in the middle of the append."""
+    """Find offsets by time: the first messages stored at or after a moment in the middle of the append."""
     time_ms = sorted(result.store_timestamp_ms for result in sent.results)[len(sent.results) // 2]
     differences = []
     shown: list[Json] = []
@@ -79,7 +79,7 @@ def after_time(query: Query, topic: str, sent: TableResult) -> list[str]:
 
 
 def one_message(query: Query, table: pa.Table, topic: str, sent: TableResult) -> list[str]:
-    """One message by its id, the last row's as the producer was told it."""
+    """Look up one message by the id that the producer got for the last row."""
     row = table.num_rows - 1
     place = (int(sent.queue_ids[row]), int(sent.queue_offsets[row]))
     (result,) = (r for r in sent.results if r.queue_id == place[0] and 0 <= place[1] - r.queue_offset < r.count)
@@ -93,7 +93,7 @@ def one_message(query: Query, table: pa.Table, topic: str, sent: TableResult) ->
 
 
 def pull_all(query: Query, topic: str, queue_id: int, *, tag: str | None = None) -> list[Json]:
-    """All messages of a queue, page by page. Bodies as text."""
+    """Pull all messages of a queue, page by page, with bodies as text."""
     found: list[Json] = []
     next_offset, end = 0, 1
     while next_offset < end:
@@ -118,7 +118,7 @@ def _show(title: str, messages: list[Json]) -> None:
 
 
 def _differences(what: str, found: int, expected: int, wrong: list[Json]) -> list[str]:
-    differences = [f"{what}: {len(wrong)} messages that were not asked for"] if wrong else []
+    differences = [f"{what}: {len(wrong)} messages that do not match the query"] if wrong else []
     if found != expected:
         differences.append(f"{what}: {found} found, {expected} in the table")
     return differences

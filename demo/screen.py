@@ -1,4 +1,4 @@
-"""How the demo shows things: one console, progress bars with rates, tables of messages."""
+"""The demo's output: one console, progress bars with rates, and tables of messages."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-CONSOLE = Console(width=None if sys.stdout.isatty() else 120)  # a log has no width of its own
+CONSOLE = Console(width=None if sys.stdout.isatty() else 120)  # a log file has no width
 
 
 class RateColumn(ProgressColumn):
-    """Completed steps a second, since the bar began."""
+    """A column with the completed steps per second since the bar started."""
 
     def render(self, task: Task) -> Text:
-        """The rate in whole steps."""
+        """Return the rate in whole steps."""
         seconds = task.finished_time or task.elapsed
         rate = task.completed / seconds if seconds else 0.0
         return Text(f"{rate:,.0f} {task.fields.get('unit', 'msg')}/s", style="cyan")
 
 
 def progress_bars() -> Progress:
-    """Bars for steps that are counted in messages or MB."""
+    """Return progress bars for steps that are counted in messages or MB."""
     return Progress(
         TextColumn("{task.description:<34}"),
         BarColumn(),
@@ -36,12 +36,12 @@ def progress_bars() -> Progress:
 
 
 def heading(text: str) -> None:
-    """A step begins."""
+    """Print the heading of a step."""
     CONSOLE.rule(f"[bold]{text}", align="left")
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A small table."""
+    """Print a small table."""
     table = Table(title=title, title_justify="left")
     for column in columns:
         table.add_column(column)

@@ -1,1 +1,1 @@
-"""Programs that show how Tidemark is used, each by itself. `make examples` runs them all."""
+"""Self-contained programs that show how to use Tidemark. `make examples` runs them all."""

@@ -1,4 +1,4 @@
-"""`make examples`: every example, or those named, against services that run for as long as that takes."""
+"""`make examples`: runs all examples, or the named ones, against services that it starts and stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.local.local_stack import LocalStack
 
 
 def main(names: list[str]) -> int:
-    """Exit status: how many failed."""
+    """Run the examples and return the number that failed, as exit status."""
     if unknown := set(names) - {example.name for example in EXAMPLES}:
         sys.exit(f"no such example: {', '.join(sorted(unknown))}")
     failed = 0
@@ -21,7 +21,7 @@ def main(names: list[str]) -> int:
             if names and example.name not in names:
                 continue
             if example.missing:
-                print(f"{example.name}: skipped, there is no {' and no '.join(example.missing)} here")
+                print(f"{example.name}: skipped, because this machine lacks {' and '.join(example.missing)}")
                 continue
             done = run_example(example, stack, Path(folder))
             print(f"{example.name}: {'ok' if done.returncode == 0 else f'failed with status {done.returncode}'}")

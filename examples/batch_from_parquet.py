@@ -1,6 +1,6 @@
 """Batch from Parquet: send a file's rows as messages, part by part, and read them back as tables.
 
-A row becomes a JSON object in a message, and no Python object on its way there.
+Each row becomes a JSON object in a message, without a Python object for each row.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ CITIES = ["Lyon", "Oslo", "Porto"]
 
 
 def main() -> None:
-    """Everything that was sent is read again, as many rows of each city."""
+    """Send all rows, read them back, and check the number of rows of each city."""
     with TemporaryDirectory() as folder, Producer() as producer:
         path = Path(folder) / "trips.parquet"
         write_file(path)
         producer.topics.create(TOPIC)
         with Consumer(TOPIC, start="latest", max_messages=10_000) as consumer:
-            consumer.poll_table(0)  # from here on
+            consumer.poll_table(0)  # fixes the start position before the first row is sent
             begun = time.perf_counter()
             send_file(producer, path)
             print(f"{ROWS:,} rows acknowledged after {time.perf_counter() - begun:.2f} s")
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def write_file(path: Path) -> None:
-    """Trips, of the cities in turn."""
+    """Write trips with alternating cities to a Parquet file."""
     numbers = np.arange(ROWS)
     cities = pa.array(CITIES).take(pa.array(numbers % len(CITIES)))
     fares = np.random.default_rng(1).gamma(2, 5, ROWS).round(2)
@@ -47,19 +47,19 @@ def write_file(path: Path) -> None:
 
 
 def send_file(producer: Producer, path: Path) -> None:
-    """A part of the file at a time, however large it is: each is acknowledged before the next one is read."""
+    """Send the file part by part, to bound the memory; each part is acknowledged before the next one is read."""
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=50_000):
             producer.send_table(pa.Table.from_batches([batch]), TOPIC, key="trip_id", tag="city")
 
 
 def read_rows(consumer: Consumer, rows: int) -> pa.Table:
-    """The next *rows* messages."""
+    """Read the next *rows* messages."""
     tables: list[pa.Table] = []
     while sum(table.num_rows for table in tables) < rows:
         table = consumer.poll_table(30)
         if table is None:
-            raise TimeoutError("the messages did not come")
+            raise TimeoutError(f"no message arrived within 30 s; {sum(map(len, tables)):,} of {rows:,} were read")
         tables.append(table)
     return pa.concat_tables(tables)
 

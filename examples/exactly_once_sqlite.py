@@ -1,8 +1,9 @@
-"""Exactly once into SQLite: rows and the offset behind them are stored in one transaction.
+"""Exactly once into SQLite: rows and the next offset are stored in one transaction.
 
-A consumer delivers at least once: who dies between storing rows and committing their offset gets them again. Where the
-offset lies in the same database as the rows, both are there or neither is, and `on_assigned` goes on from it. This
-program shows it: it kills the copying process twice in its work, starts it again, and looks for losses and doubles.
+A consumer delivers at least once: a process that dies after it stored rows and before it committed their offset gets
+them again. If the offset is in the same database as the rows, one transaction stores both or neither, and `on_assigned`
+seeks to the stored offset. This program kills the copying process twice, starts it again, and checks that no payment is
+lost or duplicated.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CREATE TABLE IF NOT EXISTS position (topic TEXT, queue_id INTEGER, next_offset I
 
 
 def copy(path: Path) -> None:
-    """Copy payments to the database at *path*, for ever, from where it ended before."""
+    """Copy payments to the database at *path* until killed, starting at the stored offsets."""
     database = sqlite3.connect(path)
     database.executescript(SCHEMA)
 
@@ -49,7 +50,7 @@ def copy(path: Path) -> None:
 
 
 def main() -> None:
-    """Send payments, have them copied by processes that die, and compare."""
+    """Send payments, run processes that copy them and are killed, and compare the result."""
     sent = send_payments()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "payments.db"
@@ -58,13 +59,13 @@ def main() -> None:
             print(f"killed; {len(stored_ids(path))} payments stored")
         run_copy(path, sys.maxsize, until=sent)
         stored = stored_ids(path)
-    assert sent <= set(stored), "a payment is lost"
-    assert len(stored) == len(set(stored)), "a payment is stored twice"
+    assert sent <= set(stored), "payments are lost"
+    assert len(stored) == len(set(stored)), "payments are stored twice"
     print(f"all {len(sent)} payments stored, each once")
 
 
 def send_payments() -> set[str]:
-    """Their ids."""
+    """Send payments and return their ids."""
     payments = {uuid.uuid4().hex: f"{number}.00 EUR" for number in range(PAYMENTS)}
     with Producer() as producer:
         futures = [producer.send_async(TOPIC, amount, key=payment) for payment, amount in payments.items()]
@@ -74,7 +75,7 @@ def send_payments() -> set[str]:
 
 
 def run_copy(path: Path, transactions: int, *, until: set[str] | None = None) -> None:
-    """Have a process copy, and kill it: in its transaction number *transactions*, or when *until* is stored."""
+    """Run a copying process and kill it in its transaction number *transactions*, or when *until* is stored."""
     process = subprocess.Popen([sys.executable, __file__, path], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for number, _ in enumerate(process.stdout, start=1):
@@ -85,7 +86,7 @@ def run_copy(path: Path, transactions: int, *, until: set[str] | None = None) ->
 
 
 def stored_ids(path: Path) -> list[str]:
-    """Ids of the payments in the database at *path*."""
+    """Return the ids of the payments in the database at *path*."""
     with sqlite3.connect(path) as database:
         return [payment for (payment,) in database.execute("SELECT id FROM payment")]
 

@@ -1,7 +1,7 @@
-"""Runs a notebook as Jupyter's "Run all" does, and prints what its cells show: python execute_notebook.py FILE.ipynb
+"""Runs a notebook like Jupyter's "Run all", and prints the output of its cells: python execute_notebook.py FILE.ipynb
 
-The kernel is this interpreter, whatever kernels the machine knows. Nothing is written but what the notebook writes,
-and the executed copy where one is asked for: --output COPY.ipynb
+The kernel is this interpreter, regardless of the kernels that are installed. --output COPY.ipynb writes the executed
+copy.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ CELL_TIMEOUT_S = 120
 
 
 class ThisPython(KernelSpecManager):
-    """One kernel, whatever it is called: this interpreter."""
+    """A kernel manager that returns this interpreter for every kernel name."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """*kernel_name* is what the notebook says; it may name a kernel that only its author had."""
+        """Return this interpreter, because the notebook's *kernel_name* may exist only on its author's machine."""
         return KernelSpec(**get_kernel_dict())
 
 
 def main() -> int:
-    """0 when no cell failed."""
+    """Run the notebook and return 0 if no cell failed, otherwise 1."""
     arguments = _arguments()
     notebook = nbformat.read(arguments.notebook, as_version=4)
     failure = execute(notebook, arguments.cell_timeout)
@@ -46,8 +46,8 @@ def main() -> int:
 
 
 def execute(notebook: nbformat.NotebookNode, cell_timeout_s: int) -> Exception | None:
-    """Run all cells, which then hold their outputs; what ended it before the last one, if anything did."""
-    with TemporaryDirectory() as folder:  # sockets, IPython's profile: else in the user's home
+    """Run all cells and store their outputs in *notebook*; return the error that ended the run early, if any."""
+    with TemporaryDirectory() as folder:  # for sockets and IPython's profile, which would be in the user's home
         os.environ |= {"JUPYTER_RUNTIME_DIR": folder, "IPYTHONDIR": folder}
         kernel = AsyncKernelManager(
             kernel_spec_manager=ThisPython(), transport="ipc", connection_file=f"{folder}/kernel.json"
@@ -61,9 +61,10 @@ def execute(notebook: nbformat.NotebookNode, cell_timeout_s: int) -> Exception |
 
 
 def shown(cell: nbformat.NotebookNode) -> str:
-    """What a terminal can show of a cell's outputs; of a plot, that there is one. Of stderr and errors: nothing.
+    """Return a cell's outputs as text; a plot is only named.
 
-    What Java and the like write to stderr has come already, and an error is told at the end.
+    Stderr and errors are left out: child processes such as Java write to the terminal's stderr directly, and `main`
+    reports the error.
     """
     parts = []
     for output in cell.get("outputs", []):
@@ -77,9 +78,9 @@ def shown(cell: nbformat.NotebookNode) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run a notebook from its first cell to its last.")
     parser.add_argument("notebook", type=Path)
-    parser.add_argument("--output", type=Path, help="write the executed copy there")
+    parser.add_argument("--output", type=Path, help="write the executed notebook to this file")
     parser.add_argument(
-        "--cell-timeout", type=int, default=CELL_TIMEOUT_S, help="seconds a cell may take (default %(default)s)"
+        "--cell-timeout", type=int, default=CELL_TIMEOUT_S, help="seconds that a cell may take (default: %(default)s)"
     )
     return parser.parse_args()
 

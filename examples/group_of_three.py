@@ -1,6 +1,6 @@
-"""Group of three: three processes share a topic's queues; one is killed, and the others go on where it ended.
+"""Group of three: three processes share a topic's queues; one is killed, and the others take over its queues.
 
-What the killed one had handled and not yet committed comes once more: at least once, never lost.
+Messages that the killed process handled but did not commit are delivered again: at least once, never lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEADLINE_S = 90
 
 
 def work() -> None:
-    """A member: handles jobs until it is stopped, and tells which."""
+    """Handle jobs as a member of the group until killed, and print each job."""
     with Consumer(TOPIC, group=GROUP, session_timeout_s=3, auto_commit_interval_s=0.5) as consumer:
         for message in consumer:
             time.sleep(0.001)  # the work
@@ -29,7 +29,7 @@ def work() -> None:
 
 
 class Member:
-    """A process that works, and what it has handled so far."""
+    """A member process, and the jobs that it has handled."""
 
     def __init__(self) -> None:
         self.handled: list[str] = []
@@ -43,14 +43,14 @@ class Member:
             self.handled.append(line.strip())
 
     def kill(self) -> None:
-        """As `kill -9` does: it has no time for anything."""
+        """Kill the process as `kill -9` does, so that it cannot commit."""
         self._process.kill()
         self._process.wait()
         self._listener.join()
 
 
 def main() -> None:
-    """Send jobs while members come and go; count what was handled."""
+    """Send jobs, kill a member, and count the jobs that the members handled."""
     jobs: list[str] = []
     members: list[Member] = []
     with Producer() as producer:
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def send_some(producer: Producer, jobs: list[str]) -> None:
-    """A hundred more *jobs*, to all queues."""
+    """Send a hundred more jobs to all queues and add them to *jobs*."""
     new = [uuid.uuid4().hex for _ in range(100)]
     for future in [producer.send_async(TOPIC, job, key=job) for job in new]:
         future.result()
@@ -80,16 +80,16 @@ def send_some(producer: Producer, jobs: list[str]) -> None:
 
 
 def all_handled(members: list[Member]) -> list[str]:
-    """By any of them."""
+    """Return the jobs that all members have handled."""
     return [job for member in members for job in member.handled]
 
 
 def wait_for(is_so: Callable[[], bool], *, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """TimeoutError when it takes too long."""
+    """Block until *is_so* returns True, calling *meanwhile* in between. Raises TimeoutError after DEADLINE_S."""
     deadline = time.monotonic() + DEADLINE_S
     while not is_so():
         if time.monotonic() > deadline:
-            raise TimeoutError("the members do not get on")
+            raise TimeoutError(f"the members did not handle the jobs within {DEADLINE_S} s")
         meanwhile()
         time.sleep(0.2)
 

@@ -1,4 +1,4 @@
-"""The examples, and how each is run: from any folder, with the services' addresses in the environment."""
+"""The examples, and a function that runs one with the services' addresses in its environment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_S = 240
 
 
 class Example(NamedTuple):
-    """One example. tools: what it needs that Python does not bring."""
+    """One example. tools: programs that it requires besides Python."""
 
     name: str
     command: tuple[str, ...]
@@ -25,7 +25,7 @@ class Example(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        """Tools that this machine lacks."""
+        """The required tools that this machine lacks."""
         return [tool for tool in self.tools if shutil.which(tool) is None]
 
 
@@ -55,7 +55,7 @@ EXAMPLES = (
 
 
 def run_example(example: Example, stack: LocalStack, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run it in *folder* against *stack*; its output, errors and all, is the result's stdout."""
+    """Run *example* in *folder* against *stack*. The result's stdout contains its stderr, too."""
     addresses = {"TIDEMARK_WRITER_ADDRESS": stack.writer_address, "TIDEMARK_QUERY_URL": stack.query_url}
     return subprocess.run(
         example.command,

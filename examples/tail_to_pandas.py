@@ -1,4 +1,4 @@
-"""Tail to pandas: follow a topic, a DataFrame at a time, and keep a running mean of each sensor."""
+"""Tail to pandas: follow a topic as a series of DataFrames, and keep a running mean of each sensor."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MESSAGES = 300
 
 
 def main() -> None:
-    """Sends in one thread what it follows in this one."""
+    """Send measurements in another thread and follow them in this one."""
     with Producer() as producer, Consumer(TOPIC, start="latest") as consumer:
         producer.topics.create(TOPIC)
-        consumer.poll_table(0)  # from here on
+        consumer.poll_table(0)  # fixes the start position before the first measurement is sent
         station = threading.Thread(target=measure, args=(producer,))
         station.start()
         follow(consumer)
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def measure(producer: Producer) -> None:
-    """A measurement a millisecond."""
+    """Send a measurement every millisecond."""
     pause = threading.Event()
     for number in range(MESSAGES):
         sensor = SENSORS[number % len(SENSORS)]
@@ -37,12 +37,12 @@ def measure(producer: Producer) -> None:
 
 
 def follow(consumer: Consumer) -> None:
-    """Until all measurements have come."""
+    """Print the means until all measurements have arrived."""
     seen = pd.DataFrame({"sensor": [], "celsius": []})
     while len(seen) < MESSAGES:
         table = consumer.poll_table(30)
         if table is None:
-            raise TimeoutError("the measurements did not come")
+            raise TimeoutError(f"no measurement arrived within 30 s; {len(seen)} of {MESSAGES} were read")
         rows = pd.DataFrame([orjson.loads(body) for body in table["body"].to_pylist()])
         seen = pd.concat([seen, rows]) if len(seen) else rows
         means = seen.groupby("sensor").celsius.mean().round(2)

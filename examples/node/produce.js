@@ -1,8 +1,8 @@
-// A gRPC producer in another language, from proto/ alone: no file of Tidemark but the contract.
+// A gRPC producer in another language. From Tidemark it only needs the files in proto/.
 //
-//     npm ci && npm start          (the services first: tidemark serve)
+//     npm ci && npm start          (start the services first: tidemark serve)
 //
-// It appends a batch, then many batches over one stream, and is refused once, to show how errors come.
+// It appends a batch, then many batches over one stream, then a rejected batch, to show an error.
 
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
@@ -32,21 +32,21 @@ const appendBatch = (request) =>
 
 const batch = (number, id) => ({
   topic: TOPIC,
-  requestId: `${process.pid}-${Date.now()}-${id}`, // the same id and content again is stored once
+  requestId: `${process.pid}-${Date.now()}-${id}`, // a repeat with the same id and content is stored once
   messages: { messages: [{ body: Buffer.from(`message ${number}`), tag: "node", keys: [`n${number}`] }] },
 });
 
 // One batch, one answer.
 const request = batch(0, "first");
 const first = await appendBatch(request);
-console.log(`kept: queue ${first.queueId}, offset ${first.queueOffset}, ${first.status}`);
+console.log(`stored: queue ${first.queueId}, offset ${first.queueOffset}, ${first.status}`);
 
-// The same again, as after an answer that was lost: it is known, and not stored twice.
+// Send the same request again, as after a lost answer. The writer recognises it and does not store it twice.
 const again = await appendBatch(request);
 assert.deepEqual([again.duplicate, again.queueOffset], [true, first.queueOffset]);
 console.log("repeated: answered with the first offset, stored once");
 
-// Many in flight on one stream; answers carry the correlation id.
+// Send many batches on one stream. Each answer contains its batch's correlation id.
 const answered = await new Promise((resolve, reject) => {
   const offsets = new Map();
   const stream = writer.appendStream({ deadline: Date.now() + 30_000 });
@@ -66,9 +66,9 @@ const answered = await new Promise((resolve, reject) => {
 assert.equal(answered.size, BATCHES);
 console.log(`streamed: ${answered.size} batches acknowledged`);
 
-// What is refused says why: a gRPC code, and a google.rpc.ErrorInfo with a stable reason.
+// An error has a gRPC code, and a google.rpc.ErrorInfo with a stable reason.
 const refusal = await appendBatch({ ...batch(0, "bad"), topic: "no spaces please" }).catch((error) => error);
 assert.equal(refusal.code, grpc.status.INVALID_ARGUMENT);
-console.log(`refused: ${grpc.status[refusal.code]}, ${refusal.details}`);
+console.log(`rejected: ${grpc.status[refusal.code]}, ${refusal.details}`);
 
 writer.close();
