@@ -1,1 +1,1 @@
-"""Small programs of the build and the docs."""
+"""Small programs for the build and the docs."""

@@ -1,4 +1,4 @@
-"""The operating system's Chromium, driven by Playwright: for the console's tests and pictures. Downloads nothing."""
+"""Opens the installed Chromium with Playwright, for the console's tests and pictures. Downloads nothing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @contextlib.contextmanager
 def open_browser() -> Iterator[Browser]:
-    """A browser without a window. RuntimeError, which says what to do, where there is none."""
+    """Open a headless browser. Raises RuntimeError with the remedy if none is installed."""
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None:
-        raise RuntimeError("no chromium was found: run scripts/chromium.sh")
+        raise RuntimeError(f"none of {', '.join(_NAMES)} is in PATH: run scripts/chromium.sh to install one")
     options = [] if os.getuid() else ["--no-sandbox"]  # Chromium has no sandbox for root
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=options)

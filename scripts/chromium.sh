@@ -1,5 +1,5 @@
 #!/bin/sh
-# A real browser, for `make console-test` and `make pictures`. Finds Chromium, or installs Debian's when it may, or says what to do.
+# Provides a real browser for `make console-test` and `make pictures`: finds Chromium, installs Debian's if it may, or prints how to install it.
 set -eu
 
 has_one() {
@@ -15,7 +15,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     has_one && exit 0
 fi
 cat >&2 <<'END'
-The console is tested in a real browser, and no Chromium was found. Install one, then run make again:
+The console's tests need a real browser, and Chromium was not found. Install it, then run make again:
     Debian           sudo apt-get install chromium
     Ubuntu           sudo snap install chromium
     Fedora           sudo dnf install chromium

@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the command itself: `make docs`; a test compares them."""
+"""Writes docs/cli.md from the command's own help: `make docs`; a test compares them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from tidemark.cli.terminal.exit_status import MEANINGS
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 _HEAD = """# The `tidemark` command
 
-Written by `make docs` from the command itself.
+`make docs` writes this page from the command's own help.
 
-What a verb prints for people may change; `--output json` is for programs: one document, or of streams one line an item,
-and nothing else on standard output. Messages go to standard error, with `--output json` as one line of JSON that has
-the stable `reason`. `consume … | head` is no failure: a reader that ends the pipe ends the command, quietly.
+The text output of a verb may change between versions; programs should use `--output json`.
+It prints one document, or one line per item of a stream, and nothing else to standard output.
+Messages go to standard error; with `--output json` each one is a line of JSON with the stable `reason`.
+If the reader closes the pipe, as in `consume … | head`, the command ends without an error.
 
 ## Exit statuses
 
@@ -30,13 +31,13 @@ the stable `reason`. `consume … | head` is no failure: a reader that ends the 
 
 
 def page() -> str:
-    """All of docs/cli.md."""
+    """Return the content of docs/cli.md."""
     rows = [f"| {status.value} | `{status.name}` | {meaning} |\n" for status, meaning in MEANINGS.items()]
     return _HEAD + "".join(rows) + "\n" + _reference()
 
 
 def _reference() -> str:
-    """Every verb: usage, arguments, options, example."""
+    """Return usage, arguments, options and an example of every verb."""
     command = get_command(app)
     text = get_docs_for_click(obj=command, ctx=typer.Context(command), indent=1, name="tidemark")
     return re.sub(r"^Example: (.*)$", r"**Example**: `\1`", text.strip(), flags=re.MULTILINE) + "\n"

@@ -1,4 +1,4 @@
-"""Writes deploy/grafana/tidemark.json, Grafana's dashboard, from the panels below: `make docs`; a test compares."""
+"""Writes Grafana's dashboard deploy/grafana/tidemark.json from the panels below: `make docs`; a test compares them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
 class Query(NamedTuple):
-    """PromQL, and how its series are called."""
+    """A PromQL query, and the legend of its series."""
 
     promql: str
     legend: str
 
 
 class Panel(NamedTuple):
-    """One picture. unit: a name that Grafana knows."""
+    """One panel. unit: one of Grafana's unit names."""
 
     title: str
     unit: str
@@ -35,7 +35,7 @@ def _rate(name: str, by: str) -> str:
 
 
 def _quantiles(name: str, *, by: str = "") -> tuple[Query, ...]:
-    """Median and 99th percentile of a histogram."""
+    """Return queries for the median and the 99th percentile of a histogram."""
     group, label = (f"le, {by}", f" {{{{{by}}}}}") if by else ("le", "")
     buckets = _rate(f"{name}_bucket", group)
     return tuple(Query(f"histogram_quantile({q}, {buckets})", f"{title}{label}") for q, title in _QUANTILES)
@@ -129,7 +129,7 @@ PANELS = (
 
 
 def dashboard() -> dict[str, Any]:
-    """What Grafana imports."""
+    """Return the dashboard as Grafana imports it."""
     return {
         "uid": "tidemark",
         "title": "Tidemark",
@@ -160,7 +160,7 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
 
 
 def text() -> str:
-    """The file's content."""
+    """Return the content of the file."""
     return json.dumps(dashboard(), indent=2) + "\n"
 
 

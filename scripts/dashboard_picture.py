@@ -1,5 +1,7 @@
-"""Draws docs/pictures/dashboard.png: every panel of the dashboard, asked in a real Prometheus after a run of the real
-services under load. `make pictures`; PICTURE_SECONDS (60) says how long the run is."""
+"""Draws docs/pictures/dashboard.png: all panels of the dashboard, queried from a real Prometheus. `make pictures`.
+
+The real services run under load before; PICTURE_SECONDS (default: 60) sets the length of the run.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ _BATCH = 50
 
 
 def main() -> int:
-    """Run, ask, draw."""
+    """Run the services under load, query Prometheus and draw the picture."""
     seconds = float(os.environ.get("PICTURE_SECONDS", "60"))
     ports = {name: free_port() for name in ("writer", "pipeline")}
     environment = {f"TIDEMARK_{name.upper()}_METRICS_LISTEN": f"127.0.0.1:{port}" for name, port in ports.items()}
@@ -53,7 +55,7 @@ def main() -> int:
 
 
 def _load(stack: LocalStack, seconds: float) -> None:
-    """Two topics whose rates go up and down, a group that keeps up, one that falls behind, and a few refusals."""
+    """Write two topics at varying rates; one group keeps up, another lags, and some requests fail."""
     stop = threading.Event()
     workers = [
         threading.Thread(target=work, args=(stack, stop)) for work in (_produce, _consume_all, _consume_slowly, _ask)
@@ -115,7 +117,7 @@ def _draw(prometheus: httpx.Client, began: float, ended: float) -> None:
 
 
 def _series(prometheus: httpx.Client, panel: Panel, began: float, ended: float) -> dict[str, list[tuple[float, float]]]:
-    """(time, value) by legend."""
+    """Return (time, value) pairs by legend."""
     found: dict[str, list[tuple[float, float]]] = {}
     for query in panel.queries:
         asked = {
@@ -157,12 +159,12 @@ def _draw_panel(axes: Axes, panel: Panel, lines: dict[str, list[tuple[float, flo
 
 
 def _greatest(points: list[tuple[float, float]]) -> float:
-    """Of those that are numbers: a rate of nothing is none."""
+    """Return the greatest finite value; a rate without data is NaN."""
     return max((value for _, value in points if math.isfinite(value)), default=0.0)
 
 
 def _draw_stat(axes: Axes, lines: dict[str, list[tuple[float, float]]], unit: str) -> None:
-    """The last value of each, in large letters."""
+    """Draw the last value of each line in large letters."""
     axes.axis("off")
     for number, (legend, points) in enumerate(lines.items()):
         last = points[-1][1]

@@ -1,6 +1,7 @@
-"""The house's docstrings for Markdown (`make site`): paragraphs that are tables of names and meanings become lists.
+"""Converts docstrings to Markdown (`make site`): paragraphs that are tables of names and meanings become lists.
 
-A table's lines begin with a name and have its meaning at one column; lines that begin further right go on.
+A line of a table begins with a name, and all meanings begin at the same column. A line without a name continues the
+meaning above.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from typing import Any
 
 import griffe
 
-_FIRST = re.compile(r"(\S(?:.*?\S)?) {2,}(?=\S)")  # a name, and the gap behind it
+_FIRST = re.compile(r"(\S(?:.*?\S)?) {2,}(?=\S)")  # a name, and the gap after it
 
 
 def with_lists(text: str) -> str:
-    """*text* with each such paragraph as a list."""
+    """Return *text* with each table converted to a list."""
     return "\n\n".join(_list_of(paragraph) or paragraph for paragraph in text.split("\n\n"))
 
 
 def _list_of(paragraph: str) -> str | None:
-    """None where *paragraph* is no table."""
+    """Return *paragraph* as a list; None if it is not a table."""
     lines = paragraph.splitlines()
     first = next((found for line in lines if (found := _FIRST.match(line))), None)
     if first is None:
@@ -40,9 +41,9 @@ def _list_of(paragraph: str) -> str | None:
 
 
 class DocstringLists(griffe.Extension):
-    """What mkdocstrings calls for each object it has read."""
+    """The extension that mkdocstrings calls for each object."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Change its docstring."""
+        """Convert the docstring of *obj*."""
         if obj.docstring is not None:
             obj.docstring.value = with_lists(obj.docstring.value)

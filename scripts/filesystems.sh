@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make power-test` makes file systems on loop devices. Installs Debian's tools when it may; the test skips without.
+# Provides the tools with which `make power-test` creates file systems on loop devices: installs Debian's if it may. Without them, tests are skipped.
 set -eu
 
 has_all() {

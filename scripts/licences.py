@@ -1,6 +1,6 @@
-"""Writes docs/licences.md: the licence of each package of requirements.lock that is installed, as its metadata says.
+"""Writes docs/licences.md: the licence of each installed package of requirements.lock, from its metadata.
 
-`make docs` writes it; `make supply-chain` and a test fail on a licence that is not allowed here.
+`make docs` writes it; `make supply-chain` and a test fail on a licence that is not in ALLOWED.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from scripts.lock import ROOT, locked_versions
 
 PAGE = ROOT / "docs" / "licences.md"
-ALLOWED = frozenset(  # permissive ones; and MPL-2.0, which asks for changes to its own files alone
+ALLOWED = frozenset(  # permissive licences, and MPL-2.0, which requires only changes to its own files to be published
     {
         *("MIT", "MIT License", "MIT-0", "MIT-CMU", "ISC", "ISC License (ISCL)", "0BSD", "Zlib", "CC0", "CC0-1.0"),
         *("BSD License", "BSD-2-Clause", "BSD-3-Clause", "3-Clause BSD License", "PSF-2.0", "LLVM-exception"),
@@ -23,20 +23,20 @@ ALLOWED = frozenset(  # permissive ones; and MPL-2.0, which asks for changes to 
         *("Python Software Foundation License", "MPL-2.0", "Mozilla Public License 2.0 (MPL 2.0)"),
     }
 )
-SAID_ELSEWHERE = {  # where the metadata names none: what the project's licence file says
+SAID_ELSEWHERE = {  # packages without a licence in their metadata: the licence in the project's licence file
     "axe-playwright-python": "MIT",
 }
 _BETWEEN = re.compile(r"\s+(?:AND|OR|WITH)\s+|;\s*")
 _ABOUT = """# Licences
 
-Tidemark is under the Apache License 2.0. These are the packages of `requirements.lock` that are installed on Linux, those for development and tests among them, and what each says of its licence.
+Tidemark is under the Apache License 2.0. This page lists the packages of `requirements.lock` that are installed on Linux, including those for development and tests, with the licence in their metadata.
 
-`make supply-chain` fails on one that is not in the list of `scripts/licences.py`: permissive licences, and the MPL 2.0, which asks for changes to its own files alone.
+`make supply-chain` fails on a licence that is not in the list of `scripts/licences.py`: permissive licences, and the MPL 2.0, which requires only changes to its own files to be published.
 """  # noqa: E501 - a paragraph a line
 
 
 def licences() -> dict[str, str]:
-    """Licence by the name of a locked package that is installed."""
+    """Return the licence of each locked package that is installed, by name."""
     command = [sys.executable, "-m", "piplicenses", "--format=json", "--with-system"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own tool
     said: dict[str, str] = {canonicalize_name(row["Name"]): row["License"] for row in json.loads(done.stdout)}
@@ -48,29 +48,29 @@ def licences() -> dict[str, str]:
 
 
 def not_allowed(found: dict[str, str]) -> dict[str, str]:
-    """Those of which a part is not allowed: of a choice, too, so that somebody looks."""
+    """Return the licences with a part that is not allowed. A choice with one such part counts, to force a review."""
     return {name: licence for name, licence in found.items() if not set(_parts(licence)) <= ALLOWED}
 
 
 def _parts(licence: str) -> list[str]:
-    """MPL-2.0 AND (Apache-2.0 OR MIT) → the three. Brackets of a name, as in ISC License (ISCL), are its own."""
+    """Split MPL-2.0 AND (Apache-2.0 OR MIT) into three. Brackets in a name, as in ISC License (ISCL), are kept."""
     parts = _BETWEEN.split(licence)
     return [part if part in ALLOWED else part.strip("() ") for part in parts]
 
 
 def page() -> str:
-    """The whole of docs/licences.md."""
+    """Return the content of docs/licences.md."""
     rows = "\n".join(f"| {name} | {licence} |" for name, licence in licences().items())
     return f"{_ABOUT}\n| package | licence |\n|---|---|\n{rows}\n"
 
 
 def check() -> int:
-    """1 when a licence is not allowed, which is printed."""
+    """Print the licences that are not allowed. Return 1 if there are any, otherwise 0."""
     found = licences()
     wrong = not_allowed(found)
     for name, licence in wrong.items():
         print(f"{name}: {licence} is not in the list of scripts/licences.py")
-    print(f"licences: {len(found)} packages, {len(wrong)} with one that is not allowed")
+    print(f"licences: {len(found)} packages, {len(wrong)} with a licence that is not allowed")
     return 1 if wrong else 0
 
 

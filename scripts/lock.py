@@ -1,4 +1,4 @@
-"""requirements.lock: which versions are locked, with which hashes."""
+"""Reads requirements.lock: the locked versions and their hashes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HASH = re.compile(r"\s--hash=(\S+)")
 
 
 def requirements(text: str) -> Iterator[tuple[Requirement, list[str]]]:
-    """(requirement, its hashes), in the order of the file."""
+    """Yield (requirement, hashes) in the order of the file."""
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     for entry in lines.replace("\\\n", " ").splitlines():
         if entry.strip():
@@ -23,7 +23,7 @@ def requirements(text: str) -> Iterator[tuple[Requirement, list[str]]]:
 
 
 def locked_versions() -> dict[str, list[str]]:
-    """Versions by name; several where they depend on the platform."""
+    """Return the versions by name; several if they depend on the platform."""
     versions: dict[str, list[str]] = {}
     for requirement, _ in requirements(LOCK.read_text()):
         versions.setdefault(canonicalize_name(requirement.name), []).append(str(requirement.specifier))

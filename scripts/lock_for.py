@@ -1,8 +1,8 @@
 """Print the part of requirements.lock that one extra of pyproject.toml needs: python scripts/lock_for.py query
 
-One lock for all, yet the query image must hold no Spark. The lock's `# via` comments are its dependency graph, so the
-part is everything that can be reached from the core dependencies and the extra's own. Should the graph ever lack an
-edge, `pip install --require-hashes` refuses the part: it installs nothing that is not listed.
+There is one lock file, but the query image must not contain Spark. The `# via` comments of the lock are its dependency
+graph, so the part is everything reachable from the core dependencies and those of the extra. If the graph lacked an
+edge, `pip install --require-hashes` would reject the part, because it installs only listed packages.
 """
 
 import re
@@ -14,12 +14,12 @@ ROOT = Path(__file__).parent.parent
 
 
 def bare_name(requirement: str) -> str:
-    """The normalised name alone: `Uvicorn[standard]>=0.34` gives `uvicorn`."""
+    """Return the normalised name only: `Uvicorn[standard]>=0.34` gives `uvicorn`."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0]).lower()
 
 
 def roots(extra: str) -> set[str]:
-    """Names the core and *extra* ask for; `tidemark[spark]` stands for that extra's names."""
+    """Return the names that the core and *extra* require; `tidemark[spark]` is replaced with that extra's names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names: set[str] = set()
     waiting = [*project["dependencies"], *project["optional-dependencies"][extra]]
@@ -34,7 +34,7 @@ def roots(extra: str) -> set[str]:
 
 
 def entries() -> list[tuple[str, set[str], str]]:
-    """(name, names that need it, text) of each entry; a name appears once per Python it is pinned for."""
+    """Return (name, names that need it, text) of each entry; a name has one entry per Python that it is pinned for."""
     texts = re.findall(r"^\S.*\n(?:[ \t].*\n)+", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     return [
         (bare_name(text), {bare_name(via) for via in re.findall(r"#(?: via)? +([\w.-]+)", text)}, text)
@@ -47,7 +47,7 @@ def main(extra: str) -> None:
     locked = entries()
     wanted = roots(extra)
     if missing := wanted - {name for name, _, _ in locked}:
-        sys.exit(f"requirements.lock lacks {sorted(missing)}: run `make lock`")
+        sys.exit(f"requirements.lock lacks {', '.join(sorted(missing))}: run `make lock`")
     while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted:
         wanted |= new
     print("".join(text for name, _, text in locked if name in wanted), end="")

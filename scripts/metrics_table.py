@@ -1,4 +1,4 @@
-"""Writes the table of metrics into docs/metrics.md from the table that is served: `make docs`; a test compares them."""
+"""Writes the table of metrics into docs/metrics.md from `tidemark.metrics.table`: `make docs`; a test compares them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HEADING = "## All metrics\n"
 _SERVICES = {
     EACH: "Each of the three",
     BOTH: "Writer and query",
-    TLS: "Writer and query, where they speak TLS",
-    ACCESS: "Writer and query, where there is an access file",
+    TLS: "Writer and query, with TLS",
+    ACCESS: "Writer and query, with an access file",
     WRITER: "Writer",
     PIPELINE: "Pipeline",
     QUERY: "Query",
@@ -21,7 +21,7 @@ _SERVICES = {
 
 
 def tables() -> str:
-    """A table a service: name, type, labels, whose name it is, meaning. Markdown."""
+    """Return a Markdown table for each service: name, type, labels, origin of the name, meaning."""
     parts = []
     for service, title in _SERVICES.items():
         lines = [f"### {title}\n", "| metric | type | labels | name | |", "|---|---|---|---|---|"]
@@ -35,7 +35,7 @@ def tables() -> str:
 
 
 def with_tables(page: str) -> str:
-    """The page with what stands behind its last heading replaced."""
+    """Return *page* with new tables after its last heading."""
     head, heading, _ = page.partition(HEADING)
     return f"{head}{heading}\n{tables()}"
 

@@ -1,9 +1,9 @@
-"""Makes a small store by the code of another checkout, and packs it: `python -m scripts.old_store CHECKOUT COMMIT`.
+"""Makes a small store with the code of another checkout, and packs it: `python -m scripts.old_store CHECKOUT COMMIT`.
 
-The checkout's own writer, pipeline and query service write it; they are spoken to over REST and gRPC, by what is
-promised to any client. Two archives, and what they hold as JSON beside each, go to tests/integration/upgrade/data:
+The checkout's own writer, pipeline and query service write the store; this program only uses their REST API. It writes
+two archives, each with a JSON file that describes the content, to tests/integration/upgrade/data:
 
-    <commit>-stopped   all services were stopped in order, everything indexed
+    <commit>-stopped   all services were stopped in order, and everything is indexed
     <commit>-killed    the pipeline was stopped earlier, and the writer was killed
 """
 
@@ -40,7 +40,7 @@ _START_S = 120.0
 
 
 class OldServices:
-    """Services of *checkout* on one store."""
+    """The services of *checkout* on one store."""
 
     def __init__(self, checkout: Path, store: Path) -> None:
         self._checkout = checkout
@@ -59,13 +59,13 @@ class OldServices:
         }
 
     def start(self, *command: str) -> subprocess.Popen[bytes]:
-        """``python -m`` *command* there."""
+        """Start ``python -m`` *command* in the checkout."""
         arguments = [sys.executable, "-m", *command]
-        return subprocess.Popen(arguments, cwd=self._checkout, env=self._environment)  # noqa: S603 - what we were told to
+        return subprocess.Popen(arguments, cwd=self._checkout, env=self._environment)  # noqa: S603 - the caller's
 
     @contextlib.contextmanager
     def running(self, *command: str) -> Iterator[subprocess.Popen[bytes]]:
-        """The same until the block ends; then stopped in order, unless it was killed."""
+        """Run *command* until the block ends, then stop it with SIGTERM."""
         process = self.start(*command)
         try:
             yield process
@@ -74,7 +74,7 @@ class OldServices:
             process.wait()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON answer of the query service; waits until there is one."""
+        """Return the JSON answer of the query service. Retry for two minutes while it is not reachable."""
         deadline = time.monotonic() + _START_S
         while True:
             data = None if body is None else json.dumps(body).encode()
@@ -91,12 +91,12 @@ class OldServices:
 
 
 def message(number: int) -> dict[str, Any]:
-    """What is sent as message *number*, to queue *number* modulo QUEUES."""
+    """Return message *number*, which is sent to queue *number* modulo QUEUES."""
     return {"body": f"order {number} " + "x" * 200, "tag": "AB"[number % 2], "keys": [f"k{number}"]}
 
 
 def fill(services: OldServices, numbers: range) -> None:
-    """Append these messages, one by one."""
+    """Append the messages with these *numbers*, one by one."""
     for number in numbers:
         body = {"messages": [message(number)], "queue_id": number % QUEUES}
         answer = services.ask("POST", f"/v1/topics/{TOPIC}/messages", body)
@@ -104,7 +104,7 @@ def fill(services: OldServices, numbers: range) -> None:
 
 
 def make(checkout: Path, store: Path, *, kill: bool) -> dict[str, Any]:
-    """Write the store; what it holds."""
+    """Write the store and return a description of its content."""
     services = OldServices(checkout, store)
     with services.running("services.writer") as writer, services.running("services.indexer", "query"):
         fill(services, range(300))
@@ -125,10 +125,10 @@ def make(checkout: Path, store: Path, *, kill: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Both archives."""
+    """Write both archives."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path)
-    parser.add_argument("commit", help="which commit it is of: for the archives' names")
+    parser.add_argument("commit", help="commit of the checkout, for the names of the archives")
     given = parser.parse_args()
     DATA.mkdir(parents=True, exist_ok=True)
     for kind in ("stopped", "killed"):
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Without an owner; Spark's checkpoint, a hint with paths in it, stays out."""
+    """Return *entry* without an owner; None for Spark's checkpoint, which contains paths of this machine."""
     if "/indexer/spark" in entry.name:
         return None
     entry.uid = entry.gid = 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A real broker, for `make conformance`, needs a JDK and Maven. Installs Debian's when it may; the suite skips without.
+# Provides a JDK and Maven for the real broker of `make conformance`: installs Debian's if it may. Without them, its tests are skipped.
 set -eu
 
 has_all() {

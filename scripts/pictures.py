@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/console.md: a small real stack, real flights, a real browser. `make pictures`."""
+"""Takes the pictures of docs/console.md with a small real stack, real flights and a real browser. `make pictures`."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ LARGEST_BYTES = 150_000
 _ROWS = 12_000
 _SEGMENT_SIZE = 2 << 20
 _SETTINGS = {"TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(_SEGMENT_SIZE)}
-_DAMAGED_AT = 300_000  # the first body behind it is changed
+_DAMAGED_AT = 300_000  # the first body after this offset is changed
 _SETTLED_MS = 1_500
-_PLOTTED_MS = 45_000  # before the first picture: the overview's plots need some past
+_PLOTTED_MS = 45_000  # time before a picture of the overview, whose plots need some history
 
 
 class Picture(NamedTuple):
-    """One file: what the browser shows at *place*, on a wide screen or a narrow one."""
+    """One picture file: the page at *place*, on a wide or narrow screen."""
 
     name: str
     place: str
     dark: bool = False
     narrow: bool = False
-    opens: int | None = None  # the row that is opened
+    opens: int | None = None  # number of the row that is opened
 
 
 PICTURES = (
@@ -56,7 +56,7 @@ PICTURES = (
 
 
 def main() -> int:
-    """0 when all were taken, and none is larger than it may be."""
+    """Take all pictures. Return 1 if one is larger than LARGEST_BYTES, otherwise 0."""
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def _fill(stack: LocalStack, table: pa.Table) -> None:
-    """Two topics of flights, and a group that is somewhat behind."""
+    """Write two topics of flights, and the offsets of a group that lags."""
     with Producer(stack.writer_address) as producer, Query(stack.query_url) as query:
         for topic, attributes in (("departures", {}), ("departures-batch", BATCH_QUEUE)):
             producer.topics.create(topic, queues=4, attributes=attributes)
@@ -90,7 +90,7 @@ def _fill(stack: LocalStack, table: pa.Table) -> None:
 
 
 def _damage(data: Path) -> None:
-    """Change one body in the log, and take the index away: the next pipeline finds it."""
+    """Change one body in the log and delete the index, so that the next pipeline finds the damage."""
     log = data / "commitlog" / f"{0:020d}"
     with log.open("r+b") as file:
         file.seek(_DAMAGED_AT)
@@ -103,7 +103,7 @@ def _damage(data: Path) -> None:
 
 @contextlib.contextmanager
 def _load(stack: LocalStack, table: pa.Table) -> Iterator[None]:
-    """Flights that go on being sent, in waves."""
+    """Send flights at a varying rate until the block ends."""
     stop = threading.Event()
 
     def send() -> None:

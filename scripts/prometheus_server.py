@@ -1,4 +1,4 @@
-"""A real Prometheus beside running services: started, ready, ended."""
+"""Runs a real Prometheus that scrapes running services."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _POLL_S = 0.2
 
 @contextlib.contextmanager
 def prometheus_over(addresses: Mapping[str, str], folder: Path) -> Iterator[httpx.Client]:
-    """A client of its API. It scrapes every second, goes by the alert rules, and keeps its data in *folder*.
+    """Run Prometheus and yield a client of its API.
 
-    addresses  of metrics, by service
-    raises     RuntimeError where it cannot be had, or does not get ready
+    Prometheus scrapes every second, evaluates the alert rules, and stores its data in *folder*.
+
+    addresses: of the metrics, by service. Raises RuntimeError if Prometheus is missing or does not become ready.
     """
     configuration = folder / "prometheus.yml"
     configuration.write_text(_configuration(addresses))
@@ -62,4 +63,4 @@ def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], lo
             if client.get("/-/ready").status_code == httpx.codes.OK:
                 return
         time.sleep(_POLL_S)
-    raise RuntimeError(f"prometheus does not get ready: {log.read_text()}")
+    raise RuntimeError(f"prometheus did not become ready within {_TIMEOUT_S:.0f} s: {log.read_text()}")

@@ -1,6 +1,6 @@
 """Finds promtool and prometheus, and runs promtool: `python -m scripts.promtool check rules FILE`.
 
-Those of PATH, else those of Debian's package, which is unpacked (not installed) in build/prometheus.
+Programs in PATH come first, then those of Debian's package, which is unpacked (not installed) in build/prometheus.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _PACKAGE = "prometheus"
 
 
 def find(name: str) -> Path | None:
-    """Where the program *name* lies; None when it has to be fetched."""
+    """Return the path of the program *name*; None if it must be fetched."""
     on_path = shutil.which(name)
     unpacked = FOLDER / "usr" / "bin" / name
     return Path(on_path) if on_path else unpacked if unpacked.exists() else None
 
 
 def tool(name: str) -> Path:
-    """The same, fetched when it is missing. RuntimeError, which says what to install, when it cannot be had."""
+    """Return the path of the program *name*, and fetch it if it is missing. Raises RuntimeError with the remedy."""
     found = find(name)
     if found is None:
         _fetch()
         found = find(name)
     if found is None:
-        raise RuntimeError(f"{name} is missing: install Debian's package {_PACKAGE}, or put {name} into PATH")
+        raise RuntimeError(f"{name} is missing: install Debian's package {_PACKAGE}, or put {name} in PATH")
     return found
 
 
@@ -48,7 +48,7 @@ def _fetch() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """promtool's exit status."""
+    """Run promtool and return its exit status; 1 if it is missing."""
     try:
         promtool = tool("promtool")
     except RuntimeError as error:

@@ -14,16 +14,16 @@ _END = "<!-- scale end -->"
 
 
 def page_with(text: str, tables: dict[str, str]) -> str:
-    """*text* with each table between its own two marks; ValueError where a table or its place is missing."""
+    """Return *text* with each table between its two marks. Raises ValueError if a table or its marks are missing."""
     pattern = re.compile(rf"<!-- scale: (?P<name>[a-z ]+) -->\n.*?{re.escape(_END)}", re.DOTALL)
     named = [found["name"] for found in pattern.finditer(text)]
     if sorted(named) != sorted(tables):
-        raise ValueError(f"the page has places for {sorted(named)}, and there are {sorted(tables)}")
+        raise ValueError(f"the page has marks for the tables {sorted(named)}, but the tables are {sorted(tables)}")
     return pattern.sub(lambda found: f"<!-- scale: {found['name']} -->\n{tables[found['name']]}\n{_END}", text)
 
 
 def current_page() -> str:
-    """As it is to be."""
+    """Return the page with current tables."""
     return page_with(PAGE.read_text(), parts(load()))
 
 

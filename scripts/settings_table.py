@@ -22,7 +22,7 @@ Variables that Kubernetes sets for Services named `tidemark-…` are ignored.
 
 
 def table() -> str:
-    """Every setting of every service: name, who reads it, default, meaning. Markdown."""
+    """Return the table of all settings as Markdown: name, services that read it, default, meaning."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for service in SERVICES:
         for name, field in settings_class(service).model_fields.items():
@@ -39,7 +39,7 @@ def _default(value: Any) -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with what stands behind its last heading replaced."""
+    """Return *page* with a new table after its last heading."""
     head, heading, _ = page.partition(HEADING)
     return f"{head}{heading}\n{_ABOUT}\n{table()}"
 

@@ -17,7 +17,7 @@ _END = "\n## "
 
 
 def table(options: type[Options]) -> str:
-    """Name, default, meaning of every option. Markdown."""
+    """Return the table of all options as Markdown: name, default, meaning."""
     lines = ["| option | default | |", "|---|---|---|"]
     names = options.option_names()
     for field, info in options.model_fields.items():
@@ -31,7 +31,7 @@ def _default(value: object) -> str:
 
 
 def with_tables(page: str) -> str:
-    """The page with what stands between each heading and the next section replaced."""
+    """Return *page* with a new table between each heading and the next section."""
     for heading, options in _CLASSES.items():
         head, found, rest = page.partition(heading)
         assert found, heading

@@ -1,7 +1,7 @@
-"""What is delivered with us: an SBOM of requirements.lock, licences, and known faults of what is locked.
+"""Checks the supply chain: writes an SBOM of requirements.lock, and checks licences and known vulnerabilities.
 
-Exit status: 0; 1 when a licence is not allowed or a locked version has a known fault; 2 with --strict when nobody could
-be asked about faults. Without --strict that is said, and fails nothing: a machine without a way out checks the rest.
+Exit status: 0; 1 if a licence is not allowed or a locked version has a known vulnerability; 2 with --strict if the
+vulnerability database is unreachable. Without --strict that is only printed, so that offline machines check the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REACHED_WITHIN_S = 10
 
 
 def write_sbom(target: Path) -> int:
-    """CycloneDX 1.6, the same bytes for the same lock: no time, no serial number."""
+    """Write a CycloneDX 1.6 SBOM. Equal locks give equal bytes: there is no time and no serial number."""
     target.parent.mkdir(parents=True, exist_ok=True)
     arguments = ["requirements", str(LOCK), "--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible"]
     status = _run("cyclonedx_py", *arguments, "--output-file", str(target))
@@ -30,11 +30,11 @@ def write_sbom(target: Path) -> int:
 
 
 def check_faults(*, strict: bool) -> int:
-    """Ask the advisories of OSV about every locked version."""
+    """Check every locked version for vulnerabilities in the OSV database."""
     try:
         socket.create_connection(ADVISORIES, timeout=_REACHED_WITHIN_S).close()
     except OSError as error:
-        print(f"known faults: NOT CHECKED, {ADVISORIES[0]} cannot be reached from here ({error})")
+        print(f"known vulnerabilities: NOT CHECKED, {ADVISORIES[0]} cannot be reached ({error})")
         return 2 if strict else 0
     return _run("pip_audit", "--requirement", str(LOCK), "--disable-pip", "--no-deps", "--vulnerability-service", "osv")
 
@@ -45,7 +45,7 @@ def _run(module: str, *arguments: str) -> int:
 
 
 def main() -> int:
-    """All of it, whatever fails first."""
+    """Run all checks, even if one fails, and return the exit status."""
     wrong = write_sbom(SBOM) | licences.check()
     faults = check_faults(strict="--strict" in sys.argv[1:])
     return 1 if wrong else faults

@@ -1,6 +1,6 @@
 """Writes the table of threats into docs/security.md from docs/threats.toml: `make docs`.
 
-A test compares them, and looks for every test that is named.
+A test compares them, and checks that every named test exists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ABOUT = """Each threat with its defence and the tests that show it; the source 
 
 
 class Threat(NamedTuple):
-    """A row. tests: pytest's node ids, without parameters."""
+    """A row of the table. tests: pytest's node ids, without parameters."""
 
     entry: str
     threat: str
@@ -29,12 +29,12 @@ class Threat(NamedTuple):
 
 
 def threats() -> list[Threat]:
-    """As they stand in the file."""
+    """Return the threats in the file's order."""
     return [Threat(**row) for row in tomllib.loads(DATA.read_text())["threat"]]
 
 
 def is_there(test: str) -> bool:
-    """Whether this file has this test."""
+    """Return True if *test* exists in its file."""
     path, _, name = test.partition("::")
     file = ROOT / path
     if not file.is_file():
@@ -44,7 +44,7 @@ def is_there(test: str) -> bool:
 
 
 def table() -> str:
-    """Markdown."""
+    """Return the table as Markdown."""
     lines = ["| where | threat | defence | shown by |", "|---|---|---|---|"]
     for entry, threat, defence, tests in threats():
         lines.append(f"| {entry} | {threat} | {defence} | {' '.join(f'`{test}`' for test in tests)} |")
@@ -52,7 +52,7 @@ def table() -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with what stands behind its last heading replaced."""
+    """Return *page* with a new table after its last heading."""
     head, heading, _ = page.partition(HEADING)
     return f"{head}{heading}\n{_ABOUT}\n{table()}"
 

@@ -4,16 +4,16 @@ set -eu
 python=$1 dir=$2
 
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-    echo "Tidemark needs Python 3.11 or newer; name one: make sync PYTHON=python3.11" >&2
+    echo "Tidemark needs Python 3.11 or newer, and $python is older: run make sync PYTHON=python3.11" >&2
     exit 1
 fi
-if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then      # Debian keeps them in a package of their own
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then      # in Debian they are a separate package
     package="python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         apt-get update -qq
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package"
     else
-        echo "$python cannot make virtual environments; on Debian: sudo apt-get install $package" >&2
+        echo "$python cannot create virtual environments: install venv and ensurepip (Debian: sudo apt-get install $package)" >&2
         exit 1
     fi
 fi

@@ -1,4 +1,4 @@
-"""Compile every loop into the cache, once, so that no service does at its first start: the last step of `make sync`."""
+"""Compiles all loops into the cache, so that no service compiles them at its first start. Last step of `make sync`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tidemark.read.warm_up import warm_up as reading
 
 
 def checking() -> None:
-    """An index file's slots and entries, as mapped."""
+    """Compile the check of an index file's slots and entries, with read-only arrays as mapped."""
     slots, entries = np.zeros(8, np.uint8), np.zeros(60, np.uint8)
     slots.flags.writeable = entries.flags.writeable = False
     index_file.find_broken_chain(slots, entries, index_file.Header())
 
 
 def packing() -> None:
-    """One row of one byte, as a client packs a table."""
+    """Compile the packing of a client's table, with one row of one byte."""
     body = Column(np.frombuffer(b"x", np.uint8), np.array([0, 1], np.int64))
     list(pack_batches(MessageColumns(body), queues=1, max_count=1, max_bytes=1 << 20, unique_keys=UniqueKeys()))
 
