@@ -1,1 +1,1 @@
-"""`make bench`: the figures, with machine and flush mode. Not tests."""
+"""The benchmarks of `make bench`: figures, with machine and flush mode. They are not tests."""

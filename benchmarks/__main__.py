@@ -1,4 +1,4 @@
-"""`python -m benchmarks run | check | profile`: what `make bench`, `make bench-check` and `make profile` start."""
+"""`python -m benchmarks run | check | profile`, for `make bench`, `make bench-check` and `make profile`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tidemark's o
 RESULTS, PROFILES = Path(__file__).parent / "results", Path(__file__).parent / "profiles"
 
 Picks = Annotated[
-    str, typer.Option(envvar="BENCH", help="Names, keys or patterns between commas; empty: the usual ones.")
+    str, typer.Option(envvar="BENCH", help="Run these comma-separated names, keys or patterns; empty: the default set.")
 ]
 Scale = Annotated[
-    float, typer.Option(envvar="BENCH_SCALE", min=0.001, help="Shortens or lengthens; 1 for the figures.")
+    float, typer.Option(envvar="BENCH_SCALE", min=0.001, help="Multiply the duration by this; use 1 for figures.")
 ]
 Folder = Annotated[
     Path,
-    typer.Option(envvar="BENCH_FOLDER", exists=True, file_okay=False, help="On which file system stores are made."),
+    typer.Option(envvar="BENCH_FOLDER", exists=True, file_okay=False, help="Create stores in this folder."),
 ]
 
 
 @app.command()
 def run(names: Picks = "", scale: Scale = 1.0, folder: Folder = Path()) -> None:
-    """Measure, print a table, and write results/<time>.json and .html. Exit status 1 when a benchmark failed."""
+    """Measure, print a table, and write results/<time>.json and .html. The exit status is 1 if a benchmark failed."""
     console = _console()
     done = run_benchmarks(_picked(names), folder, scale, console)
     console.print(make_table(done.rows))
@@ -50,11 +50,13 @@ def check(
     names: Picks = "",
     scale: Scale = CHECK_SCALE,
     folder: Folder = Path(),
-    write: Annotated[bool, typer.Option("--write", help="Take what is measured as the committed figures.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Replace the committed figures with the measured ones.")
+    ] = False,
 ) -> None:
-    """Compare the quick rows with benchmarks/figures.json, relative to loops that are measured in the same run.
+    """Compare the quick rows with benchmarks/figures.json, relative to calibration loops of the same run.
 
-    Exit status 0, also with warnings; 1 when a benchmark failed.
+    The exit status is 0, even with warnings; 1 if a benchmark failed.
     """
     console = _console()
     benchmarks = [benchmark for benchmark in _picked(names) if benchmark.calibration]
@@ -66,30 +68,30 @@ def check(
 
 @app.command()
 def profile(
-    row: Annotated[str, typer.Argument(help="A benchmark's name or the key of one of its rows.")],
+    row: Annotated[str, typer.Argument(help="Name of a benchmark, or key of one of its rows.")],
     process: Annotated[
-        str, typer.Option(envvar="PROCESS", help=f"{', '.join(PROCESSES)}; several between commas; empty: all.")
+        str, typer.Option(envvar="PROCESS", help=f"Profile these, comma-separated: {', '.join(PROCESSES)}; empty: all.")
     ] = "",
     scale: Scale = 1.0,
     folder: Folder = Path(),
     only: Annotated[
         int,
         typer.Option(
-            "--round", envvar="ROUND", help="Which of the times its clock runs is told of, from 1; -1: the last."
+            "--round", envvar="ROUND", help="Show this measured round of the benchmark, from 1; -1: the last one."
         ),
     ] = -1,
     keep: Annotated[
         bool, typer.Option(envvar="KEEP", help="Also write the shares to profiles/, for benchmarks/NOTES.md.")
     ] = False,
 ) -> None:
-    """Run one benchmark under py-spy: a flame graph of each process in results/, and where the samples were."""
+    """Run one benchmark under py-spy, write a flame graph of each process to results/, and print the shares."""
     console = _console()
     wanted = [name for name in process.split(",") if name] or list(PROCESSES)
     if unknown := set(wanted) - set(PROCESSES):
-        raise typer.BadParameter(f"no process {', '.join(sorted(unknown))}; there are {', '.join(PROCESSES)}")
+        raise typer.BadParameter(f"unknown process {', '.join(sorted(unknown))}: use {', '.join(PROCESSES)}")
     for benchmark in _picked(row):
         done, paths = profile_benchmark(benchmark, folder, scale, console, wanted=wanted, results=RESULTS, only=only)
-        console.print(make_table(done.rows), "under a profiler: these are no figures")
+        console.print(make_table(done.rows), "measured under a profiler: do not use these as figures")
         by_process = {process: shares(graphs) for process, graphs in paths.items()}
         console.print(shares_table(by_process))
         written = [path for graphs in paths.values() for path in graphs]
@@ -105,11 +107,11 @@ def _picked(names: str) -> list[Benchmark]:
     try:
         return pick(words)
     except KeyError as error:
-        raise typer.BadParameter(f"no benchmark {error}; there are {', '.join(BENCHMARKS)}") from None
+        raise typer.BadParameter(f"unknown benchmark {error}: use {', '.join(BENCHMARKS)}") from None
 
 
 def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 200)  # a log has no width of its own
+    return Console(width=None if sys.stdout.isatty() else 200)  # a log file has no width
 
 
 def _tell_end(done: Run, console: Console) -> None:

@@ -1,8 +1,8 @@
-"""Append → visible: from when a message was due until a consumer holds it over REST, by long poll, open loop.
+"""Append → visible: the time from when a message was due until a consumer has it over REST, by long poll, open loop.
 
-The sender keeps its times whatever the answers do, and a message that goes out late counts from when it was due: every
-message sees a pause, be it of the system or of the sender. Sender and consumer are processes of their own, as in real
-life; both read the machine's monotonic clock.
+The sender does not wait for answers, and the time of a late message counts from when it was due, so that every message
+shows a pause of the system or of the sender. Sender and consumer are separate processes, as in production; both read
+the machine's monotonic clock.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _LEAD_S = 0.05  # from the start to the first message
 
 
 class Latencies(NamedTuple):
-    """In ms, from when a message was due, in the order of sends."""
+    """Latencies in ms, from when a message was due, in the order of sends."""
 
     acknowledged: NDArray[np.float64]
-    visible: NDArray[np.float64]  # the consumer holds it
+    visible: NDArray[np.float64]  # the consumer has the message
     began: float  # when the first was due, seconds since the epoch
 
 
 def measure(
     writer_address: str, query_url: str, *, count: int, rate: float, body_bytes: int = BODY_BYTES, topic: str = TOPIC
 ) -> Latencies:
-    """Of *count* single sends to queue 0 of *topic*, *rate* a second. Raises when one is not stored or not seen."""
+    """Measure *count* single sends to queue 0 of *topic*, *rate* per second. Raises if a message is not stored."""
     with Producer(writer_address) as producer:
         producer.topics.create(topic, queues=1)
         first = producer.send(topic, b"start", queue_id=0).queue_offset + 1
@@ -66,7 +66,7 @@ def _send(
             failures.append(failure)
 
     with Producer(address) as producer:
-        producer.log_info()  # connected
+        producer.log_info()  # connects
         start()
         began = time.time() + _LEAD_S
         begin = time.perf_counter_ns() + int(_LEAD_S * 1e9)
@@ -75,7 +75,7 @@ def _send(
             time.sleep(max(0, due - time.perf_counter_ns()) / 1e9)
             future = producer.send_async(topic, _STAMP.pack(due) + filler, queue_id=0)
             future.add_done_callback(functools.partial(note, number, due))
-        producer.flush()  # no future is kept: collecting garbage among thousands would stop the sender, and count
+        producer.flush()  # futures are not kept: garbage collection among thousands would pause the sender
     if failures:
         raise failures[0]
     return latencies, began
@@ -85,7 +85,7 @@ def _consume(query_url: str, topic: str, first: int, count: int, start: Start) -
     latencies = np.full(count, np.nan)
     next_offset, end = first, first + count
     with Query(query_url) as query:
-        query.pull(topic, 0, next_offset, wait_ms=_WAIT_MS)  # connected; the topic is known
+        query.pull(topic, 0, next_offset, wait_ms=_WAIT_MS)  # connects, and the topic becomes known
         start()
         while next_offset < end:
             page = query.pull(topic, 0, next_offset, wait_ms=_WAIT_MS)

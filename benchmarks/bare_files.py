@@ -1,4 +1,4 @@
-"""Files as queues need them for their first units, by the system's calls alone: what they are to a build."""
+"""Creates files as queues need them for their first units, with system calls only, to show their share of a build."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import shutil
 import time
 from pathlib import Path
 
-FILE_BYTES = 6_000_000  # of a ConsumeQueue, full-size from birth, mostly a hole
+FILE_BYTES = 6_000_000  # size of a ConsumeQueue file from its creation, mostly a hole
 _UNIT_BYTES = 20
 _MESSAGES = 200
 
 
 def make_files(folder: Path, count: int) -> float:
-    """Seconds to make *count* files, each in a folder of its own, with some units and synced as a durable mark asks.
+    """Create *count* files with some units, each in its own folder, synced as for a durable mark; return the seconds.
 
-    The folder is removed again, off the clock.
+    The time to remove the folder again does not count.
     """
     folder.mkdir()
     units = bytes(_UNIT_BYTES * _MESSAGES)

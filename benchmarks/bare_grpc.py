@@ -1,7 +1,6 @@
-"""A gRPC server that does nothing but answer: `python -m benchmarks.bare_grpc` sends each call's bytes back.
+"""A gRPC server that only echoes: `python -m benchmarks.bare_grpc` sends each call's bytes back and prints its port.
 
-The same `grpc.aio` as the writer's, without a writer's work: what single sends could be at most, a call each.
-Prints its port.
+It uses the same `grpc.aio` as the writer without the writer's work, to measure the upper bound of single sends.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ async def _answer(request: bytes, _: grpc.aio.ServicerContext[bytes, bytes]) -> 
 
 
 async def main() -> None:
-    """Until it is ended."""
+    """Serve until terminated."""
     server: Any = grpc.aio.server()
     handlers: dict[str, Any] = {METHOD: grpc.unary_unary_rpc_method_handler(_answer)}
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, handlers)])

@@ -1,8 +1,8 @@
-"""An HTTP server that does nothing but send: `python -m benchmarks.bare_http BYTES` answers every GET with so many.
+"""An HTTP server that only sends: `python -m benchmarks.bare_http BYTES` answers every GET with BYTES bytes.
 
-The same uvicorn as the query service's, without an application's work: what pulls could be at most on this machine.
-With `BYTES FILE` it reads each answer out of FILE, one place after the other, and takes its CRC-32 before it is sent:
-what pulls could be whose bytes are looked at. Prints its port.
+It uses the same uvicorn as the query service without the application's work, to measure the upper bound of pulls on
+this machine. With `BYTES FILE` it reads each answer from the next part of FILE and computes its CRC-32 before it sends
+it, for the upper bound of pulls that check the bytes. It prints its port.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Body = Callable[[], memoryview]
 
 
 def main(size: int, file: str | None = None) -> None:
-    """Until it is ended."""
+    """Serve until terminated."""
     body = _out_of_memory(size) if file is None else _out_of_file(size, file)
     headers = [(b"content-type", b"application/octet-stream"), (b"content-length", str(size).encode())]
 
@@ -39,7 +39,7 @@ def _out_of_memory(size: int) -> Body:
 
 
 def _out_of_file(size: int, file: str) -> Body:
-    """As the query service reads: into buffers that are used again."""
+    """Return a reader like the query service's, which reuses its buffers."""
     opened = os.open(file, os.O_RDONLY)
     places = cycle(range(0, os.fstat(opened).st_size - size + 1, size))
 

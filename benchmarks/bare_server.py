@@ -1,4 +1,4 @@
-"""A server of this package that has nothing behind it, in a process of its own."""
+"""Runs one of the bare servers of this package in a process of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def bare_server(module: str, *arguments: str) -> Iterator[str]:
-    """The loopback address of `python -m MODULE ARGUMENTS`, which prints its port; ended at the end."""
+    """Run `python -m MODULE ARGUMENTS`, which prints its port, until the block ends; yield its loopback address."""
     with subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

@@ -1,4 +1,4 @@
-"""Wire batches for producers, made before the clock starts (RocketMQ's figures leave encoding out, too)."""
+"""Wire batches for producers, made before the clock starts, as RocketMQ's figures do not include encoding either."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CHUNK_MESSAGES = 10_000  # packed at once
 
 
 def plain_batch(messages: int, body_bytes: int) -> bytes:
-    """A wire batch without properties, which may be sent again and again: each send has a request id of its own."""
+    """Return a wire batch without properties. It may be sent repeatedly, because each send has its own request id."""
     return encode_elements([Element(bodies(1, body_bytes)[0].as_py())] * messages)
 
 
 @functools.lru_cache(maxsize=1)
 def bodies(count: int, body_bytes: int) -> pa.Array:
-    """*count* bodies of letters, the same ones each time; binary."""
+    """Return *count* binary bodies of letters, the same ones for each call."""
     letters = np.random.default_rng(0).choice(_LETTERS, count * body_bytes)
     offsets = body_bytes * np.arange(count + 1, dtype=np.int64)
     return pa.LargeBinaryArray.from_buffers(
@@ -38,7 +38,10 @@ def bodies(count: int, body_bytes: int) -> pa.Array:
 def table(
     count: int, body_bytes: int, *, key_prefix: str = "", first: int = 0, key_of: Callable[[int], str] = str
 ) -> pa.Table:
-    """*count* messages as a table: body, id (a UNIQ_KEY each), with a prefix also key, prefix and `key_of(number)`."""
+    """Return a table of *count* messages with the columns body and id (UNIQ_KEY).
+
+    With *key_prefix* it also has the column key: the prefix and `key_of(number)`.
+    """
     columns = {"body": bodies(count, body_bytes), "id": pa.array(UniqueKeys().make_many(count))}
     if key_prefix:
         columns["key"] = pa.array([f"{key_prefix}{key_of(number)}" for number in range(first, first + count)])
@@ -46,14 +49,14 @@ def table(
 
 
 def scattered(number: int) -> str:
-    """16 hex digits that tell nothing of the numbers before and behind, as a UUID's."""
+    """Return 16 hex digits that are not ordered by *number*, like those of UUIDs."""
     return f"{number * _ODD & _I8:016x}"
 
 
 def unique_batches(
     batches: int, messages: int, body_bytes: int, *, key_prefix: str = "", key_of: Callable[[int], str] = str
 ) -> Iterator[bytes]:
-    """Distinct wire batches; each message has a UNIQ_KEY, and with a prefix a key: prefix and `key_of(number)`."""
+    """Yield distinct wire batches. Each message has a UNIQ_KEY, and with *key_prefix* a key as in `table`."""
     at_once = max(1, _CHUNK_MESSAGES // messages)
     names = ColumnNames(body="body", key="key" if key_prefix else None, unique_key="id")
     for first in range(0, batches, at_once):

@@ -1,4 +1,4 @@
-"""Benchmark: a name, the keys of the rows it gives, and the function that measures them."""
+"""Benchmark: a name, the keys of its rows, and the function that measures them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from benchmarks.report import Result, Row
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What can be picked and run.
+    """A benchmark that can be selected and run.
 
-    keys         of its rows, in order; always all of them
-    measure      (a folder for its stores, scale) → Result; raises when anything failed: an errored run has no figures
-    flush_mode   of the writer while it is measured; "" where none writes
-    calibration  parts of `calibrate` that it scales with; empty: not a part of the guard
-    when_named   whether it runs only when it is picked
+    keys         keys of all its rows, in order
+    measure      (a folder for its stores, scale) → Result; raises on any error, because a failed run has no figures
+    flush_mode   of the writer during the measurement; "" without a writer
+    calibration  the loops of `calibrate` with which it scales; empty: `check` leaves it out
+    when_named   True if it runs only when it is named
     """
 
     name: str
@@ -28,13 +28,13 @@ class Benchmark:
     when_named: bool = False
 
     def run(self, folder: Path, scale: float) -> list[Row]:
-        """Its rows alone."""
+        """Measure and return the rows only."""
         return self.result(folder, scale).rows
 
     def result(self, folder: Path, scale: float) -> Result:
-        """Rows and plots. scale: 1 for the figures, less to try it out."""
+        """Measure and return rows and plots. scale: 1 for figures, less for a trial."""
         result = self.measure(folder, scale)
         keys = tuple(row.key for row in result.rows)
         if keys != self.keys:
-            raise ValueError(f"{self.name} gives the rows {keys}, not {self.keys}")
+            raise ValueError(f"{self.name} returned the rows {keys}, but declares {self.keys}")
         return result

@@ -1,4 +1,4 @@
-"""How fast this machine is right now at what the benchmarks spend their time on: loops of a second each."""
+"""Calibration loops, which measure the machine's present speed at the operations that dominate the benchmarks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMORY_BYTES = 64 << 20
 
 
 def calibrate(folder: Path) -> dict[str, float]:
-    """Rounds a second by name, the median of some; fdatasync on *folder*'s file system."""
+    """Return the rounds per second of each loop, the median of several runs; fdatasync is on *folder*'s file system."""
     source, target = np.ones(_MEMORY_BYTES, np.uint8), np.empty(_MEMORY_BYTES, np.uint8)
     block = bytes(_BLOCK_BYTES)
     path = folder / "calibration"
@@ -48,7 +48,7 @@ def _rate(loop: Callable[[], object]) -> float:
 
 
 def _python_loop() -> dict[int, int]:
-    """What an interpreter does all day: calls, integers, a dictionary."""
+    """Run typical interpreter work: calls, integers and a dictionary."""
     counts: dict[int, int] = {}
     for number in range(2000):
         counts[number % 97] = counts.get(number % 97, 0) + hash((number, "calibration")) % 7

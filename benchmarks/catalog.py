@@ -1,4 +1,4 @@
-"""All benchmarks by name, in the order they run in, and which ones a few words pick."""
+"""All benchmarks by name, in the order in which they run, and the selection by words."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for module in _MOD
 
 
 def pick(words: Sequence[str], benchmarks: Iterable[Benchmark] | None = None) -> list[Benchmark]:
-    """The benchmarks that *words* name, in the catalog's order; without a word all but those that want to be named.
+    """Return the benchmarks that *words* select, in the catalog's order; without words, all except those `when_named`.
 
-    A word is a benchmark's name or the key of a row; where it is none, the start of a name (`append`, `pull_raw`) or a
-    pattern with `*`. KeyError for one that picks nothing.
+    A word is a benchmark's name or the key of a row; otherwise the start of a name (`append`, `pull_raw`) or a pattern
+    with `*`. Raises KeyError for a word that selects no benchmark.
     """
     everything = list(BENCHMARKS.values() if benchmarks is None else benchmarks)
     if not words:

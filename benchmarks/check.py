@@ -1,7 +1,8 @@
-"""The guard: the quick rows against the committed figures, each relative to what the machine can do at that moment.
+"""The performance check: compares the quick rows with the committed figures, relative to the machine's present speed.
 
-A figure scales with one or more calibration loops (`Benchmark.calibration`): their geometric mean, taken before and
-after the rows. So another machine, or a busy one, moves both sides, and what is left is the program.
+A figure scales with one or more calibration loops (`Benchmark.calibration`): with the geometric mean of their rates
+before and after the rows. Another machine, or a busy one, changes figure and rates alike, so that the rest of the
+difference is due to the program.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LOWER_IS_BETTER = frozenset({"ms", "s", "MB"})
 
 
 class Figure(NamedTuple):
-    """One row's value, and how fast the calibration loops it scales with were then."""
+    """One row's value, and the speed of its calibration loops in the same run."""
 
     value: float
     unit: str
@@ -38,7 +39,7 @@ class Figure(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """One row. speed: how many times as fast as committed, the machine's own speed taken out."""
+    """The comparison of one row. speed: ratio to the committed figure, corrected by the speed of the machine."""
 
     key: str
     committed: Figure
@@ -47,14 +48,14 @@ class Compared(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """ "" within the tolerance."""
+        """The verdict; "" within the tolerance."""
         if self.speed < 1 - TOLERANCE:
             return "slower"
         return "faster: write the figures again" if self.speed > 1 / (1 - TOLERANCE) else ""
 
 
 def check_figures(benchmarks: Sequence[Benchmark], folder: Path, scale: float, console: Console) -> Run:
-    """Measure, compare, print; a row without a committed figure is only shown."""
+    """Measure, compare and print the rows. A row without a committed figure is only listed."""
     committed = read_figures(FIGURES)
     run, now = _measure(benchmarks, folder, scale, console)
     compared = [compare(key, committed[key], figure) for key, figure in now.items() if key in committed]
@@ -68,7 +69,7 @@ def check_figures(benchmarks: Sequence[Benchmark], folder: Path, scale: float, c
 
 
 def write_figures(benchmarks: Sequence[Benchmark], folder: Path, scale: float, console: Console) -> Run:
-    """Measure, and take the result as the committed figures; the rows that are not measured stay."""
+    """Measure, and replace the committed figures of the measured rows."""
     run, now = _measure(benchmarks, folder, scale, console)
     figures = {**read_figures(FIGURES), **now}
     content = {
@@ -81,7 +82,7 @@ def write_figures(benchmarks: Sequence[Benchmark], folder: Path, scale: float, c
 
 
 def read_figures(path: Path) -> dict[str, Figure]:
-    """By key; none when the file is not there."""
+    """Return the figures by key; none if the file does not exist."""
     if not path.exists():
         return {}
     content: dict[str, dict[str, Any]] = orjson.loads(path.read_bytes())["figures"]
@@ -89,16 +90,19 @@ def read_figures(path: Path) -> dict[str, Figure]:
 
 
 def compare(key: str, committed: Figure, now: Figure) -> Compared:
-    """ValueError when the two are not of one kind."""
+    """Compare two figures of one row. Raises ValueError if their units or calibrations differ."""
     if (committed.unit, committed.calibration) != (now.unit, now.calibration):
-        raise ValueError(f"{key}: committed as {committed.unit} by {committed.calibration}; write the figures again")
+        raise ValueError(
+            f"{key}: the committed figure has the unit {committed.unit} and the calibration {committed.calibration}, "
+            f"not {now.unit} and {now.calibration}: write the figures again (python -m benchmarks check --write)"
+        )
     ratio = now.value / committed.value
     speed = 1 / ratio if now.unit in _LOWER_IS_BETTER else ratio
     return Compared(key, committed, now, speed * committed.machine_speed / now.machine_speed)
 
 
 def machine_speed(names: Sequence[str], *measured: Mapping[str, float]) -> float:
-    """The geometric mean of the loops *names*, each the mean of what was *measured* before and after."""
+    """Return the geometric mean of the loops *names*; the rate of each is its mean over *measured*."""
     return math.prod(statistics.fmean(rates[name] for rates in measured) for name in names) ** (1 / len(names))
 
 
@@ -119,7 +123,7 @@ def _measure(
 
 
 def _table(compared: Sequence[Compared]) -> Table:
-    table = Table(title="against the committed figures, the machine's own speed taken out")
+    table = Table(title="compared with the committed figures, corrected by the speed of the machine")
     for name in ("row", "committed", "now", "unit", "scales with", "machine", "speed", ""):
         table.add_column(name, justify="left" if name in {"row", "unit", "scales with", ""} else "right")
     for one in compared:

@@ -1,6 +1,6 @@
-"""Clients of a benchmark, each a process of its own, that prepare, start together, and give back what they measured.
+"""Clients of a benchmark, each a process of its own, that prepare, start together, and return their measurements.
 
-Processes, because threads of one interpreter would measure its lock, and the runner's progress bar with it.
+They are processes, because threads would share the interpreter's lock with each other and with the progress bar.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from benchmarks.clock import clock
 _T = TypeVar("_T")
 Start = Callable[[], None]
 PREPARE_TIMEOUT_S = 600.0
-_barrier: Barrier | None = None  # in a client's process: where all meet
+_barrier: Barrier | None = None  # set in each client's process
 
 
 def run_clients(clients: Sequence[Callable[[Start], _T]]) -> list[_T]:
-    """Call each client in a process of its own; what they returned, in that order.
+    """Call each client in a process of its own, and return their results in that order.
 
-    A client prepares and warms up, calls what it is given once, which returns when all are ready, and measures. The
-    first exception of a client is raised here. Whatever ends the wait for them ends them.
+    A client prepares and warms up, calls its argument once, which blocks until all clients are ready, and measures. The
+    first exception of a client is raised here. If the wait for the clients is interrupted, they are terminated.
     """
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(len(clients) + 1)
@@ -45,8 +45,8 @@ def run_clients(clients: Sequence[Callable[[Start], _T]]) -> list[_T]:
 
 
 def _wait(barrier: Barrier, futures: Sequence[Future[_T]]) -> None:
-    """Until all are done, the clock running since all were ready."""
-    with contextlib.suppress(threading.BrokenBarrierError):  # then a future tells why
+    """Block until all are done; the clock runs from when all were ready."""
+    with contextlib.suppress(threading.BrokenBarrierError):  # a future has the reason then
         barrier.wait(PREPARE_TIMEOUT_S)
         with clock():
             barrier.wait(PREPARE_TIMEOUT_S)
@@ -61,10 +61,10 @@ def _remember(barrier: Barrier) -> None:
 
 def _call(client: Callable[[Start], _T]) -> _T:
     barrier = _barrier
-    assert barrier is not None, "the initializer ran"
+    assert barrier is not None, "the pool's initializer sets the barrier"
 
     def start() -> None:
-        gc.freeze()  # a full collection of all that a benchmark has loaded would be counted as the services' time
+        gc.freeze()  # otherwise a full garbage collection would count as the services' time
         barrier.wait(PREPARE_TIMEOUT_S)
         barrier.wait(PREPARE_TIMEOUT_S)
 

@@ -1,4 +1,4 @@
-"""The measured part of a benchmark: `with clock():` around it, so that a profiler can record that part alone."""
+"""Marks the measured part of a benchmark with `with clock():`, so that a profiler can record only that part."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _RECORDER: ContextVar[Recorder] = ContextVar("recorder", default=contextlib.null
 
 
 def clock() -> contextlib.AbstractContextManager[None]:
-    """Held while the figures are made. A recorder may take its time before it lets in."""
+    """Return the context of the measured part. A recorder may delay its start."""
     return _RECORDER.get()()
 
 
 @contextlib.contextmanager
 def recording_with(recorder: Recorder) -> Iterator[None]:
-    """Whatever is measured in this context is recorded with *recorder*."""
+    """Record all measured parts in this context with *recorder*."""
     token = _RECORDER.set(recorder)
     try:
         yield

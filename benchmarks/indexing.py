@@ -1,4 +1,4 @@
-"""One `pipeline --once` or `tidemark store rebuild`, watched from outside in the marks file."""
+"""Measures one `pipeline --once` or `tidemark store rebuild` by watching the marks file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POLL_S = 0.002
 
 
 class Mark(NamedTuple):
-    """How far the shards were at a time: physical offsets."""
+    """The physical offsets that the shards had reached at a time."""
 
     seconds: float
     least_visible: int
@@ -31,19 +31,19 @@ class Mark(NamedTuple):
 
 
 class Indexing(NamedTuple):
-    """What was seen. From the first mark that moves, without the first chunk, to the last mark at the log's end."""
+    """The observed times, from the first mark that moves (after the first chunk) to the last mark at the log's end."""
 
     end_offset: int
     bytes_built: int
-    build_s: float  # until everything is visible
-    durable_s: float  # until everything is synced, too
+    build_s: float  # until the whole log is visible
+    durable_s: float  # until the whole log is synced, too
     total_s: float  # from exec to exit
 
 
 def index_once(data: Path, *arguments: str, settings: Mapping[str, str] | None = None) -> Indexing:
     """Run `python -m <arguments>`, by default the pipeline once, on the stopped store at *data*.
 
-    raises RuntimeError for an exit status that is not 0, ValueError when it did not build up to an end
+    Raises RuntimeError for an exit status other than 0, ValueError if the marks did not reach a common end.
     """
     environment = {**FILE_SIZES, **(settings or {}), "TIDEMARK_STORE_ROOT": str(data.absolute())}
     (data / "logs").mkdir(exist_ok=True)
@@ -61,7 +61,7 @@ def index_once(data: Path, *arguments: str, settings: Mapping[str, str] | None =
 
 
 def _watch(path: Path, is_running: Callable[[], bool]) -> list[Mark]:
-    """The marks whenever they changed."""
+    """Return the marks, one entry for each change."""
     trail: list[Mark] = []
     deadline = time.monotonic() + _TIMEOUT_S
     marks: Marks | None = None
@@ -89,11 +89,11 @@ def _note(marks: Marks, trail: list[Mark]) -> None:
 
 
 def summarise(trail: list[Mark], total_s: float) -> Indexing:
-    """The figures of *trail*, of which a rebuild's begins with the marks of before; ValueError when it ends nowhere."""
+    """Return the figures of *trail*; that of a rebuild begins with the old marks. Raises ValueError without an end."""
     dropped = max((number for number, mark in enumerate(trail) if mark.greatest_visible == 0), default=0)
     marks = trail[dropped:]
     if not marks or not marks[-1].least_visible == marks[-1].greatest_visible == marks[-1].least_durable > 0:
-        raise ValueError(f"the marks end at {marks[-1:]}")
+        raise ValueError(f"the last marks are {marks[-1:]}, and the shards did not all reach the same end")
     end = marks[-1].least_visible
     first = next((mark for mark in marks if mark.greatest_visible > marks[0].greatest_visible), marks[-1])
     visible = next(mark for mark in marks if mark.least_visible == end)

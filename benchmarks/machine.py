@@ -1,4 +1,4 @@
-"""Where the figures were measured: processor, memory, versions, and what one fdatasync costs here."""
+"""Describes the machine of a measurement: processor, memory, versions, and the time of an fdatasync."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SYNCS = 200
 
 
 def describe_machine(folder: Path) -> dict[str, str]:
-    """Facts by name; fdatasync is measured on *folder*'s file system."""
+    """Return facts by name; fdatasync is measured on *folder*'s file system."""
     return {
         "processor": f"{_processor()}, {os.cpu_count()} CPUs",
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
@@ -28,7 +28,7 @@ def describe_machine(folder: Path) -> dict[str, str]:
 
 
 def load_average() -> str:
-    """Of the last minute: what else ran."""
+    """Return the load average of the last minute, which shows other work of the machine."""
     return f"{os.getloadavg()[0]:.2f}"
 
 

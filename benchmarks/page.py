@@ -1,4 +1,4 @@
-"""What a run leaves: results/<time>.json for programs, and <time>.html, one file that needs no other."""
+"""Writes the result of a run: results/<time>.json for programs, and the self-contained page <time>.html."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEMPLATES = Environment(
 
 
 def save(run: Run, results: Path) -> list[Path]:
-    """Write both files into *results*; their paths."""
+    """Write both files to *results* and return their paths."""
     results.mkdir(exist_ok=True)
     now = time.localtime()
     data = results / f"{time.strftime('%Y%m%d-%H%M%S', now)}.json"
@@ -30,7 +30,7 @@ def save(run: Run, results: Path) -> list[Path]:
 
 
 def to_json(run: Run) -> bytes:
-    """Machine, rows with their flush modes, plots as points, failures."""
+    """Return machine, rows with their flush modes, plots as points, and failures as JSON."""
     content = {
         "machine": run.machine,
         "rows": [{**row._asdict(), "flush_mode": flush_mode} for row, flush_mode in run.rows],
@@ -44,7 +44,7 @@ def to_json(run: Run) -> bytes:
 
 
 def to_html(run: Run, when: str) -> str:
-    """The page: machine, table, plots."""
+    """Return the page: machine, table and plots."""
     return _TEMPLATES.get_template("page.html.jinja").render(
         time=when,
         machine=run.machine,

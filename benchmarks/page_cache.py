@@ -1,6 +1,6 @@
-"""Takes a store's files out of the page cache, so that the next reader waits for the disk.
+"""Drops a store's files from the page cache, so that the next reader waits for the disk.
 
-With POSIX_FADV_DONTNEED, file by file: nobody else's pages go. Pages that a process has mapped stay.
+It uses POSIX_FADV_DONTNEED on each file, so pages of other files remain. Pages that a process has mapped remain, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 
 def files_of(store: Path, *, least_bytes: int = 0) -> list[Path]:
-    """All files under *store* of at least so many bytes; without those that a living store deletes meanwhile."""
+    """Return the files below *store* of at least *least_bytes*, without those that a running store deletes meanwhile."""
     files = []
     for path in store.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -23,19 +23,19 @@ def files_of(store: Path, *, least_bytes: int = 0) -> list[Path]:
 
 
 def sync_files(store: Path) -> None:
-    """What is not on the disk cannot be dropped."""
+    """Sync the files of *store*, because unsynced pages cannot be dropped."""
     for file in _opened(files_of(store)):
         os.fsync(file.fileno())
 
 
 def drop_page_cache(files: Iterable[Path]) -> None:
-    """Of *files*, which are all on the disk; those of a folder: `files_of`."""
+    """Drop the pages of *files*, which must be synced. `files_of` lists the files of a folder."""
     for file in _opened(files):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _opened(files: Iterable[Path]) -> Iterator[BinaryIO]:
-    """One after the other, without those that were deleted since they were listed."""
+    """Open the files one after the other, without those that were deleted since they were listed."""
     for path in files:
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             yield file

@@ -1,4 +1,4 @@
-"""Plots as SVG that stands inside a page: text stays text, nothing is loaded from anywhere."""
+"""Draws plots as SVG for embedding in a page: text remains text, and no other resource is loaded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
 
 def svg_of(plot: Plot) -> str:
-    """An <svg> element."""
+    """Return *plot* as an <svg> element."""
     figure = Figure(figsize=_SIZE_INCHES, layout="constrained")
     axes = figure.subplots()
     axes.set_title(plot.title, fontsize=10, loc="left")

@@ -1,4 +1,4 @@
-"""The processes of a stack: what each is, and how much memory and processor time it takes."""
+"""The processes of a stack: their roles, and their memory and processor time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ JVM, WORKER = "JVM", "Python worker"
 
 
 def tree_of(pid: int) -> list[psutil.Process]:
-    """A process and everything it has started."""
+    """Return a process and all its descendants."""
     root = psutil.Process(pid)
     return [root, *root.children(recursive=True)]
 
 
 def roles_of(stack: LocalStack) -> dict[str, list[psutil.Process]]:
-    """All processes of *stack* by role: a service's name, or of what the pipeline has started JVM and Python worker."""
+    """Return the processes of *stack* by role: a service's name; JVM or Python worker for the pipeline's children."""
     roles: dict[str, list[psutil.Process]] = {}
     for name, service in stack.services.items():
         root, *children = tree_of(service.pid)
@@ -31,7 +31,7 @@ def roles_of(stack: LocalStack) -> dict[str, list[psutil.Process]]:
 
 
 def resident_bytes(pid: int) -> int:
-    """RssAnon + RssShmem, bytes: without pages of mapped files, which the system may take back; 0 when it is gone."""
+    """Return RssAnon + RssShmem in bytes, without reclaimable pages of mapped files; 0 if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -41,7 +41,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Seconds it and its ended children have used; 0 when it is gone itself."""
+    """Return the seconds that *process* and its ended children have used; 0 if it has ended itself."""
     try:
         times = process.cpu_times()
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""Producer processes that append packed batches as fast as the writer takes them, and what rate that was."""
+"""Producer processes that append packed batches as fast as the writer accepts them, and the measured rate."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TIMEOUT_S = 120.0
 
 
 class Load(NamedTuple):
-    """What each producer sends: *batches* of *messages* to its own queue of *topic*.
+    """The load of each producer: *batches* of *messages* to its own queue of *topic*.
 
-    unique_keys  a UNIQ_KEY in each message, so that every batch is another one
-    keyed        a key `<queue id>-<number>` in each message; then UNIQ_KEYs, too
-    scattered    such keys look like random ones, as UUIDs do: their slots in the key index lie anywhere
-    ahead        whether batches are made before the clock starts; else it is a store that is made, not measured
+    unique_keys  each message has a UNIQ_KEY, so that all batches differ
+    keyed        each message has a key `<queue id>-<number>`, and a UNIQ_KEY, too
+    scattered    the keys look random, like UUIDs, so that their slots are scattered over the key index
+    ahead        the batches are made before the clock starts; False for a store that is filled, not measured
     """
 
     topic: str
@@ -40,11 +40,11 @@ class Load(NamedTuple):
 
     @property
     def warm_up(self) -> int:
-        """Batches before the clock: as many again; none for a store, or with keys, which are for one message each."""
+        """Return the number of batches before the clock starts: as many again; 0 for a store, or with unique keys."""
         return self.batches if self.ahead and not self.keyed else 0
 
     def make(self, count: int, queue_id: int) -> Iterator[bytes]:
-        """*count* wire batches."""
+        """Return *count* wire batches."""
         if not (self.unique_keys or self.keyed):
             packed = plain_batch(self.messages, self.body_bytes)
             return iter([packed] * count)
@@ -54,14 +54,14 @@ class Load(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """Acknowledged messages a second while all producers were sending; line: over time."""
+    """Acknowledged messages per second while all producers were sending; line: over time."""
 
     messages_per_s: float
     line: Line
 
 
 def append(address: str, load: Load, *, producers: int = PRODUCERS) -> Rate:
-    """Let producer processes send *load*, each on a stream of its own to the queue of its number."""
+    """Send *load* from producer processes, each on a stream of its own to the queue with its number."""
     clients = run_clients([partial(_produce, address, load, queue_id) for queue_id in range(producers)])
     begin, end = max(times[0] for times in clients), min(times[-1] for times in clients)
     acknowledged = np.concatenate([times[1:] for times in clients])
@@ -71,7 +71,7 @@ def append(address: str, load: Load, *, producers: int = PRODUCERS) -> Rate:
 
 
 def _produce(address: str, load: Load, queue_id: int, start: Start) -> NDArray[np.float64]:
-    """Seconds of the machine's monotonic clock: when it began, and when each batch was acknowledged, ascending."""
+    """Return the monotonic times, in seconds, of the start and of each acknowledgement, ascending."""
     with Producer(address, timeout_s=TIMEOUT_S) as producer:
         if load.warm_up:
             _send(producer, load.topic, queue_id, load.make(load.warm_up, queue_id))
@@ -84,7 +84,7 @@ def _produce(address: str, load: Load, queue_id: int, start: Start) -> NDArray[n
 
 
 def _send(producer: Producer, topic: str, queue_id: int, batches: Iterable[bytes]) -> list[float]:
-    """When each was acknowledged; raises for one that was not, or that the writer took for a repeat."""
+    """Return the time of each acknowledgement. Raises for a batch that was not stored or that counted as a repeat."""
     times: list[float] = []
 
     def note(_: Future[SendResult]) -> None:
@@ -97,11 +97,14 @@ def _send(producer: Producer, topic: str, queue_id: int, batches: Iterable[bytes
         futures.append(future)
     for future in futures:
         require_stored(future.result())
-    producer.flush(TIMEOUT_S)  # the last callback may come behind its result
+    producer.flush(TIMEOUT_S)  # the last callback may run after its result
     return times
 
 
 def require_stored(result: SendResult) -> None:
-    """RuntimeError unless it was stored, flushed as asked for, and new."""
+    """Raise RuntimeError unless the message was stored, flushed as required, and new."""
     if result.status is not SendStatus.PUT_OK or result.duplicate:
-        raise RuntimeError(f"queue {result.queue_id}: {result.status.name}, duplicate: {result.duplicate}")
+        raise RuntimeError(
+            f"queue {result.queue_id}: expected a new, flushed message, but the answer is {result.status.name}, "
+            f"duplicate: {result.duplicate}"
+        )

@@ -1,4 +1,4 @@
-"""What a flame graph says in a few lines: the functions in which a process was, each without what it called."""
+"""Summarises a flame graph: the functions in which a process spent its time, each without its callees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TITLE = re.compile(r"(?P<name>.*) \([\d,]+ samples?, [\d.]+%\)")
 _FRAME = re.compile(r"(?P<function>.*) \((?P<file>[^()]*?)(:\d+)?\)")
 _ROOT_NAME = "all"
 _MOST = 12
-_WAITING = re.compile(  # for the kernel, another thread or another process: py-spy counts many of them as at work
+_WAITING = re.compile(  # waits for the kernel, a thread or a process, many of which py-spy counts as active
     r"Condition\.wait |_worker \(concurrent|Thread\.run |\S*Selector\.select |\S*\bpoll |_end_with_parent "
     r"|\S*channel_spin |FinalizerWorker\.run |CallbackServer\.run |Connection\._recv |SemLock\.__enter__ "
     r"|manager \(\S*daemon\.py|read_int \(|wait \(tidemark/store/wake|FolderLock\.acquire "
@@ -34,21 +34,21 @@ class _Frame(NamedTuple):
 
 
 class Share(NamedTuple):
-    """place: function and file. share: of the process's samples in which it did not wait, 0 to 1."""
+    """The share of one function. place: function and file; share: of the process's active samples, 0 to 1."""
 
     place: str
     share: float
 
 
 def own_samples(svg: str) -> Counter[str]:
-    """Samples of each function of a flame graph, without those of the functions it called.
+    """Return the samples of each function of a flame graph, without those of its callees.
 
-    py-spy's: a frame tells its samples, and where they begin, as `fg:w` and `fg:x`
+    In py-spy's format a frame has its number of samples as `fg:w` and their start as `fg:x`.
     """
     frames = [_frame(group) for group in ElementTree.fromstring(svg).iter(f"{_SVG}g") if _is_frame(group)]
     rows = sorted({frame.row for frame in frames})
     if frames and next(frame for frame in frames if frame.name == _ROOT_NAME).row != rows[0]:
-        rows.reverse()  # drawn with its root at the bottom
+        rows.reverse()  # the graph is drawn with its root at the bottom
     by_row: dict[float, list[_Frame]] = {row: [] for row in rows}
     for frame in frames:
         by_row[frame.row].append(frame)
@@ -70,7 +70,7 @@ def _is_frame(group: ElementTree.Element) -> bool:
 
 def _frame(group: ElementTree.Element) -> _Frame:
     title, rectangle = group.findtext(f"{_SVG}title", ""), group.find(f"{_SVG}rect")
-    assert rectangle is not None, "asked before"
+    assert rectangle is not None, "_is_frame has checked that"
     found = _TITLE.fullmatch(title)
     name = title if found is None else found["name"]
     return _Frame(
@@ -79,7 +79,7 @@ def _frame(group: ElementTree.Element) -> _Frame:
 
 
 def _place(name: str) -> str:
-    """Without the line, and without where libraries lie on this machine."""
+    """Return *name* without the line number and without this machine's path of libraries."""
     found = _FRAME.fullmatch(name)
     if found is None:
         return name
@@ -87,7 +87,7 @@ def _place(name: str) -> str:
 
 
 def shares(graphs: Iterable[Path], most: int = _MOST) -> list[Share]:
-    """Of several graphs of one kind of process, without what only waits: the greatest first."""
+    """Return the shares in the graphs of one kind of process, without waits, greatest first."""
     own = sum((own_samples(path.read_text()) for path in graphs), Counter[str]())
     own = Counter({place: samples for place, samples in own.items() if not _WAITING.match(place)})
     total = own.total()
@@ -95,8 +95,8 @@ def shares(graphs: Iterable[Path], most: int = _MOST) -> list[Share]:
 
 
 def shares_table(by_process: Mapping[str, list[Share]]) -> Table:
-    """To print."""
-    table = Table("process", "function, without what it calls", "share", title="where the samples were")
+    """Return the shares as a table for the terminal."""
+    table = Table("process", "function, without its callees", "share", title="shares of samples")
     for process, found in by_process.items():
         for share in found:
             table.add_row(process, share.place, f"{share.share:.1%}")
@@ -106,7 +106,7 @@ def shares_table(by_process: Mapping[str, list[Share]]) -> Table:
 def keep_profile(
     folder: Path, benchmark: str, machine: Mapping[str, str], by_process: Mapping[str, list[Share]]
 ) -> Path:
-    """Write the shares as JSON."""
+    """Write the shares as JSON and return the path."""
     processes = {name: [share._asdict() for share in found] for name, found in by_process.items() if found}
     content = {"benchmark": benchmark, "machine": dict(machine), "processes": processes}
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Flame graphs of the processes of one benchmark while its clock runs, with py-spy."""
+"""Records flame graphs of the processes of one benchmark with py-spy, while its clock runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.clock import recording_with
 from benchmarks.runner import Run, run_benchmarks
 
-PROCESSES = {  # what their command lines hold
+PROCESSES = {  # role → pattern in the command line
     "writer": re.compile(r"services\.writer\b"),
     "pipeline": re.compile(r"services\.indexer pipeline\b"),
     "worker": re.compile(r"pyspark\.daemon|services\.indexer\.pipeline\.spark\.daemon"),
@@ -30,7 +30,7 @@ PROCESSES = {  # what their command lines hold
     "client": re.compile(r"multiprocessing\.spawn import spawn_main"),
 }
 _LOOK_S = 0.2
-_SETTLE_S = 2.0  # until a py-spy that was started samples
+_SETTLE_S = 2.0  # time until a new py-spy takes samples
 _STOP_S = 60.0
 
 
@@ -44,10 +44,9 @@ def profile_benchmark(
     results: Path,
     only: int,
 ) -> tuple[Run, dict[str, list[Path]]]:
-    """Run *benchmark* and record the *wanted* processes;
-    (what it measured, the flame graphs by process).
+    """Run *benchmark*, record the *wanted* processes, and return the measurements and the flame graphs by process.
 
-    only  of the times its clock ran, from 1; -1 for the last one
+    only  the measured round whose graphs are returned, from 1; -1 for the last one
     """
     results.mkdir(exist_ok=True)
     prefix = f"{time.strftime('%Y%m%d-%H%M%S')}-{benchmark.name}"
@@ -62,7 +61,7 @@ def profile_benchmark(
 
 
 class _Recorder:
-    """Attaches a py-spy to each wanted process of this program's own tree, also to those that come later."""
+    """Attaches a py-spy to each wanted descendant of this process, including later ones."""
 
     def __init__(self, wanted: Sequence[str], results: Path, prefix: str) -> None:
         self._wanted = {name: PROCESSES[name] for name in wanted}
@@ -74,7 +73,7 @@ class _Recorder:
 
     @contextlib.contextmanager
     def record(self) -> Iterator[None]:
-        """Record while held; a benchmark may measure several times."""
+        """Record while the context is active; a benchmark may measure several times."""
         self.rounds += 1
         stopping = threading.Event()
         self._attach()
@@ -119,14 +118,14 @@ class _Recorder:
     def _end(self) -> None:
         for spy in self._spies.values():
             if spy.poll() is None:
-                os.kill(spy.pid, signal.SIGINT)  # it writes what it has seen
+                os.kill(spy.pid, signal.SIGINT)  # py-spy writes its samples
         for spy in self._spies.values():
             spy.wait(_STOP_S)
         self._spies.clear()
 
 
 def role_of(command_line: Sequence[str], roles: dict[str, re.Pattern[str]]) -> str | None:
-    """Which of *roles* a process has; None for any other, a JVM and py-spy itself among them."""
+    """Return the role of a process; None for other processes, such as a JVM or py-spy itself."""
     if not command_line or "python" not in Path(command_line[0]).name:
         return None
     text = " ".join(command_line)
@@ -134,9 +133,9 @@ def role_of(command_line: Sequence[str], roles: dict[str, re.Pattern[str]]) -> s
 
 
 def _py_spy() -> str:
-    """Where it is: beside this interpreter, or on the path."""
+    """Return the path of py-spy: in the interpreter's folder, or in PATH."""
     beside = Path(sys.executable).with_name("py-spy")
     found = str(beside) if beside.exists() else shutil.which("py-spy")
     if found is None:
-        raise FileNotFoundError("py-spy is not installed; it comes with the extra `bench`")
+        raise FileNotFoundError("py-spy is not installed: install the extra `bench`")
     return found

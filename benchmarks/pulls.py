@@ -1,4 +1,4 @@
-"""A consumer over HTTP: a thread for each queue of one topic, which takes every message out of every page."""
+"""A consumer over HTTP with a thread for each queue of one topic, which extracts every message of every page."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ANSWER_MESSAGES = 32_768
 
 
 class Form(enum.Enum):
-    """What a consumer asks for."""
+    """The form of a pull's answer."""
 
     RECORDS = enum.auto()
-    CHECKED_RECORDS = enum.auto()  # and each record is looked at again, as a consumer of Kafka does
+    CHECKED_RECORDS = enum.auto()  # each record is checked again, as by a consumer of Kafka
     ARROW = enum.auto()
     JSON = enum.auto()
 
 
 class Pulls(NamedTuple):
-    """What one consumer got, page by page: when (s of the monotonic clock), how many messages, bytes.
+    """The pages of one consumer: time (s of the monotonic clock), number of messages, bytes.
 
-    Bytes of bodies; where records come as they are stored, of records.
+    The bytes are those of bodies, or of whole records if the form is records.
     """
 
     times: NDArray[np.float64]
@@ -44,7 +44,7 @@ class Pulls(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where to pull, and how much at once."""
+    """The topic to pull from, and the limits of an answer."""
 
     url: str
     topic: str
@@ -59,7 +59,7 @@ class _Taken(NamedTuple):
 
 
 def pull(place: Place, *, warm_up_s: float, seconds: float) -> Pulls:
-    """Pull for *seconds*, again from the start where a queue ends. Raises for any answer that is not as asked for."""
+    """Pull for *seconds*; at the end of a queue, start again. Raises for an unexpected answer."""
     (pulls,) = run_clients([partial(_pull, place, warm_up_s, seconds)])
     return pulls
 
@@ -81,7 +81,7 @@ def _pull(place: Place, warm_up_s: float, seconds: float, start: Start) -> Pulls
 
 
 class Puller:
-    """Pulls queues of one topic after the other, a page ahead where the client offers it. Safe for several threads."""
+    """Pulls the queues of a topic, with read-ahead of a page where the client supports it. Thread-safe."""
 
     def __init__(self, query: Query, place: Place) -> None:
         self._query = query
@@ -96,7 +96,7 @@ class Puller:
         self._pages = forms[place.form]
 
     def pull_until(self, queue_id: int, end: float) -> list[tuple[float, int, int]]:
-        """(when, messages, bytes) of each page until the clock says *end*."""
+        """Return (time, messages, bytes) of each page until the time *end*."""
         taken: list[tuple[float, int, int]] = []
         while True:
             for page in self._pages(self._topic, queue_id):
@@ -107,7 +107,7 @@ class Puller:
             _require(bool(taken), "the queue is empty")
 
     def pull_all(self, topic: str, queue_id: int) -> int:
-        """Messages of a whole queue."""
+        """Pull a whole queue and return its number of messages."""
         return sum(page.messages for page in self._pages(topic, queue_id))
 
     def _records(self, take: Callable[[RecordsPage], _Taken], topic: str, queue_id: int) -> Iterator[_Taken]:
@@ -130,12 +130,12 @@ class Puller:
 
 
 def _count_records(page: RecordsPage) -> _Taken:
-    """The service has checked them."""
+    """Count the records of *page* without a check, because the service has checked them."""
     return _Taken(page.message_count, len(page.data))
 
 
 def _check_records(page: RecordsPage) -> _Taken:
-    """Find each record and check it, its CRC too."""
+    """Find each record of *page* and check it, including its CRC."""
     buffer = np.frombuffer(page.data, np.uint8)
     places = message.record_places(buffer)
     sizes = np.diff(places, append=buffer.size)
@@ -145,7 +145,7 @@ def _check_records(page: RecordsPage) -> _Taken:
 
 
 def _physical_offsets(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What the records say."""
+    """Return the physical offsets that the records contain."""
     at: int = HEAD.fields["physical_offset"][1]  # type: ignore[index]
     raw: NDArray[np.uint8] = buffer[places[:, np.newaxis] + np.arange(at, at + 8)]
     return raw.view(">i8")[:, 0].astype(np.int64)

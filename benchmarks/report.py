@@ -1,4 +1,4 @@
-"""What a benchmark says: rows (a figure each) and plots, as plain data that JSON and HTML are made from."""
+"""The result of a benchmark: rows (one figure each) and plots, as plain data from which JSON and HTML are made."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "max": 100.0}  # by the end of a row's key
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "max": 100.0}  # by the suffix of a row's key
 _BINS = 60
 
 
 class Row(NamedTuple):
-    """One figure. key: stable, for programs; target: what the project aims at, "" for none; note: how it was made."""
+    """One figure. key: stable, for programs; target: the project's goal, "" for none; note: how it was measured."""
 
     key: str
     name: str
@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 class PlotKind(enum.StrEnum):
-    """How a plot's lines are drawn."""
+    """The style of a plot's lines."""
 
     LINES = "lines"  # over time, from 0 on both axes
     GROWTH = "growth"  # both axes logarithmic, with markers
@@ -34,14 +34,14 @@ class PlotKind(enum.StrEnum):
 
 
 class Line(NamedTuple):
-    """Points of one line. For a histogram x has one more, the edges of its bins."""
+    """The points of one line. For a histogram, x has one more value, because it holds the edges of the bins."""
 
     x: list[float]
     y: list[float]
 
 
 class Plot(NamedTuple):
-    """One plot with its lines by name."""
+    """One plot, with its lines by name."""
 
     title: str
     x_label: str
@@ -51,7 +51,7 @@ class Plot(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What one benchmark has measured."""
+    """The measurements of one benchmark."""
 
     rows: list[Row]
     plots: list[Plot]
@@ -66,7 +66,7 @@ def percentile_rows(
     note: str = "",
     percentiles: Sequence[str] = tuple(PERCENTILES),
 ) -> list[Row]:
-    """Rows <key>_p50 and so on, in ms. targets: by "p50" and so on. ValueError for a latency that is missing."""
+    """Return the rows <key>_p50 and so on, in ms. targets: by "p50" and so on. Raises ValueError for missing latencies."""
     if not len(values_ms) or not np.isfinite(values_ms).all():
         raise ValueError(
             f"{key}: {np.count_nonzero(~np.isfinite(values_ms))} of {len(values_ms)} latencies are missing"
@@ -85,7 +85,7 @@ def percentile_rows(
 
 
 def latency_plots(title: str, values_ms: Mapping[str, NDArray[np.float64]]) -> list[Plot]:
-    """A histogram and a curve of percentiles of latencies in ms, by the lines' names."""
+    """Return a histogram and a curve of percentiles of latencies in ms, by the lines' names."""
     everything = np.concatenate(list(values_ms.values()))
     edges = np.geomspace(max(everything.min(), 1e-3), max(everything.max(), 2e-3) * 1.0001, _BINS + 1)
     bins = {
@@ -100,13 +100,13 @@ def latency_plots(title: str, values_ms: Mapping[str, NDArray[np.float64]]) -> l
 
 
 def _percentile_line(values_ms: NDArray[np.float64]) -> Line:
-    """Over 1 / (1 - p): 10 is the 90th percentile, 100 the 99th; as far as there are values for it."""
+    """Return percentiles over 1 / (1 - p), up to the number of values: 10 is the 90th percentile, 100 the 99th."""
     x = np.geomspace(1, max(2, len(values_ms)), 200)
     return Line(x.tolist(), np.percentile(values_ms, (1 - 1 / x) * 100).tolist())
 
 
 def throughput_line(times_s: NDArray[np.float64], amounts: NDArray[np.float64], *, bin_s: float = 0.25) -> Line:
-    """Amounts a second in bins of time, from the first event on; the last, unfinished bin is left out."""
+    """Return amounts per second in bins of time, from the first event; the last, incomplete bin is left out."""
     start, end = float(times_s.min()), float(times_s.max())
     bins = max(1, int((end - start) / bin_s))
     edges = start + bin_s * np.arange(bins + 1)

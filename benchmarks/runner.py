@@ -1,4 +1,4 @@
-"""Runs benchmarks one after the other, with a bar that says which; what failed has no figures and is told."""
+"""Runs benchmarks one after the other, with a progress bar. A failed benchmark has no figures and is reported."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.machine import describe_machine, load_average
 from benchmarks.report import Plot, Row
 
-_REDRAWS_A_SECOND = 1  # what is measured shares these processors
+_REDRAWS_A_SECOND = 1  # few, because the measured processes share the processors
 
 
 @dataclass
 class Run:
-    """What came of it. machine: facts by name; rows with their flush modes; failures: why, by benchmark."""
+    """The result of a run. machine: facts by name; rows: with their flush modes; failures: reason by benchmark."""
 
     machine: dict[str, str]
     rows: list[tuple[Row, str]] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Run:
 
 
 def run_benchmarks(benchmarks: Sequence[Benchmark], folder: Path, scale: float, console: Console) -> Run:
-    """Run *benchmarks* with their stores below *folder*, on that file system; the stores are deleted."""
+    """Run *benchmarks* with their stores below *folder*, and delete the stores."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=folder) as name:
         stores = Path(name).absolute()
         run = Run({**describe_machine(stores), "scale": f"{scale:g}"})

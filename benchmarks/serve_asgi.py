@@ -1,4 +1,4 @@
-"""Serving one ASGI function as the query service's uvicorn does, without anything else of it."""
+"""Serves one ASGI function with the uvicorn settings of the query service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def serve(answer: Callable[[Message, Receive, Send], Awaitable[None]]) -> None:
-    """On a free port of loopback, which is printed; until it is ended."""
+    """Serve on a free loopback port, which is printed, until terminated."""
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     settings = uvicorn.Config(

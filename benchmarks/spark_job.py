@@ -1,11 +1,12 @@
-"""`python -m benchmarks.spark_job JSON`: a Spark session that reads a source, and prints what it found as JSON.
+"""`python -m benchmarks.spark_job JSON`: runs a Spark session that reads a source, and prints the figures as JSON.
 
     format, options  of the source
-    columns          those that a batch reads, as DDL; "": all
-    jars             what the session needs beside Spark
-    triggers         0: a batch read to nowhere, warmed up once; else a stream to nowhere of at least so many triggers
+    columns          columns that a batch reads, as DDL; "": all
+    jars             jars that the session needs besides Spark
+    triggers         0: a batch read to the noop sink, after one warm-up; otherwise a stream to the noop sink with at
+                     least this many triggers
 
-Both sources' jobs are this program: same cores, same heap, same sink.
+Tidemark's and Kafka's sources both run in this program, with the same cores, heap and sink.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
 _HEAP = "2g"
-_FIRST_TRIGGERS = 10  # which warm up
+_FIRST_TRIGGERS = 10  # the warm-up
 
 
 def main(job: dict[str, Any]) -> dict[str, float]:
-    """messages, seconds; or trigger_p50_ms, triggers."""
+    """Run *job* and return messages and seconds, or trigger_p50_ms and triggers."""
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     settings: dict[str, Any] = {
         "spark.driver.memory": _HEAP,
@@ -49,7 +50,7 @@ def _batch(spark: SparkSession, job: dict[str, Any]) -> dict[str, float]:
         named = spark.read.format(job["format"]).options(**job["options"])
         return named.schema(job["columns"]) if job["columns"] else named
 
-    messages = reader().load().count()  # and warm
+    messages = reader().load().count()  # also the warm-up
     began = time.perf_counter()
     reader().load().write.format("noop").mode("overwrite").save()
     return {"messages": messages, "seconds": time.perf_counter() - began}
@@ -63,7 +64,10 @@ def _triggers(spark: SparkSession, job: dict[str, Any]) -> dict[str, float]:
         query.awaitTermination()
         busy = [one for one in query.recentProgress if one["numInputRows"]][_FIRST_TRIGGERS:]
     if len(busy) < job["triggers"] - _FIRST_TRIGGERS:
-        raise RuntimeError(f"only {len(busy)} triggers are left after the first {_FIRST_TRIGGERS}")
+        raise RuntimeError(
+            f"the stream had only {len(busy)} triggers after the {_FIRST_TRIGGERS} of the warm-up, and needs "
+            f"{job['triggers']}"
+        )
     return {
         "trigger_p50_ms": statistics.median(one["durationMs"]["triggerExecution"] for one in busy),
         "triggers": len(busy),

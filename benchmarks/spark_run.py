@@ -1,4 +1,4 @@
-"""Runs `benchmarks.spark_job` and takes its answer."""
+"""Runs `benchmarks.spark_job` and reads its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMEOUT_S = 1800.0
 def spark_run(
     source: str, options: dict[str, str], *, columns: str = "", jars: Sequence[Path] = (), triggers: int = 0
 ) -> dict[str, float]:
-    """What the job prints; CalledProcessError when it fails."""
+    """Run the job and return its figures. Raises CalledProcessError if it fails."""
     job = {"format": source, "options": options, "columns": columns, "triggers": triggers}
     command = [sys.executable, "-m", "benchmarks.spark_job", json.dumps({**job, "jars": [str(jar) for jar in jars]})]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=_TIMEOUT_S, check=True)

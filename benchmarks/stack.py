@@ -1,4 +1,4 @@
-"""Services of one store for a benchmark, with RocketMQ's file sizes, and an end that must be clean."""
+"""Runs the services of one store for a benchmark, with RocketMQ's file sizes, and requires a clean stop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tidemark.local.local_stack import START_ORDER, LocalStack
 
-FILE_SIZES = {  # the services' own defaults, and the peers': `tidemark serve` would choose a laptop's
+FILE_SIZES = {  # the defaults of the services and of RocketMQ; `tidemark serve` would choose smaller ones
     "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(1 << 30),
     "TIDEMARK_INDEX_SLOTS": str(5_000_000),
     "TIDEMARK_INDEX_ENTRIES": str(20_000_000),
@@ -22,9 +22,9 @@ def running(
     flush_mode: str = "sync",
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[LocalStack]:
-    """*services* (all three without a name) on the store at *data*.
+    """Run *services* (default: all three) on the store at *data*.
 
-    raises ServiceDiedError when one ended by itself meanwhile, RuntimeError when one did not stop with exit status 0
+    Raises ServiceDiedError if a service ended by itself, RuntimeError if one did not stop with exit status 0.
     """
     stack = LocalStack(data, environment=environment(flush_mode, settings), services=services or START_ORDER)
     stack.start()
@@ -35,9 +35,9 @@ def running(
         stack.stop()
         raise
     if failed := {name: status for name, status in stack.stop().items() if status}:
-        raise RuntimeError(f"exit statuses {failed}; see {stack.logs}")
+        raise RuntimeError(f"services stopped with exit statuses {failed}: see {stack.logs}")
 
 
 def environment(flush_mode: str, settings: Mapping[str, str] | None = None) -> dict[str, str]:
-    """TIDEMARK_ settings of a benchmark's services."""
+    """Return the TIDEMARK_ settings of a benchmark's services."""
     return {**FILE_SIZES, "TIDEMARK_FLUSH_MODE": flush_mode, **(settings or {})}

@@ -1,4 +1,4 @@
-"""Rows on a terminal."""
+"""Formats rows as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ COLUMNS = ("figure", "value", "unit", "aim", "flush", "note")
 
 
 def cells(row: Row, flush_mode: str) -> tuple[str, ...]:
-    """Texts of *row*, one a column."""
+    """Return the texts of *row*, one per column."""
     return (row.name, number_text(row.value), row.unit, row.target, flush_mode, row.note)
 
 
 def number_text(value: float) -> str:
-    """With as many digits as anybody wants to read."""
+    """Return *value* with a readable number of digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
 
 
 def make_table(rows: Iterable[tuple[Row, str]]) -> Table:
-    """*rows*, each with its flush mode."""
+    """Return a table of *rows*, each with its flush mode."""
     table = Table(title="client and server on the same machine")
     for name in COLUMNS:
         table.add_column(name, justify="right" if name == "value" else "left")

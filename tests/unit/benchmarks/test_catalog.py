@@ -53,5 +53,5 @@ def test_every_key_belongs_to_one_benchmark() -> None:
 def test_a_benchmark_gives_the_rows_it_says(tmp_path: object) -> None:
     """A row that is missing would be missed by nobody."""
     wrong = Benchmark("one", ("a", "b"), lambda *_: Result([Row("a", "", 1.0, "s")], []))
-    with pytest.raises(ValueError, match="gives the rows"):
+    with pytest.raises(ValueError, match="returned the rows"):
         wrong.run(tmp_path, 1.0)  # type: ignore[arg-type]
