@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 
 def files_of(store: Path, *, least_bytes: int = 0) -> list[Path]:
-    """Return the files below *store* of at least *least_bytes*, without those that a running store deletes meanwhile."""
+    """Return the files below *store* of at least *least_bytes*; files that are deleted meanwhile are left out."""
     files = []
     for path in store.rglob("*"):
         with contextlib.suppress(FileNotFoundError):

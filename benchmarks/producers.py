@@ -40,7 +40,10 @@ class Load(NamedTuple):
 
     @property
     def warm_up(self) -> int:
-        """Return the number of batches before the clock starts: as many again; 0 for a store, or with unique keys."""
+        """Return the number of batches sent before the clock starts: as many again.
+
+        It is 0 for a store, and with keys, because each key belongs to one message.
+        """
         return self.batches if self.ahead and not self.keyed else 0
 
     def make(self, count: int, queue_id: int) -> Iterator[bytes]:

@@ -66,7 +66,10 @@ def percentile_rows(
     note: str = "",
     percentiles: Sequence[str] = tuple(PERCENTILES),
 ) -> list[Row]:
-    """Return the rows <key>_p50 and so on, in ms. targets: by "p50" and so on. Raises ValueError for missing latencies."""
+    """Return the rows <key>_p50 and so on, in ms. targets: by "p50" and so on.
+
+    Raises ValueError if latencies are missing.
+    """
     if not len(values_ms) or not np.isfinite(values_ms).all():
         raise ValueError(
             f"{key}: {np.count_nonzero(~np.isfinite(values_ms))} of {len(values_ms)} latencies are missing"

@@ -66,7 +66,7 @@ def _triggers(spark: SparkSession, job: dict[str, Any]) -> dict[str, float]:
     if len(busy) < job["triggers"] - _FIRST_TRIGGERS:
         raise RuntimeError(
             f"the stream had only {len(busy)} triggers after the {_FIRST_TRIGGERS} of the warm-up, and needs "
-            f"{job['triggers']}"
+            f"{job['triggers'] - _FIRST_TRIGGERS}"
         )
     return {
         "trigger_p50_ms": statistics.median(one["durationMs"]["triggerExecution"] for one in busy),

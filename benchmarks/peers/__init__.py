@@ -1,1 +1,1 @@
-"""`make bench-peers`: the same work for Tidemark, a real Apache RocketMQ and a real Apache Kafka. Not tests."""
+"""The comparison of `make bench-peers`: equal work for Tidemark, a real Apache RocketMQ and a real Apache Kafka."""

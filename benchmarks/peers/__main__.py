@@ -1,10 +1,10 @@
-"""`python -m benchmarks.peers [row…]`: the same work for Tidemark, RocketMQ and Kafka in turn; prints ratios and goals.
+"""`python -m benchmarks.peers [row…]`: runs equal work on Tidemark, RocketMQ and Kafka in turn; prints ratios and goals.
 
-From the environment: BENCH (rows, as arguments), BENCH_SCALE (default 1), BENCH_PAIRS (3; fewer decide nothing),
-BENCH_PEERS (rocketmq,kafka; the one that a row's goal names is always measured), BENCH_FOLDER (on which file system;
-this folder).
-What is there is written to benchmarks/results after each round.
-Exit status: 1 when a run failed, 2 for a row that is none or where Java or Maven is missing; 0 also with missed goals.
+Environment variables: BENCH (rows, like the arguments), BENCH_SCALE (default: 1), BENCH_PAIRS (default: 3; with fewer
+there is no verdict), BENCH_PEERS (default: rocketmq,kafka; the product in a row's goal is always measured),
+BENCH_FOLDER (folder for the stores; default: the current one).
+The results so far are written to benchmarks/results after each round.
+Exit status: 0, even with missed goals; 1 if a run failed; 2 for an unknown row, or if Java or Maven is missing.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("
 
 
 def main(words: Sequence[str]) -> int:
-    """Exit status."""
+    """Run the comparison and return the exit status."""
     try:
         goals = pick(GOALS, words)
     except KeyError as error:
         print(
-            f"no row {error.args[0]}; there are {', '.join(dict.fromkeys(goal.key for goal in GOALS))}", file=sys.stderr
+            f"unknown row {error.args[0]}: use {', '.join(dict.fromkeys(goal.key for goal in GOALS))}", file=sys.stderr
         )
         return 2
     wanted = {*os.environ.get("BENCH_PEERS", "rocketmq,kafka").split(","), *(goal.product.name for goal in goals)}
@@ -51,9 +51,9 @@ def main(words: Sequence[str]) -> int:
         for product in {workload.product for each in rounds for workload in each.workloads}:
             make_toolchain(product, load_programs(product))
     except ToolchainMissingError as error:
-        print(f"the peers cannot run here: {error}", file=sys.stderr)
+        print(f"RocketMQ and Kafka cannot run on this machine: {error}", file=sys.stderr)
         return 2
-    console = Console(width=None if sys.stdout.isatty() else 180)  # a log has no width of its own
+    console = Console(width=None if sys.stdout.isatty() else 180)  # a log file has no width
     scale, pairs = float(os.environ.get("BENCH_SCALE", "1")), int(os.environ.get("BENCH_PAIRS", "3"))
     with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_FOLDER", ".")) as name:
         folder = Path(name)
@@ -95,5 +95,7 @@ def _write(path: Path, machine: Mapping[str, str], rounds: Sequence[Round], outc
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what was started is ended
+    signal.signal(
+        signal.SIGTERM, lambda number, _: sys.exit(128 + number)
+    )  # raises, so that started processes are ended
     sys.exit(main(sys.argv[1:] or os.environ.get("BENCH", "").replace(",", " ").split()))

@@ -1,7 +1,7 @@
 """Broker: a name server and a broker of Apache RocketMQ on loopback.
 
-Several may run on one machine at once: each has ports of its own, and keeps them over restarts of the broker, because
-its address is part of every record it writes.
+Several may run on one machine concurrently. Each has its own ports and keeps them over restarts of the broker, because
+the address is part of every record that it writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPENED = tuple(  # the broker unmaps its files by reflection
         "exports=java.base/jdk.internal.ref",
     )
 )
-_SETTINGS: dict[str, object] = {  # a slow machine must not make it refuse, nor a full disk make it delete
+_SETTINGS: dict[str, object] = {  # no rejections on a slow machine, and no deletions on a full disk
     "brokerName": BROKER_NAME,
     "brokerId": 0,
     "brokerIP1": "127.0.0.1",
@@ -42,9 +42,10 @@ _SETTINGS: dict[str, object] = {  # a slow machine must not make it refuse, nor 
 
 
 class Broker(Running):
-    """A broker on *store*. Its logs and settings go to *work*; *settings* to its broker.conf; options: its JVM's.
+    """A broker on *store*. Its logs and settings are in *work*.
 
-    settings of a restart: `start(settings=…)`. ports: (name server, broker, high availability); None: free ones.
+    settings: for its broker.conf; a restart changes them with `start(settings=…)`. options: of its JVM.
+    ports: (name server, broker, high availability); None: free ports.
     """
 
     def __init__(
@@ -69,12 +70,12 @@ class Broker(Running):
 
     @property
     def address(self) -> str:
-        """host:port, as it stands in the records it writes."""
+        """host:port, as in the records that it writes."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def name_server_address(self) -> str:
-        """What a client dials first."""
+        """host:port of the name server, to which clients connect first."""
         return f"127.0.0.1:{self._name_port}"
 
     @property
@@ -84,7 +85,7 @@ class Broker(Running):
         return self._broker
 
     def start(self, *, settings: Mapping[str, object] | None = None) -> Self:
-        """Start it, the name server first; returns when it serves. AssertionError with its output when it does not."""
+        """Start the name server and the broker, and return when they serve. Raises AssertionError with their output."""
         assert self._broker is None, "it runs"
         (self.work / "conf").mkdir(parents=True, exist_ok=True)
         self.store.mkdir(parents=True, exist_ok=True)
@@ -113,24 +114,24 @@ class Broker(Running):
         return path
 
     def _run(self, name: str, main_class: str, conf: Path, options: Sequence[str]) -> Server:
-        """Start one of RocketMQ's programs and wait until it says that it is up."""
+        """Start one of RocketMQ's programs and wait until it reports that it is ready."""
         command = self.toolchain.java(main_class, "-c", str(conf), options=(*options, f"-Duser.home={self.work}"))
         server = Server(command, self.work / f"{name}.out", {"ROCKETMQ_HOME": str(self.work)})
         server.wait_until(lambda: server.says(b"boot success"))
         return server
 
     def stop(self) -> None:
-        """SIGTERM, and wait: a clean shutdown."""
+        """Stop the broker with SIGTERM, a clean shutdown, and wait for its end."""
         server, self._broker = self.server, None
         server.stop()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the broker with SIGKILL."""
         server, self._broker = self.server, None
         server.kill()
 
     def close(self) -> None:
-        """End everything; a broker that runs still is killed."""
+        """End both programs; a broker that still runs is killed."""
         for server in (self._broker, self._name_server):
             if server is not None:
                 server.kill()
@@ -138,6 +139,6 @@ class Broker(Running):
 
 
 def free_ports() -> tuple[int, int, int]:
-    """Ports of a name server, a broker (which takes the one two below, too) and its high availability service."""
+    """Return free ports of a name server, a broker (which also uses its port - 2) and its high availability service."""
     first = free_run(5)
     return first, first + 3, first + 4

@@ -1,4 +1,4 @@
-"""Ratios of a goal's figures, pair by pair. Knows no process and no clock."""
+"""Computes the ratios of a goal's figures, pair by pair, as pure functions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import NamedTuple
 from benchmarks.peers.figures import Figure
 from benchmarks.peers.goals import Better, Goal
 
-LEAST_PAIRS = 3  # fewer give ratios, and no verdict
-OURS = "tidemark"  # beside the names of the peers' products
+LEAST_PAIRS = 3  # fewer give ratios without a verdict
+OURS = "tidemark"  # name of the system, like the names of the products
 Pair = Mapping[str, Mapping[str, Figure]]  # system → key → figure, of runs that followed each other
 
 
 class Spread(NamedTuple):
-    """Of a few numbers."""
+    """The spread of a few numbers."""
 
     median: float
     least: float
@@ -23,7 +23,7 @@ class Spread(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What came of a goal. figures: medians by system; ratio: ours / the goal's peer's; met: None: not decided."""
+    """The result for a goal. figures: medians by system; ratio: Tidemark's / the product's; met: None if undecided."""
 
     goal: Goal
     unit: str
@@ -34,21 +34,22 @@ class Comparison(NamedTuple):
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Median, least, greatest; ValueError for none."""
+    """Return median, least and greatest value. Raises ValueError without values."""
     if not values:
-        raise ValueError("no values")
+        raise ValueError("expected at least one value")
     return Spread(statistics.median(values), min(values), max(values))
 
 
 def compare(goal: Goal, pairs: Sequence[Pair]) -> Comparison:
-    """*goal* over all *pairs*. KeyError when a figure is missing, ValueError when units differ or a figure is not > 0.
+    """Compare the figures of *goal* over all *pairs*.
 
-    The ratio is taken within each pair, so that a machine that is slow for a while is slow for both.
+    The ratio is computed within each pair, so that a temporarily slow machine affects both systems.
+    Raises KeyError if a figure is missing, ValueError if units differ or a figure is not above 0.
     """
     figures = {system: [pair[system][_key(goal, system)] for pair in pairs] for system in _systems(goal, pairs)}
     units = {figure.unit for runs in figures.values() for figure in runs}
     if len(units) != 1:
-        raise ValueError(f"{goal.key}: units {', '.join(sorted(units)) or 'none'}")
+        raise ValueError(f"{goal.key}: expected figures of one unit, got {', '.join(sorted(units)) or 'none'}")
     for system, runs in figures.items():
         if not all(figure.value > 0 for figure in runs):
             raise ValueError(f"{goal.key}: a figure of {system} is not above 0")
@@ -70,7 +71,7 @@ def _key(goal: Goal, system: str) -> str:
 
 
 def _systems(goal: Goal, pairs: Sequence[Pair]) -> list[str]:
-    """Ours, the goal's peer, and every other one that has the figure."""
+    """Return Tidemark, the goal's product, and every other system that has the figure."""
     others = {system for pair in pairs for system, figures in pair.items() if goal.peer_key in figures}
     return [OURS, goal.product.name, *sorted(others - {OURS, goal.product.name})]
 

@@ -1,4 +1,4 @@
-"""What a run of a peer, or of Tidemark, found: figures by key."""
+"""Figure: one measured value of a run of RocketMQ, Kafka or Tidemark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """One figure of one run. key: as in goals.py; note: how it was measured, or what else was seen."""
+    """One figure of one run. key: as in goals.py; note: how it was measured, or further observations."""
 
     key: str
     value: float

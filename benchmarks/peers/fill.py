@@ -1,4 +1,4 @@
-"""A log of a given size on a RocketMQ broker, and the proof that its queues hold all of it."""
+"""Fills a RocketMQ broker with a log of a given size, and checks that its queues contain all messages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from benchmarks.peers.rocketmq import RocketMQ
 from tidemark.format.index_file import HEADER
 
-RECORD_OVERHEAD = 150  # bytes of a record beside its body, about: head, hosts, a short topic, UNIQ_KEY
+RECORD_OVERHEAD = 150  # approximate bytes of a record besides its body: head, hosts, a short topic, UNIQ_KEY
 
 
 class Filled(NamedTuple):
-    """What was given. samples_file: a key and an offset message id in each of *samples* lines."""
+    """The messages that were sent. samples_file: has *samples* lines with a key and an offset message id each."""
 
     topic: str
     topics: int
@@ -26,9 +26,10 @@ class Filled(NamedTuple):
 def fill(
     peer: RocketMQ, topic: str, messages: int, *, batch: int, body: int, topics: int = 1, keyed_samples: int = 0
 ) -> Filled:
-    """Give *messages* (rounded up to a whole batch). keyed_samples: above 0, each has a key, and so many are noted.
+    """Send *messages*, rounded up to a whole batch.
 
-    The client gives every message a UNIQ_KEY anyhow, but the broker writes the batch's own behind it, which counts.
+    keyed_samples: above 0, each message has a key, and this many keys are recorded. The client sets a UNIQ_KEY on every
+    message in any case, but the broker appends that of the batch, which takes precedence.
     """
     path = peer.folder / f"{topic}.samples"
     sizes = {"messages": messages, "batch": batch, "body": body}
@@ -38,17 +39,20 @@ def fill(
 
 
 def require_dispatched(peer: RocketMQ, filled: Filled) -> int:
-    """Wait until the queues hold every message; the bytes of the log. ValueError when they hold something else."""
+    """Block until the dispatch ends, and return the bytes of the log.
+
+    Raises ValueError unless the queues contain exactly the messages of *filled*.
+    """
     answer = peer.load("AwaitDispatch", topic=filled.topic, topics=filled.topics)
     if answer["messages"] != filled.messages:
-        raise ValueError(f"the queues hold {answer['messages']:,} of {filled.messages:,} messages")
+        raise ValueError(f"the queues have {answer['messages']:,} messages, expected {filled.messages:,}")
     log_bytes: int = answer["log_bytes"]
     return log_bytes
 
 
 def require_indexed(peer: RocketMQ, filled: Filled) -> None:
-    """That the key index has an entry for each message that has one key; ValueError when it has not."""
+    """Raise ValueError unless the key index has an entry for each message that has a key."""
     headers = [np.fromfile(path, HEADER, 1) for path in (peer.store / "index").iterdir()]
     entries = sum(int(header["index_count"][0]) - 1 for header in headers)
     if entries != filled.messages:
-        raise ValueError(f"the key index has {entries:,} entries for {filled.messages:,} messages")
+        raise ValueError(f"the key index has {entries:,} entries, too few for {filled.messages:,} messages")

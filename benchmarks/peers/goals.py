@@ -1,4 +1,4 @@
-"""What Tidemark aims at, row by row: which figure of which peer it is compared with, and by how much it should win."""
+"""The goals of Tidemark: for each row, the figure and product of the comparison, and the required factor."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from benchmarks.peers.toolchain import KAFKA, ROCKETMQ, Product
 
 
 class Better(enum.Enum):
-    """Which way is better."""
+    """The direction in which a figure is better."""
 
     HIGHER = "≥"
     LOWER = "≤"
 
 
 class Goal(NamedTuple):
-    """key: of our row; peer_key: of the peers' row; product, factor: ours ≥ (≤) factor × its; factor None: no goal."""
+    """A comparison of a row. key: of Tidemark's row; peer_key: of the other products' row.
+
+    product, factor: Tidemark's figure should be ≥ (or ≤) factor × the product's figure; factor None: no goal.
+    """
 
     key: str
     peer_key: str
@@ -26,7 +29,7 @@ class Goal(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For a table; "" without a goal."""
+        """Return the goal as text for a table; "" without a goal."""
         if self.factor is None:
             return ""
         times = "" if self.factor == 1 else f"{self.factor:g} × "

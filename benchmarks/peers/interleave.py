@@ -1,4 +1,4 @@
-"""Runs rounds: ours, each peer, ours, each peer …; every run in a folder of its own, which is gone afterwards."""
+"""Runs rounds: Tidemark, each product, Tidemark, each product …; each run in its own folder, deleted afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """By the round's name: its pairs, or why it has none. A round of which one run failed has no figures at all."""
+    """Pairs or failures by the round's name. A round with a failed run has no figures."""
 
     runs: dict[str, list[Pair]]
     failures: dict[str, str]
@@ -42,9 +42,9 @@ def run_rounds(
     progress: Progress,
     after_each: Callable[[Outcome], None] = lambda _: None,
 ) -> Outcome:
-    """Every round, *pairs* times. Whatever a run raises ends its round, not the others.
+    """Run every round *pairs* times. An exception in a run ends its round, not the others.
 
-    after_each  is told what there is after each round
+    after_each  is called with the results so far after each round
     """
     outcome = Outcome({}, {})
     steps = {each.name: steps_of(each, benchmarks) for each in rounds}
@@ -65,7 +65,7 @@ def run_rounds(
 
 
 def steps_of(a_round: Round, benchmarks: Mapping[str, OurBenchmark]) -> list[Step]:
-    """The runs of one pair, in order."""
+    """Return the runs of one pair, in order."""
     ours = [Step(OURS, f"Tidemark: {name}", _ours(benchmarks[name])) for name in a_round.ours]
     theirs = [
         Step(workload.product.name, f"{workload.product.title}: {', '.join(workload.keys)}", workload.run)

@@ -1,4 +1,4 @@
-"""Kafka: one KRaft node with the heap and collector of bin/kafka-server-start.sh."""
+"""Kafka: one KRaft node with the heap and garbage collector of bin/kafka-server-start.sh."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class Kafka(Peer):
-    """In *folder*; flush: flush.messages of its topics."""
+    """A Kafka node in *folder*. flush: decides flush.messages of its topics."""
 
     product = KAFKA
 
@@ -38,17 +38,17 @@ class Kafka(Peer):
 
     @property
     def store(self) -> Path:
-        """log.dirs."""
+        """The folder of log.dirs."""
         return self.folder / "data"
 
     @property
     def address(self) -> str:
-        """What a client dials."""
+        """host:port for clients."""
         return f"127.0.0.1:{self._port}"
 
     @property
     def server(self) -> Server:
-        """The node."""
+        """The node's process."""
         assert self._server is not None, "it does not run"
         return self._server
 
@@ -67,11 +67,11 @@ class Kafka(Peer):
         }
 
     def create_topic(self, topic: str, queues: int) -> None:
-        """With the flush mode of this node."""
+        """Create *topic* with the flush mode of this node."""
         self.load("CreateTopics", topic=topic, queues=queues, flush_messages=FLUSH_MESSAGES[self.flush])
 
     def start(self) -> Self:
-        """Returns when its port is open; a client waits for the rest itself."""
+        """Start the node and return when its port is open; clients wait until it is ready."""
         if not self.store.exists():
             self._format()
         command = self.toolchain.java("kafka.Kafka", str(self._conf), options=JVM_OPTIONS)
@@ -91,17 +91,17 @@ class Kafka(Peer):
             return probe.connect_ex(("127.0.0.1", self._port)) == 0
 
     def stop(self) -> None:
-        """A clean shutdown."""
+        """Stop the node with a clean shutdown."""
         server, self._server = self.server, None
         server.stop()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the node with SIGKILL."""
         server, self._server = self.server, None
         server.kill()
 
     def close(self) -> None:
-        """End it."""
+        """Kill the node if it still runs."""
         if self._server is not None:
             self.kill()
 

@@ -1,4 +1,4 @@
-"""Peer: a real system on loopback and the load programs against it. What RocketMQ and Kafka have in common."""
+"""Peer: a real system on loopback with its load programs; the common part of RocketMQ and Kafka."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _LAST_CHARACTERS = 4000
 
 
 class Flush(enum.Enum):
-    """When an append is answered: after the fsync that covers it, or after the write."""
+    """The time of an append's answer: after the fsync that covers it, or after the write."""
 
     SYNC = "sync"
     ASYNC = "async"
 
 
 class PeerFailedError(Exception):
-    """A load program failed: there is no figure. The text is the end of what it printed."""
+    """Error of a load program that failed, so that there is no figure. The text is the end of its output."""
 
 
 class Peer(Running):
-    """A system in *folder*, started by `with`, and its load programs."""
+    """A system in *folder* with its load programs. `with` starts and ends it."""
 
     product: Product
 
@@ -53,34 +53,34 @@ class Peer(Running):
 
     @abstractmethod
     def create_topic(self, topic: str, queues: int) -> None:
-        """With so many queues, or partitions."""
+        """Create *topic* with this many queues or partitions."""
 
     @abstractmethod
     def stop(self) -> None:
-        """A clean shutdown."""
+        """Stop the system with a clean shutdown."""
 
     @abstractmethod
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the system with SIGKILL."""
 
     @abstractmethod
     def _client_properties(self) -> dict[str, object]:
-        """Where a load program finds it."""
+        """Return the properties with which a load program finds the system."""
 
     def load(self, program: str, **settings: object) -> Answer:
-        """Run java/<product>/<program>.java to its end and give its answer; or PeerFailedError."""
+        """Run java/<product>/<program>.java to its end and return its answer. Raises PeerFailedError."""
         with self.begin(program, **settings) as running:
             return running.answer()
 
     def begin(self, program: str, **settings: object) -> Load:
-        """Start it; `with` ends it."""
+        """Start the load program; `with` ends it."""
         properties = {**self._client_properties(), **settings}
         options = [*CLIENT_OPTIONS, *(f"-D{name}={value}" for name, value in properties.items())]
         return Load(self.toolchain.java(program, options=options), self.folder / f"{program}.out")
 
 
 class Load:
-    """A load program that runs, and ends with `with`. errors: the file that takes what it says besides its answers."""
+    """A running load program, which `with` ends. errors: the file for its output other than answers."""
 
     def __init__(self, command: list[str], errors: Path) -> None:
         self._errors = errors
@@ -96,17 +96,17 @@ class Load:
         self.kill()
 
     def next_line(self) -> Answer:
-        """The next line of JSON, when it comes; or PeerFailedError."""
+        """Wait for the next line of JSON and return it. Raises PeerFailedError."""
         assert self._process.stdout is not None
         return self._parse(self._process.stdout.readline())
 
     def go_on(self) -> None:
-        """Give it the line that it waits for."""
+        """Send the line for which the program waits."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
 
     def answer(self) -> Answer:
-        """Its last line, once it has ended well; or PeerFailedError."""
+        """Wait for the program's successful end and return its last line. Raises PeerFailedError."""
         output, _ = self._process.communicate(timeout=LOAD_TIMEOUT_S)
         return self._parse(output.splitlines()[-1] if output and self._process.returncode == 0 else b"")
 
@@ -119,7 +119,7 @@ class Load:
         return answer
 
     def kill(self) -> None:
-        """Whatever it is at."""
+        """Kill the program."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

@@ -1,4 +1,4 @@
-"""What to run for a few goals: rounds of our benchmarks and of peers' workloads, none of them twice."""
+"""Plans the runs for some goals: rounds of Tidemark's benchmarks and the other products' workloads, without repeats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.peers.workloads import Workload
 
 
 class OurRow(Protocol):
-    """As benchmarks.report.Row."""
+    """The part of benchmarks.report.Row that the comparison uses."""
 
     @property
     def key(self) -> str: ...
@@ -25,7 +25,7 @@ class OurRow(Protocol):
 
 
 class OurBenchmark(Protocol):
-    """As in benchmarks.catalog.BENCHMARKS."""
+    """The part of a benchmark in benchmarks.catalog.BENCHMARKS that the comparison uses."""
 
     @property
     def keys(self) -> Sequence[str]: ...
@@ -35,7 +35,7 @@ class OurBenchmark(Protocol):
 
 @dataclass
 class Round:
-    """Goals that share runs. ours: names in the catalog."""
+    """Goals that share runs. ours: names of Tidemark's benchmarks in the catalog."""
 
     goals: list[Goal] = field(default_factory=list)
     ours: list[str] = field(default_factory=list)
@@ -43,12 +43,12 @@ class Round:
 
     @property
     def name(self) -> str:
-        """For a progress bar."""
+        """The name for the progress bar."""
         return ", ".join(self.ours)
 
 
 def pick(goals: Sequence[Goal], words: Sequence[str]) -> list[Goal]:
-    """Goals that *words* name: a key, ours or the peers', or how one begins; without words all. KeyError: no such."""
+    """Return the goals with a key that is, or begins with, one of *words*; all without words. Raises KeyError."""
     for word in words:
         if not any(_is_meant(word, goal) for goal in goals):
             raise KeyError(word)
@@ -60,7 +60,10 @@ def _is_meant(word: str, goal: Goal) -> bool:
 
 
 def plan(goals: Sequence[Goal], benchmarks: Mapping[str, OurBenchmark], workloads: Sequence[Workload]) -> list[Round]:
-    """Rounds in the order of *goals*; goals with a run in common share a round. KeyError: nobody gives a goal's row."""
+    """Return rounds in the order of *goals*. Goals with a common run share a round.
+
+    Raises KeyError for a goal whose row is in no benchmark or workload.
+    """
     rounds: list[Round] = []
     for goal in goals:
         name = next((name for name, benchmark in benchmarks.items() if goal.key in benchmark.keys), None)

@@ -1,4 +1,4 @@
-"""Ports of this machine that nobody listens on, below those that the kernel gives to outgoing connections."""
+"""Finds free ports below the range that the kernel uses for outgoing connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FIRST_PORT, _LAST_PORT = 10_000, 32_000
 
 
 def free_run(count: int) -> int:
-    """The first of *count* ports in a row."""
+    """Return the first of *count* consecutive free ports."""
     chooser = random.SystemRandom()
     while True:
         first = chooser.randrange(_FIRST_PORT, _LAST_PORT)

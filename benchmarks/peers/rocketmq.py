@@ -1,4 +1,4 @@
-"""RocketMQ: a broker with RocketMQ's own sizes of files, tuned as its scripts and documents say."""
+"""RocketMQ: a broker with RocketMQ's own file sizes, tuned according to its scripts and documents."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from benchmarks.peers.peer import Flush, Peer
 from benchmarks.peers.server import Server
 from benchmarks.peers.toolchain import ROCKETMQ
 
-# bin/runbroker.sh, but for two things. Its heap of 8 GB and -XX:+AlwaysPreTouch are for a machine of its own: 2 GB are
-# never full here, the rest serves as page cache, and touching them first would only make its start slower.
+# As in bin/runbroker.sh, except its heap of 8 GB and -XX:+AlwaysPreTouch, which are for a dedicated machine: 2 GB are
+# never full here, the rest serves as page cache, and AlwaysPreTouch would only slow down the start.
 JVM_OPTIONS = (
     "-Xms2g",
     "-Xmx2g",
@@ -24,14 +24,15 @@ JVM_OPTIONS = (
     "-XX:-OmitStackTraceInFastThrow",
     "-XX:MaxDirectMemorySize=4g",
 )
-# Everything else is 5.3.3's default: no transient store pool (it answers before the page cache has the message), key
-# index on, reentrant lock for appends, asynchronous answers of the send threads, files of 1 GiB, not warmed.
+# All other settings are the defaults of 5.3.3: no transient store pool (it answers before the page cache has the
+# message), key index on, reentrant lock for appends, asynchronous answers of the send threads, files of 1 GiB, not
+# warmed.
 SETTINGS: Mapping[str, object] = {"brokerClusterName": "bench", "transientStorePoolEnable": "false"}
 FLUSH = {Flush.SYNC: "SYNC_FLUSH", Flush.ASYNC: "ASYNC_FLUSH"}
 
 
 class RocketMQ(Peer):
-    """In *folder*; *settings* of its broker.conf besides the ones above."""
+    """A RocketMQ broker in *folder*. settings: for its broker.conf, in addition to SETTINGS."""
 
     product = ROCKETMQ
 
@@ -47,43 +48,43 @@ class RocketMQ(Peer):
 
     @property
     def store(self) -> Path:
-        """storePathRootDir."""
+        """The folder of storePathRootDir."""
         return self._broker.store
 
     @property
     def server(self) -> Server:
-        """The broker."""
+        """The broker's process."""
         return self._broker.server
 
     @property
     def log(self) -> Path:
-        """What the broker's store logs."""
+        """The log of the broker's store."""
         return self._broker.work / "logs" / "rocketmqlogs" / "store.log"
 
     def create_topic(self, topic: str, queues: int) -> None:
-        """Of 20-byte units."""
+        """Create *topic* with queues of 20-byte units."""
         self.create_topics(topic, queues)
 
     def create_topics(self, topic: str, queues: int, *, topics: int = 1, batch: bool = False) -> None:
-        """topics: above 1, so many, topic-0 …; batch: a batch is stored as one record (queue.type=BatchCQ)."""
+        """Create *topic*, or for *topics* above 1 the topics topic-0 and so on. batch: with queue.type=BatchCQ."""
         kind = "BatchCQ" if batch else "SimpleCQ"
         self.load("CreateTopics", topic=topic, queues=queues, topics=topics, type=kind)
 
     def start(self) -> Self:
-        """The name server first, unless it runs."""
+        """Start the name server, unless it runs, and the broker."""
         self._broker.start()
         return self
 
     def stop(self) -> None:
-        """A clean shutdown of the broker; the name server goes on."""
+        """Stop the broker with a clean shutdown; the name server keeps running."""
         self._broker.stop()
 
     def kill(self) -> None:
-        """kill -9 of the broker."""
+        """Kill the broker with SIGKILL."""
         self._broker.kill()
 
     def close(self) -> None:
-        """End both."""
+        """End broker and name server."""
         self._broker.close()
 
     def _client_properties(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Server: one Java program that serves, as a child process; and Running, for what is made of such."""
+"""Server: a Java server as a child process. Running: the base of objects that run such servers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-START_TIMEOUT_S = 600.0  # a broker that rebuilds the queues of a large log serves when it has
+START_TIMEOUT_S = 600.0  # long, because a broker rebuilds the queues of a large log before it serves
 STOP_TIMEOUT_S = 120.0
 _POLL_S = 0.005
 _LAST_CHARACTERS = 4000
 
 
 class Running(ABC):
-    """Something that `with` starts, and ends whatever happens."""
+    """A base class for objects that `with` starts and always ends."""
 
     @abstractmethod
     def start(self) -> Self:
-        """Returns when it serves."""
+        """Start, and return when it serves."""
 
     @abstractmethod
     def close(self) -> None:
@@ -52,25 +52,25 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process id."""
         return self._process.pid
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
-        """Until *ready*; AssertionError with its output, and its end, when it has ended before or takes too long."""
+        """Block until *ready* returns True. If the process ends or takes too long, end it and raise AssertionError."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while not ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 last = self.output.read_text(errors="replace")[-_LAST_CHARACTERS:]
-                raise AssertionError(f"it did not start: {self.output.stem}: {last}")
+                raise AssertionError(f"{self.output.stem} did not start: {last}")
             time.sleep(_POLL_S)
 
     def says(self, text: bytes) -> bool:
-        """Whether *text* stands in its output."""
+        """Return True if the output contains *text*."""
         return text in self.output.read_bytes()
 
     def stop(self) -> None:
-        """SIGTERM, and wait: a clean shutdown. Killed where that takes too long (subprocess.TimeoutExpired)."""
+        """Stop with SIGTERM and wait. After a timeout, kill and raise subprocess.TimeoutExpired."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(STOP_TIMEOUT_S)
@@ -78,6 +78,6 @@ class Server:
             self.kill()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill with SIGKILL."""
         self._process.kill()
         self._process.wait()

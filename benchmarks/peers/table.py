@@ -1,4 +1,4 @@
-"""The comparison as a table, and as JSON."""
+"""Formats the comparison as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MET = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
 
 
 def as_table(comparisons: Sequence[Comparison]) -> Table:
-    """A row for each goal; figures are medians over the pairs."""
-    table = Table(title="ours and theirs in turn on the same machine, client and server together")
-    columns = ("figure", "unit", "ours", ROCKETMQ.title, KAFKA.title, "ratio (least to greatest)", "goal", "met")
+    """Return a table with a row for each goal; figures are medians over the pairs."""
+    table = Table(title="runs alternate on one machine, with client and server together")
+    columns = ("figure", "unit", "Tidemark", ROCKETMQ.title, KAFKA.title, "ratio (least to greatest)", "goal", "met")
     for name in columns:
         table.add_column(name, justify="left" if name in {"figure", "unit", "goal", "met"} else "right")
     for comparison in comparisons:
@@ -27,7 +27,7 @@ def as_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def cells_of(row: Mapping[str, Any]) -> list[str]:
-    """The texts of a row of `as_data`, but whether its goal is met."""
+    """Return the texts of a row of `as_data`, except whether its goal is met."""
     ratio, title = row["ratio"], _TITLES[row["peer"]]
     name = row["key"] if row["key"] == row["peer_key"] else f"{row['key']} : {row['peer_key']}"
     figures = [_number(row["medians"].get(system)) for system in (OURS, *_TITLES)]
@@ -59,7 +59,7 @@ def _number(value: float | None) -> str:
 def as_data(
     comparisons: Sequence[Comparison], runs: Mapping[str, Sequence[Pair]], failures: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Comparisons, every run behind them, what failed, and how the peers were set up."""
+    """Return the comparisons with all their runs, the failures, and the setup of the products."""
     return {
         "rows": [_row_of(each) for each in comparisons],
         "runs": {

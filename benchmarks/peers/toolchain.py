@@ -1,4 +1,4 @@
-"""A peer's jars from Maven Central and our Java programs, compiled: made once, kept in the user's cache."""
+"""Fetches a product's jars from Maven Central and compiles the Java load programs, once, into the user's cache."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TOOLS = ("java", "javac", "mvn")
 
 
 class ToolchainMissingError(Exception):
-    """No Java or no Maven here, or Maven Central does not give the jars. The text says which, in a sentence."""
+    """Error for a missing Java or Maven, or for jars that Maven Central does not provide."""
 
 
 class Product(NamedTuple):
-    """A peer as Maven Central has it. Its pom.xml has a default for the version, in the property `<name>.version`."""
+    """A product in Maven Central. Its pom.xml has a default version in the property `<name>.version`."""
 
     name: str
     title: str
@@ -30,13 +30,15 @@ class Product(NamedTuple):
 
     @property
     def sources(self) -> Path:
-        """pom.xml and the load programs."""
+        """The folder of pom.xml and the load programs."""
         return _JAVA / self.name
 
 
 ROCKETMQ = Product("rocketmq", "RocketMQ", "5.3.3")
 KAFKA = Product("kafka", "Kafka", "4.1.0")
-SPARK_KAFKA = Product("spark", "Spark's Kafka source", "4.2.0")  # jars alone, of the newest there is, for 4.3.0, too
+SPARK_KAFKA = Product(
+    "spark", "Spark's Kafka source", "4.2.0"
+)  # only jars; the newest version, also used with Spark 4.3.0
 
 
 # Maven Central has only the broker's own modules of these versions. The name server, the client and others are older.
@@ -44,27 +46,30 @@ _OTHER_MODULES = {("rocketmq", "5.5.1"): "5.5.0"}
 
 
 class Toolchain(NamedTuple):
-    """Where everything lies."""
+    """The paths of jars and compiled programs."""
 
     jars: Path
     classes: Path
 
     def java(self, main_class: str, *arguments: str, options: Sequence[str]) -> list[str]:
-        """The command that runs *main_class*."""
+        """Return the command that runs *main_class*."""
         return ["java", *options, "-cp", f"{self.classes}:{self.jars}/*", main_class, *arguments]
 
 
 def load_programs(product: Product) -> list[Path]:
-    """Sources of what this benchmark runs against *product*."""
+    """Return the sources of the load programs for *product*."""
     return sorted([*product.sources.glob("*.java"), *(_JAVA / "shared").glob("*.java")])
 
 
 def make_toolchain(product: Product, sources: Sequence[Path]) -> Toolchain:
-    """Jars of *product* and *sources* compiled against them, made when they are missing; or ToolchainMissingError."""
+    """Return the jars of *product* and *sources* compiled against them; make them if missing.
+
+    Raises ToolchainMissingError.
+    """
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         raise ToolchainMissingError(
-            f"no {', '.join(missing)}: a real {product.title} needs Debian's openjdk-17-jdk-headless and maven"
+            f"{', '.join(missing)} is missing: for {product.title}, install Debian's openjdk-17-jdk-headless and maven"
         )
     with _locked_cache(product) as cache:
         jars = _jars(cache, product)
@@ -72,7 +77,7 @@ def make_toolchain(product: Product, sources: Sequence[Path]) -> Toolchain:
 
 
 def fetch_jars(product: Product) -> Path:
-    """The folder of its jars, fetched when they are missing; or ToolchainMissingError."""
+    """Return the folder of the product's jars; fetch them if missing. Raises ToolchainMissingError."""
     with _locked_cache(product) as cache:
         return _jars(cache, product)
 
@@ -105,13 +110,15 @@ def _jars(cache: Path, product: Product) -> Path:
             reason = next(
                 (line for line in done.stdout.splitlines() if "ERROR" in line), f"mvn gives {done.returncode}"
             )
-            raise ToolchainMissingError(f"Maven Central gives no {product.title} {product.version}: {reason}")
+            raise ToolchainMissingError(
+                f"{product.title} {product.version} cannot be fetched from Maven Central: {reason}"
+            )
         copied.rename(jars)
     return jars
 
 
 def _versions(product: Product) -> list[str]:
-    """The properties of pom.xml that choose the version."""
+    """Return Maven's options that set the version properties of pom.xml."""
     others = _OTHER_MODULES.get((product.name, product.version))
     chosen = [f"-D{product.name}.version={product.version}"]
     return chosen if others is None else [*chosen, f"-D{product.name}.others.version={others}"]

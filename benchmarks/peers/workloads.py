@@ -1,4 +1,4 @@
-"""What each peer can be measured in, and under which keys."""
+"""The workloads of each product, and their keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Run = Callable[[Path, float], list[Figure]]
 
 
 class Workload(NamedTuple):
-    """One start of a peer. run: (a folder of its own, scale) → a figure for each of *keys*."""
+    """One run of a product. run: (a folder of its own, scale) → a figure for each of *keys*."""
 
     product: Product
     keys: tuple[str, ...]

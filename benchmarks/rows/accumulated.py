@@ -1,4 +1,4 @@
-"""Single sends that share batches: threads of one program, and the producer's accumulator."""
+"""Single sends that share batches: threads of one program that use the producer's accumulator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOPIC, _QUEUES = "bench", 4
 _WAITING, _ASYNC = "accumulated_send", "accumulated_send_async"
 _NOTES = {
     _WAITING: "each waiting for its answer: at most 16 a round trip",
-    _ASYNC: "none waiting, each answer looked at",
+    _ASYNC: "none waiting, each answer checked",
 }
 _TARGETS = {_WAITING: "", _ASYNC: "≥ 32 k: 10 × RocketMQ's single sends"}
 _Send = Callable[[Producer, float], NDArray[np.float64]]
@@ -46,7 +46,7 @@ def _measure(folder: Path, scale: float) -> Result:
 
 
 def _send(send: _Send, address: str, warm_up_s: float, seconds: float, start: Start) -> NDArray[np.float64]:
-    """When each answer came, within *seconds* from the start."""
+    """Return the time of each answer within *seconds* from the start."""
     with Producer(address, timeout_s=TIMEOUT_S, accumulate=True) as producer:
         producer.topics.create(_TOPIC, queues=_QUEUES)
         send(producer, warm_up_s)

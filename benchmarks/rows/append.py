@@ -1,4 +1,4 @@
-"""Appends a second over AppendStream, batches packed before the clock starts, and of whole tables."""
+"""Appends per second over AppendStream, of batches packed before the clock starts, and of whole tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.stores import passing_store
 from tidemark.client import BATCH_QUEUE, Producer, SendStatus
 from tidemark.local.local_stack import PIPELINE, WRITER
 
-_BATCHES = {(100, 1024): 5000, (1000, 100): 2000}  # of each producer, by messages and bytes of a body
+_BATCHES = {(100, 1024): 5000, (1000, 100): 2000}  # per producer, by messages per batch and bytes of a body
 _TARGETS = {
     "append_sync_100x1024": "≥ 3 × RocketMQ",
     "append_async_100x1024": "≥ 2 × RocketMQ",
@@ -61,16 +61,16 @@ def _send_table(key: str, folder: Path, scale: float) -> Result:
 
 
 def _send_one_table(address: str, rows: int, start: Start) -> float:
-    """Seconds from the call to the last acknowledgement."""
+    """Return the seconds from the call to the last acknowledgement."""
     with Producer(address, timeout_s=TIMEOUT_S) as producer:
-        producer.send_table(table(rows, 100), _TOPIC, body="body", unique_key="id")  # warm, as peers are
+        producer.send_table(table(rows, 100), _TOPIC, body="body", unique_key="id")  # warm-up, as for the other brokers
         messages = table(rows, 100)
         start()
         before = time.perf_counter()
         result = producer.send_table(messages, _TOPIC, body="body", unique_key="id")
         seconds = time.perf_counter() - before
     if result.status is not SendStatus.PUT_OK or result.count != rows:
-        raise RuntimeError(f"{result.count} of {rows} rows, {result.status.name}")
+        raise RuntimeError(f"{result.count} of {rows} rows were stored, with status {result.status.name}")
     return seconds
 
 

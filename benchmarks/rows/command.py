@@ -1,4 +1,4 @@
-"""The start of the `tidemark` command: how long `tidemark --help` takes, from exec to exit."""
+"""The start of the `tidemark` command: the time of `tidemark --help`, from exec to exit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _measure(folder: Path, scale: float) -> Result:
     runs = max(5, round(_RUNS * scale))
     rows = []
     for key, arguments in _COMMANDS.items():
-        _run_s(arguments)  # files into memory, and compiled
+        _run_s(arguments)  # loads the files into memory and compiles them
         with clock():
             times = [_run_s(arguments) for _ in range(runs)]
         note = f"median of {runs} runs, the slowest {max(times) * 1000:.0f} ms; files in memory"

@@ -1,4 +1,4 @@
-"""Drain: how fast the pipeline, run once, builds the queues of a log of 1 GB whose messages have no keys."""
+"""Drain: the rate at which the pipeline, run once, builds the queues of a log of 1 GB whose messages have no keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lookups by key, with the store's files in memory and not, and by message id, over HTTP one after the other."""
+"""Sequential lookups over HTTP: by key, with the store's files in memory and on disk, and by message id."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _KEYS = ("key_lookup_warm_p50", "key_lookup_warm_p99", "key_lookup_cold_p99", "i
 
 
 class _Keys(NamedTuple):
-    """Which keys are stored: `<queue id>-<number>`."""
+    """The stored keys: `<queue id>-<number>`."""
 
     of_each_queue: int
 
     def draw(self, count: int, seed: int) -> list[str]:
-        """*count* different ones."""
+        """Return *count* different keys."""
         chosen = random.Random(seed).sample(range(PRODUCERS * self.of_each_queue), count)
         return [f"{number % PRODUCERS}-{number // PRODUCERS}" for number in chosen]
 
@@ -45,12 +45,12 @@ def _measure(folder: Path, scale: float) -> Result:
     batches = max(5, round(MESSAGES * scale / LARGE_BATCH / PRODUCERS))
     load = Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, keyed=True)
     keys = _Keys(batches * LARGE_BATCH)
-    enough = min(1, 10 * scale)  # a p99 of a few hundred is the chance of a few
+    enough = min(1, 10 * scale)  # a p99 of a few hundred lookups depends on a few of them
     warm_count, cold_count = max(200, int(_WARM * enough)), max(50, int(_COLD * min(1, scale)))
     with passing_store(folder / "lookup") as data:
         append_log(data, load)
         index_once(data)
-        with running(data, QUERY) as stack:  # first, and alone: pages that a process has mapped cannot be dropped
+        with running(data, QUERY) as stack:  # first and alone, because mapped pages cannot be dropped
             (cold,) = run_clients([partial(_look_up_cold, stack.query_url, keys, cold_count, data)])
         with running(data, QUERY) as stack:
             ((warm, by_id),) = run_clients([partial(_look_up_warm, stack.query_url, keys, warm_count)])
@@ -74,10 +74,10 @@ def _measure(folder: Path, scale: float) -> Result:
 
 
 def _look_up_warm(url: str, keys: _Keys, count: int, start: Start) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """ms of each lookup by key, and of each by id of the messages found."""
+    """Return the ms of each lookup by key, and of each lookup by the id of a found message."""
     drawn = keys.draw(count, seed=1)
     with Query(url) as query:
-        for key in drawn:  # warm: each page that will be read
+        for key in drawn:  # warms each page that will be read
             _by_key(query, key)
         start()
         by_key, ids = [], []
@@ -85,7 +85,7 @@ def _look_up_warm(url: str, keys: _Keys, count: int, start: Start) -> tuple[NDAr
             before = time.perf_counter()
             ids.append(_by_key(query, key))
             by_key.append((time.perf_counter() - before) * 1000)
-        for message_id in ids:  # as a peer's are: looked up before
+        for message_id in ids:  # warm-up, as for the other brokers
             query.message(message_id)
         by_id = []
         for message_id in ids:
@@ -93,12 +93,12 @@ def _look_up_warm(url: str, keys: _Keys, count: int, start: Start) -> tuple[NDAr
             found = query.message(message_id)["messages"]
             by_id.append((time.perf_counter() - before) * 1000)
             if found[0]["offset_msg_id"] != message_id:
-                raise RuntimeError(f"{message_id} is not what was found")
+                raise RuntimeError(f"the lookup by id {message_id} returned another message than the lookup by key")
     return np.array(by_key), np.array(by_id)
 
 
 def _look_up_cold(url: str, keys: _Keys, count: int, data: Path, start: Start) -> NDArray[np.float64]:
-    """ms of each lookup by key."""
+    """Return the ms of each lookup by key."""
     times = []
     files = files_of(data, least_bytes=1 << 16)
     with Query(url) as query:
@@ -114,10 +114,10 @@ def _look_up_cold(url: str, keys: _Keys, count: int, data: Path, start: Start) -
 
 
 def _by_key(query: Query, key: str) -> str:
-    """The id of the one message that carries *key*; RuntimeError when it is not exactly one."""
+    """Return the id of the message with *key*. Raises RuntimeError unless there is exactly one."""
     messages = query.by_key(_TOPIC, key)["messages"]
     if len(messages) != 1 or messages[0]["keys"] != [key]:
-        raise RuntimeError(f"key {key}: {len(messages)} messages")
+        raise RuntimeError(f"expected one message with key {key}, found {len(messages)}")
     found: str = messages[0]["offset_msg_id"]
     return found
 

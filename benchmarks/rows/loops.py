@@ -1,6 +1,6 @@
-"""The compiled loops that every message goes through, alone and warm: nanoseconds a message, without a service.
+"""The compiled loops that process every message, alone and warm: nanoseconds per message, without a service.
 
-On a stretch of log that stays in the cache: what the loop costs, not what memory does.
+They run on a stretch of log that fits in the cache, so that the figures are the cost of the loops, not of memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidemark.format.pack import pack_batches
 from tidemark.format.record import HEAD, Magic
 
 _MESSAGES, _BODY_BYTES = 2000, {"1 KiB": 1024, "100 B": 100}
-_ROUNDS = 300  # the fastest counts: what disturbs a round is not the loop's
+_ROUNDS = 300  # the fastest one counts, because other work can only slow a round down
 _TOPIC = np.frombuffer(b"\x05bench", np.uint8)
 _LOOPS = {
     "walk": "walk over the log, CRC too",
@@ -41,7 +41,7 @@ _LOOPS = {
 
 
 class _Log(NamedTuple):
-    """Records back to back from physical offset 0 on, and the wire batch they were made of."""
+    """Adjacent records from physical offset 0, and the wire batch from which they were made."""
 
     wire: U8Array
     records: U8Array
@@ -65,12 +65,12 @@ def _encode(wire: U8Array, out: U8Array) -> int:
 
 
 def _loops(body_bytes: int) -> dict[str, Callable[[], object]]:
-    """What is measured, by name."""
+    """Return the measured loops by name."""
     wire, records = _make_log(body_bytes)
     checker = Checker(crc=Crc.MARKS)
     requests = checker.check(records, base_offset=0).requests.copy()
     if len(requests) != _MESSAGES:
-        raise RuntimeError(f"{len(requests)} records instead of {_MESSAGES}")
+        raise RuntimeError(f"the walk found {len(requests)} records instead of {_MESSAGES}")
     places: NDArray[np.int64] = requests["physical_offset"].copy()
     sizes = requests["message_size"].astype(np.int64)
     check = partial(message.check_records, records, places=places, physical_offsets=places, sizes=sizes)

@@ -1,7 +1,7 @@
-"""Whether memory stays flat: ten minutes of appends, long polls and large pulls, measured at a tenth and at the end.
+"""Growth of memory: ten minutes of appends, long polls and large pulls, measured after a tenth and at the end.
 
-Before them, as many batches as the writer remembers to recognise repeats: what it grows by until then has a bound.
-Takes as long as it says, so it runs only when it is named.
+First it fills the writer's window of recognised batches, whose growth is bounded. It takes the full ten minutes, so it
+runs only when it is named.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _measure(folder: Path, scale: float) -> Result:
 
 
 def fill_window(producer: Producer, topic: str) -> None:
-    """A small batch for each that the writer remembers, with a request id of its own."""
+    """Fill the writer's window of recognised batches with small batches, each with its own request id."""
     small = plain_batch(1, 100)
     left = producer.log_info().idempotence_window_batches
     while left > 0:
@@ -72,7 +72,7 @@ def fill_window(producer: Producer, topic: str) -> None:
 
 
 def _sample(stack: LocalStack, wait_s: float) -> dict[str, float]:
-    """MB of each role after *wait_s*: RssAnon + RssShmem, of several processes the greatest."""
+    """Return the MB of each role after *wait_s*: RssAnon + RssShmem, the greatest of several processes."""
     time.sleep(wait_s)
     roles = roles_of(stack)
     return {role: max(resident_bytes(one.pid) for one in roles.get(role, [])) / 1e6 for role in _KEYS}

@@ -1,4 +1,4 @@
-"""Pulls of one consumer over HTTP, in the forms that an answer may have; and what no answer can exceed."""
+"""Pulls of one consumer over HTTP, in each form of an answer, and the upper bound of any answer."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tidemark.client import BATCH_QUEUE
 from tidemark.client.rest.connections import Connections
 from tidemark.local.local_stack import QUERY
 
-_LOG_BYTES = {1024: 1.5e9, 100: 0.6e9}  # of the store that is pulled, by bytes of a body
+_LOG_BYTES = {1024: 1.5e9, 100: 0.6e9}  # log of the store, by bytes of a body
 WARM_UP_S, DURATION_S = 3.0, 8.0
-_LEAST_SCALE_OF_FILE = 0.2  # smaller, it would lie in a processor's cache
+_LEAST_SCALE_OF_FILE = 0.2  # a smaller file would fit in a processor's cache
 _TOPIC = "bench"
 _TARGETS = {
     "pull_raw_1024": "≥ 4 × Kafka",
@@ -75,7 +75,7 @@ def _benchmark(key: str, form: Form, body_bytes: int, attributes: dict[str, str]
 
 
 def _measure_ceiling(folder: Path, scale: float) -> Result:
-    """Answers of memory, and of a file that is in the page cache, whose bytes are looked at."""
+    """Measure answers from memory, and from a file in the page cache whose CRC is computed."""
     file = folder / "ceiling"
     file.write_bytes(os.urandom(int(_LOG_BYTES[1024] * max(scale, _LEAST_SCALE_OF_FILE))))
     try:
@@ -102,7 +102,7 @@ def _ceiling_row(key: str, name: str, what: str, scale: float, *file: str) -> Ro
 
 
 def _take_answers(url: str, warm_up_s: float, seconds: float, start: Start) -> int:
-    """How many answers came in *seconds*, taken as `pull` takes them: a thread a queue, one more under way each."""
+    """Return the number of answers in *seconds*, read as by `pull`: a thread per queue, with read-ahead of one."""
     connections = Connections(url, timeout_s=60)
 
     def take(duration_s: float, _: int) -> int:

@@ -1,4 +1,4 @@
-"""What many queues cost: the same messages on few and on 10,000 queues of one store, appended, built, pulled, started.
+"""The cost of many queues: equal messages on few and on 10,000 queues of a store are appended, built and pulled.
 
 Every batch goes to one queue, the next batch to the next queue.
 """
@@ -28,7 +28,7 @@ COUNTS = (10, 1000, 10_000)
 _SHOWN = (10, 10_000)
 MESSAGES, BODY_BYTES = 100, 100  # of a batch
 BATCHES = 20_000
-_TOPIC_QUEUES = 100  # of one topic; fewer when there are fewer
+_TOPIC_QUEUES = 100  # maximum number of queues of a topic
 _FIGURES = {
     "append": "msg/s",
     "build": "msg/s",
@@ -48,11 +48,11 @@ _FILES = f"queues_{COUNTS[-1]}_files"
 
 
 class Cost(NamedTuple):
-    """The figures of one number of queues: messages a second, and seconds to the first pull after a clean stop."""
+    """The figures for a number of queues: messages per second, and seconds to the first pull after a clean stop."""
 
     append: float
     build: float
-    first_pull: float  # each queue is opened by it
+    first_pull: float  # includes the opening of each queue
     pull: float
     pull_each: float
     start_s: float
@@ -85,7 +85,7 @@ def _measure(folder: Path, scale: float) -> Result:
 
 
 def _files_row(folder: Path, messages: int) -> Row:
-    """What the files of the most queues cost a first build, as if it were nothing else: in its messages a second."""
+    """Return the rate, in messages per second, that a first build would have if it only created the files."""
     count = COUNTS[-1]
     seconds = make_files(folder, count)
     note = f"{seconds:.2f} s to make, size, write and sync {count:,} files, each in its folder, by calls of the system"
@@ -114,22 +114,22 @@ def _cost_in(data: Path, count: int, batches: int) -> Cost:
         append_s = max(end for _, end in times) - min(begin for begin, _ in times)
     messages = PRODUCERS * each * MESSAGES
     built = index_once(data)
-    build_s = built.durable_s * built.end_offset / built.bytes_built  # the first chunk is not in it
+    build_s = built.durable_s * built.end_offset / built.bytes_built  # built.durable_s leaves out the first chunk
     with running(data, QUERY) as stack:
         (passes,) = run_clients([partial(_pull, stack.query_url, topics, queues)])
     for pulled, _ in passes:
         if pulled != messages:
-            raise RuntimeError(f"{pulled} of {messages} messages came back from {count} queues")
+            raise RuntimeError(f"pulled {pulled} of {messages} messages from {count} queues")
     first_pull, pull, pull_each = (pulled / pull_s for pulled, pull_s in passes)
     started = start_to_serving(data, "bench-0")
     return Cost(messages / append_s, messages / build_s, first_pull, pull, pull_each, started.pull_s)
 
 
 def _append(address: str, topics: int, queues: int, number: int, batches: int, start: Start) -> tuple[float, float]:
-    """When it began and ended. Batch after batch to the next of all queues; the producers share them out."""
+    """Send each batch to the next of all queues, which the producers share; return the times of start and end."""
     packed = plain_batch(MESSAGES, BODY_BYTES)
     with Producer(address, timeout_s=TIMEOUT_S) as producer:
-        producer.log_info()  # connected
+        producer.log_info()  # connects
         start()
         begin = time.perf_counter()
         futures = []
@@ -142,9 +142,9 @@ def _append(address: str, topics: int, queues: int, number: int, batches: int, s
 
 
 def _pull(url: str, topics: int, queues: int, start: Start) -> list[tuple[int, float]]:
-    """Messages of all queues, and seconds: many queues a request for the first time, again, and a request a queue.
+    """Return messages and seconds of pulls of all queues: many queues per request, twice, then one queue per request.
 
-    By the queue, an answer brings one batch.
+    An answer contains one batch per queue.
     """
     everything = [(f"bench-{topic}", queue_id) for topic in range(topics) for queue_id in range(queues)]
     with Query(url) as query:
@@ -158,7 +158,7 @@ def _pull(url: str, topics: int, queues: int, start: Start) -> list[tuple[int, f
         def pull_each() -> int:
             return sum(puller.pull_all(topic, queue_id) for topic, queue_id in everything)
 
-        puller.pull_all(*everything[0])  # warm
+        puller.pull_all(*everything[0])  # warm-up
         start()
         passes = []
         for pull in (pull_many, pull_many, pull_each):

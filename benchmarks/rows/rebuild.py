@@ -1,7 +1,7 @@
-"""Rebuild: all queue files and the key index anew from a log, as `tidemark store rebuild` does it.
+"""Rebuild: builds all queue files and the key index again from a log, as `tidemark store rebuild` does.
 
-What it builds with is the pipeline once, which is also measured where there is nothing to take away. The start of
-Python and Spark, which is the same for a log of any size, has a row of its own.
+The verb runs the pipeline once, which is also measured on a store without old files. The start of Python and Spark,
+which does not depend on the size of the log, has a row of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidemark.index.scan.log_range import RANGE_SIZE_BYTES
 
 LOG_BYTES = 6e9
 _BODY_BYTES = 1024
-_SIZES = (0.25, 1.0)  # of the log; the last one gives the rows
+_SIZES = (0.25, 1.0)  # sizes of the log; the rows are from the last one
 _TOPIC = "bench"
 
 
@@ -30,7 +30,7 @@ def _measure(folder: Path, scale: float) -> Result:
             batches = batches_for(log_bytes, messages=LARGE_BATCH, body_bytes=_BODY_BYTES)
             append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, unique_keys=True))
             once = index_once(data)
-            if not before:  # later it builds only what is new
+            if not before:  # with an existing index it would only build the new part of the log
                 rebuilt["pipeline --once"].append(once)
             rebuilt["tidemark store rebuild"].append(_rebuild(data))
         rows = [*_rows(rebuilt["tidemark store rebuild"][-1]), *_on_spark(data)]
@@ -52,7 +52,7 @@ def _with_random_keys(rebuild: Indexing) -> Row:
 
 
 def _on_spark(data: Path) -> list[Row]:
-    """The same verb on Spark: with a task each for queues and index, and with a scan in ranges before them."""
+    """Measure the verb on Spark, with a task each for queues and index: alone, and after a scan in ranges."""
     rows = []
     for key, what, settings in (
         ("rebuild_spark", "each task reads the log", {}),

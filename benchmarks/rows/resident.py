@@ -1,4 +1,4 @@
-"""What the stack costs when nothing happens: memory of each process, CPU over 30 s, disk of a new `serve` store."""
+"""The cost of an idle stack: memory of each process, CPU over 30 s, disk space of a new `serve` store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _measure(folder: Path, scale: float) -> Result:
     with (
         passing_store(folder / "resident") as data,
         LocalStack(data) as stack,
-    ):  # its file sizes
+    ):  # with the file sizes of `tidemark serve`
         measure(stack.writer_address, stack.query_url, count=int(_RATE * 5), rate=_RATE)
         disk = sum(path.stat().st_blocks * 512 for path in data.rglob("*") if path.is_file())
         time.sleep(_SETTLE_S)

@@ -1,4 +1,4 @@
-"""Single sends: threads of one program that each send one message and wait for its answer; and calls of nothing."""
+"""Single sends: threads of one program that each send a message and wait for its answer, and calls to an echo server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _measure(key: str, mode: str, folder: Path, scale: float) -> Result:
 
 
 def _send(address: str, warm_up_s: float, seconds: float, start: Start) -> NDArray[np.float64]:
-    """When each answer came, within *seconds* from the start."""
+    """Return the time of each answer within *seconds* from the start."""
     with Producer(address, timeout_s=TIMEOUT_S) as producer, ThreadPoolExecutor(THREADS) as pool:
         producer.topics.create(_TOPIC, queues=_QUEUES)
         _send_from_all(pool, producer, warm_up_s)
@@ -59,7 +59,7 @@ def _send_from_all(pool: ThreadPoolExecutor, producer: Producer, seconds: float)
 
 
 def _from_all(pool: ThreadPoolExecutor, send: Callable[[int], object], seconds: float) -> list[list[float]]:
-    """When each *send* of each thread, by its number, had come back."""
+    """Call *send* with each thread's number, repeatedly; return the times at which the calls returned, by thread."""
     end = time.perf_counter() + seconds
     return list(pool.map(lambda number: _until(end, partial(send, number)), range(THREADS)))
 
@@ -84,7 +84,7 @@ def _measure_bare(_: Path, scale: float) -> Result:
 
 
 def _call(address: str, warm_up_s: float, seconds: float, start: Start) -> int:
-    """How many answers came in *seconds*."""
+    """Return the number of answers in *seconds*."""
     with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(THREADS) as pool:
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{SERVICE}/{METHOD}")
         _from_all(pool, lambda _: call(BODY), warm_up_s)

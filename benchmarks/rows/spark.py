@@ -1,4 +1,4 @@
-"""format("tidemark"): a whole topic into a DataFrame, and what a trigger of a stream takes."""
+"""format("tidemark"): reading a whole topic as a DataFrame, and the time of a stream's trigger."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Start to serving: all three services on a store that is there, as `tidemark serve` starts them, until a first pull.
+"""Start to serving: the time from the start of all three services, as by `tidemark serve`, until a first pull.
 
-After a clean stop, and after kill -9 of all of them in the middle of appends. Files are in memory as far as it goes: it
-is a restart of the program that is measured, not of the machine.
+It is measured after a clean stop, and after kill -9 of all services during appends. The files are in memory as far as
+they fit, because the restart of the program is measured, not that of the machine.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from tidemark.errors import StoreError
 from tidemark.local.local_stack import LocalStack
 
 STORE_BYTES = 10e9
-_SIZES = (0.1, 0.3, 1.0)  # of the store; the last one gives the rows
+_SIZES = (0.1, 0.3, 1.0)  # sizes of the store; the rows are from the last one
 _BODY_BYTES = 1024
 _TOPIC, _LIVE_TOPIC = "bench", "live"
 _TIMEOUT_S = 300.0
 _POLL_S = 0.01
-_LOAD_S = 1.0  # of appends before a kill
+_LOAD_S = 1.0  # duration of appends before a kill
 
 
 class Started(NamedTuple):
-    """Seconds from exec to the first pull answered, append acknowledged, and that append's message pulled."""
+    """Seconds from exec to the first answered pull, the first acknowledged append, and the pull of its message."""
 
     pull_s: float
     append_s: float
@@ -57,7 +57,10 @@ def _measure(folder: Path, scale: float) -> Result:
 
 
 def start_to_serving(data: Path, topic: str, *, then_kill: bool = False) -> Started:
-    """Start the stopped store at *data*, queue 0 of *topic* holds messages; then stop it, or kill it under load."""
+    """Start the stopped store at *data*, and afterwards stop it, or kill it under load.
+
+    Queue 0 of *topic* must have messages.
+    """
     stack = LocalStack(data, environment=environment("sync"))
     with ThreadPoolExecutor(3) as pool, clock():
         begin = time.perf_counter()
@@ -68,13 +71,13 @@ def start_to_serving(data: Path, topic: str, *, then_kill: bool = False) -> Star
             starting.result()
             pull_at, (append_at, visible_at) = pulled.result(), appended.result()
         except BaseException:
-            stack.stopping.set()  # the start, and who waits for it
+            stack.stopping.set()  # ends the start and the clients that wait for it
             stack.stop()
             raise
     if then_kill:
         _kill_under_load(stack)
     elif failed := {name: status for name, status in stack.stop().items() if status}:
-        raise RuntimeError(f"exit statuses {failed}; see {stack.logs}")
+        raise RuntimeError(f"services stopped with exit statuses {failed}: see {stack.logs}")
     return Started(pull_at - begin, append_at - begin, visible_at - begin)
 
 
@@ -85,7 +88,7 @@ def _first_pull(stack: LocalStack, topic: str) -> float:
 
 
 def _first_append(stack: LocalStack) -> tuple[float, float]:
-    """When it was acknowledged, and when it was pulled."""
+    """Return the times at which the append was acknowledged and its message was pulled."""
     _until(lambda: _listens(stack.writer_port), stack.stopping)
     with Producer(stack.writer_address, timeout_s=_TIMEOUT_S) as producer:
         sent = producer.send(_LIVE_TOPIC, b"first", queue_id=0)
@@ -96,14 +99,14 @@ def _first_append(stack: LocalStack) -> tuple[float, float]:
 
 
 def _until(ask: Callable[[], Any], stopping: threading.Event) -> None:
-    """Ask until it is so; RuntimeError after some minutes, or once there is nobody to wait for any more."""
+    """Call *ask* until it returns a true value. Raises RuntimeError after five minutes, or once *stopping* is set."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         try:
             if ask():
                 return
-            problem = "nothing came"
-        except (StoreError, OSError) as error:  # not up yet, or the topic is not known yet
+            problem = "the answer was empty"
+        except (StoreError, OSError) as error:  # the service is not up, or does not know the topic yet
             problem = str(error)
         if time.monotonic() > deadline:
             raise RuntimeError(f"not serving after {_TIMEOUT_S:.0f} s: {problem}")
@@ -117,7 +120,7 @@ def _listens(port: int) -> bool:
 
 
 def _kill_under_load(stack: LocalStack) -> None:
-    """kill -9 to everything while batches are on their way, so that there is something to recover."""
+    """Kill all services with SIGKILL while batches are in flight, so that the next start must recover."""
     stopping = threading.Event()
     packed = plain_batch(100, _BODY_BYTES)
 

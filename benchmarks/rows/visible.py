@@ -18,9 +18,9 @@ from services.indexer.pipeline.config import PipelineSettings
 from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 
 RATE = 200.0
-EPOCH_S: float = PipelineSettings.model_fields["epoch_ms"].default / 1000  # as a pipeline runs that is not told more
+EPOCH_S: float = PipelineSettings.model_fields["epoch_ms"].default / 1000  # the pipeline's default
 HAND_OVERS = 11
-_WARM_UP_S = 10.0  # as peers
+_WARM_UP_S = 10.0  # as for the other brokers
 _LEAST_HAND_OVERS = 10
 _CPU_KEYS = {WRITER: "writer", WORKER: "worker", QUERY: "query", JVM: "jvm"}
 _TARGETS = {
@@ -30,7 +30,7 @@ _TARGETS = {
 
 
 def enough(scale: float) -> float:
-    """The scale of how long it takes: down to a fifth all hand-overs come, else there is no p99 with them."""
+    """Return the scale of the duration. From *scale* 0.2 on it has all hand-overs, which the p99 must include."""
     return max(scale, min(1.0, 5 * scale))
 
 
@@ -45,7 +45,9 @@ def _measure(mode: str, folder: Path, scale: float) -> Result:
         after = _cpu_s(stack)
         hand_overs = _epochs(stack, latencies.began, latencies.began + seconds)
     if enough(scale) >= 1 and hand_overs < _LEAST_HAND_OVERS:
-        raise RuntimeError(f"only {hand_overs} hand-overs of epochs in {seconds:.0f} s")
+        raise RuntimeError(
+            f"{hand_overs} hand-overs of epochs in {seconds:.0f} s, and at least {_LEAST_HAND_OVERS} are required"
+        )
     note = f"{len(latencies.visible):,} of 1 KiB at {RATE:.0f}/s from when they were due, {hand_overs} hand-overs"
     return Result(
         [
@@ -64,12 +66,12 @@ def _measure(mode: str, folder: Path, scale: float) -> Result:
 
 
 def _cpu_s(stack: LocalStack) -> dict[str, float]:
-    """Seconds each role of *stack* has used."""
+    """Return the processor seconds that each role of *stack* has used."""
     return {role: sum(map(cpu_s, processes)) for role, processes in roles_of(stack).items()}
 
 
 def _cpu_rows(mode: str, before: dict[str, float], after: dict[str, float], count: int) -> list[Row]:
-    """What a message costs each process: most of it lies one behind the other on its way."""
+    """Return the processor time per message of each process. Most of these times add up on a message's way."""
     return [
         Row(
             f"visible_{mode}_cpu_{key}",
@@ -83,7 +85,7 @@ def _cpu_rows(mode: str, before: dict[str, float], after: dict[str, float], coun
 
 
 def _epochs(stack: LocalStack, begin_s: float, end_s: float) -> int:
-    """Epochs in which a follower held its shards that ended in this time, as the pipeline has logged them."""
+    """Return the number of epochs with a following task that ended in this time, according to the pipeline's log."""
     count = 0
     for line in stack.services[PIPELINE].log_path.read_text().splitlines():
         if line.startswith("{") and '"epoch_finished"' in line:

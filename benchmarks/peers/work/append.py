@@ -1,4 +1,4 @@
-"""Batches from four producers, as fast as they are acknowledged; and single messages from sixteen threads."""
+"""Appends of batches from four producers as fast as they are acknowledged, and of single messages from 16 threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEND_BODY_BYTES = 100
 def append_rocketmq(
     key: str, folder: Path, scale: float, *, flush: Flush, batch: int, body: int, batch_queue: bool = False
 ) -> list[Figure]:
-    """Messages a second; batch_queue: to a topic of which a batch is one record."""
+    """Return messages per second. batch_queue: to a topic that stores a batch as one record."""
     with RocketMQ(folder, flush) as peer:
         peer.create_topics(TOPIC, QUEUES, batch=batch_queue)
         answer = peer.load(
@@ -37,7 +37,7 @@ def append_rocketmq(
 
 
 def append_kafka(key: str, folder: Path, scale: float, *, flush: Flush, batch: int, body: int) -> list[Figure]:
-    """Records a second; the note says how many records a request had."""
+    """Return records per second; the note has the number of records per request."""
     with Kafka(folder, flush) as peer:
         peer.create_topic(TOPIC, QUEUES)
         answer = peer.load(
@@ -47,7 +47,7 @@ def append_kafka(key: str, folder: Path, scale: float, *, flush: Flush, batch: i
 
 
 def send(peer_class: type[RocketMQ | Kafka], key: str, folder: Path, scale: float, *, flush: Flush) -> list[Figure]:
-    """Messages a second, one in flight in each thread."""
+    """Return messages per second, with one message in flight per thread."""
     with peer_class(folder, flush) as peer:
         peer.create_topic(TOPIC, QUEUES)
         answer = peer.load("Send", topic=TOPIC, queues=QUEUES, threads=THREADS, body=SEND_BODY_BYTES, **clock(scale))

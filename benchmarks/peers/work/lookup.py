@@ -1,4 +1,4 @@
-"""One message by a key that it has alone or by its offset message id, among ten million: warm, and from the disk."""
+"""Lookups of one message among ten million, by a unique key or by its offset message id, warm and from the disk."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ QUEUES = 4
 MESSAGES = 10_000_000
 BATCH, BODY_BYTES = 1000, 100
 WARM_LOOKUPS, COLD_LOOKUPS = 4000, 300
-HOT = 5  # messages that warm the JVMs up where the page cache must stay cold
+HOT = 5  # messages that warm up the JVMs when the page cache must stay cold
 WARM_UPS = 4000
-# Each message has two entries, its key and the UNIQ_KEY of its batch; so many need not be looked for in two files.
+# Each message has two entries, its key and the UNIQ_KEY of its batch. With this limit they are all in one file.
 ONE_INDEX_FILE: Mapping[str, object] = {"maxIndexNum": 40_000_000}
 KEYS = ("key_lookup_warm_p50", "key_lookup_warm_p99", "key_lookup_cold_p99", "id_lookup_p99")
 
 
 def lookup(folder: Path, scale: float) -> list[Figure]:
-    """Milliseconds of one client, one lookup at a time."""
+    """Return the milliseconds of a lookup by one client, one lookup at a time."""
     with RocketMQ(folder, Flush.ASYNC, settings=ONE_INDEX_FILE) as peer:
         peer.create_topic(TOPIC, QUEUES)
         filled = fill(peer, TOPIC, int(MESSAGES * scale), batch=BATCH, body=BODY_BYTES, keyed_samples=WARM_LOOKUPS)
@@ -51,14 +51,14 @@ def _note(filled: Filled, answer: Answer) -> str:
 
 
 def _warm(peer: RocketMQ, filled: Filled, by: str) -> Answer:
-    """Every sample, after each was looked up before."""
+    """Look up every sample, after each was looked up once."""
     warm_ups = max(WARM_UPS, filled.samples)
     places = {"hot": filled.samples, "skip": 0, "lookups": filled.samples, "stepwise": 0}
     return peer.load("Lookup", topic=TOPIC, by=by, samples_file=filled.samples_file, warm_ups=warm_ups, **places)
 
 
 def _cold(peer: RocketMQ, filled: Filled) -> Answer:
-    """A few samples that nobody has asked for since the broker started."""
+    """Look up a few samples that were not looked up since the broker's start."""
     lookups = min(COLD_LOOKUPS, filled.samples - HOT)
     places = {"hot": HOT, "skip": HOT, "lookups": lookups, "stepwise": 1}
     samples_file = filled.samples_file

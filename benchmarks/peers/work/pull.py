@@ -1,4 +1,4 @@
-"""One consumer of four queues that were just written, from the first message to the last and round again."""
+"""Pulls of one consumer from four queues that were just written, from the first message to the last, repeatedly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.peers.work.clock import clock
 TOPIC = "pull"
 QUEUES = 4
 MESSAGES = 1_000_000
-DEFAULT_MOST = 32  # RocketMQ's: what its broker gives in an answer, whatever a client asks for
+DEFAULT_MOST = 32  # RocketMQ's default limit of messages in an answer, regardless of the request
 LARGE_MOST = 4096
 LARGE: Mapping[str, object] = {  # answers of up to 4 MiB
     "maxTransferCountOnMessageInMemory": LARGE_MOST,
@@ -26,7 +26,7 @@ LARGE: Mapping[str, object] = {  # answers of up to 4 MiB
 def pull_rocketmq(
     key: str, folder: Path, scale: float, *, batch: int, body: int, batch_queue: bool = False, large: bool = False
 ) -> list[Figure]:
-    """Messages a second; large: the broker's limits of an answer raised to 4 MiB, which its defaults are far below."""
+    """Return messages per second. large: with the broker's limits of an answer raised to 4 MiB."""
     with RocketMQ(folder, Flush.ASYNC, settings=LARGE if large else None) as peer:
         peer.create_topics(TOPIC, QUEUES, batch=batch_queue)
         fill(peer, TOPIC, int(MESSAGES * scale), batch=batch, body=body)
@@ -35,7 +35,7 @@ def pull_rocketmq(
 
 
 def pull_kafka(key: str, folder: Path, scale: float, *, batch: int, body: int) -> list[Figure]:
-    """Records a second."""
+    """Return records per second."""
     with Kafka(folder, Flush.ASYNC) as peer:
         peer.create_topic(TOPIC, QUEUES)
         peer.load("Fill", topic=TOPIC, messages=int(MESSAGES * scale), queues=QUEUES, batch=batch, body=body)

@@ -1,4 +1,4 @@
-"""Ten thousand queues on one store: batches spread over all, one pull from each, a start."""
+"""Ten thousand queues on one store: batches spread over all queues, one pull from each queue, and a start."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from benchmarks.peers.work.start import seconds_to_first_pull
 TOPIC = "queues"
 TOPICS, QUEUES = 100, 100  # of each topic
 BATCH, BODY_BYTES = 100, 100
-WHOLE_BATCHES: Mapping[str, object] = {"maxTransferCountOnMessageInMemory": BATCH}  # an answer brings a batch
+WHOLE_BATCHES: Mapping[str, object] = {"maxTransferCountOnMessageInMemory": BATCH}  # an answer contains a whole batch
 KEYS = ("queues_10000_append", "queues_10000_pull", "queues_10000_start_s")
 
 
 def queues(folder: Path, scale: float) -> list[Figure]:
-    """Appends and pulls a second, in messages, once each queue has a batch; seconds of a start after a clean stop."""
+    """Return messages per second of appends and pulls with a batch in each queue, and seconds of a clean start."""
     spread = {"topic": TOPIC, "topics": TOPICS}
     batches = {"producers": PRODUCERS, "in_flight": IN_FLIGHT, "batch": BATCH, "body": BODY_BYTES}
     with RocketMQ(folder, Flush.SYNC, settings=WHOLE_BATCHES) as peer:

@@ -1,4 +1,4 @@
-"""Rebuild: a broker whose queue files and key index are gone makes them again from the log before it serves."""
+"""Rebuild: a broker without queue files and key index builds them again from the log before it serves."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ QUEUES = 4
 LOG_BYTES = 6_000_000_000
 BATCH, BODY_BYTES = 100, 1024
 _DERIVED = ("consumequeue", "batchconsumequeue", "index")
-_CHECKPOINT = "checkpoint"  # says how far they were
+_CHECKPOINT = "checkpoint"  # stores how far they were built
 _RECOVERED = re.compile(r"recoverCommitLog: (\d+) ms")
 
 
 def rebuild(key: str, folder: Path, scale: float) -> list[Figure]:
-    """MB of log a second, by the broker's own clock: the start of its JVM is not in it."""
+    """Return MB of log per second by the broker's own clock, which excludes the start of its JVM."""
     messages = int(LOG_BYTES * scale / (BODY_BYTES + RECORD_OVERHEAD))
     with RocketMQ(folder, Flush.ASYNC) as peer:
         peer.create_topic(TOPIC, QUEUES)
@@ -40,8 +40,8 @@ def rebuild(key: str, folder: Path, scale: float) -> list[Figure]:
 
 
 def recovery_seconds(log: str) -> float:
-    """How long the walk through the commit log took that makes the queues; ValueError when *log* does not say."""
+    """Return the seconds of the walk through the CommitLog that builds the queues. Raises ValueError without it."""
     found = _RECOVERED.search(log)
     if found is None:
-        raise ValueError("the broker's log does not say how long the recovery took")
+        raise ValueError("the broker's log has no line `recoverCommitLog: … ms` with the time of the recovery")
     return int(found[1]) / 1000

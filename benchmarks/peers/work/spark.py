@@ -1,4 +1,4 @@
-"""Spark's own Kafka source, with a real Kafka behind it: the same jobs as format("tidemark")."""
+"""Spark's own Kafka source with a real Kafka: the same jobs as for format("tidemark")."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _BATCH, _BODY_BYTES = 100, 1024
 
 
 def spark_read(key: str, folder: Path, scale: float) -> list[Figure]:
-    """Records a second."""
+    """Return records per second."""
     answer = _run(folder, int(MESSAGES * scale), triggers=0)
     return [Figure(key, answer["messages"] / answer["seconds"], "msg/s")]
 
 
 def spark_trigger(key: str, folder: Path, scale: float) -> list[Figure]:
-    """Milliseconds, the median."""
+    """Return the median milliseconds of a trigger."""
     triggers = max(TRIGGERS // 2, int(TRIGGERS * scale))
     answer = _run(folder, triggers * TRIGGER_MESSAGES, triggers=triggers)
     return [Figure(key, answer["trigger_p50_ms"], "ms")]

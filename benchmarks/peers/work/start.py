@@ -1,6 +1,7 @@
-"""From exec until a first pull answers, with a store of 10 GB: after a clean stop, and after kill -9 under load.
+"""The time from exec to the first answered pull, with a store of 10 GB.
 
-The page cache is warm as far as it goes: it is a restart of the program that is measured, not of the machine.
+It is measured after a clean stop, and after kill -9 under load. The page cache is warm as far as the
+files fit, because the restart of the program is measured, not that of the machine.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ TOPIC = "start"
 QUEUES = 4
 LOG_BYTES = 10_000_000_000
 BATCH, BODY_BYTES = 100, 1024
-LOAD_S = 1.0  # of appends before the kill
+LOAD_S = 1.0  # duration of appends before the kill
 CLEAN, KILLED = KEYS = ("start_clean_s", "start_killed_s")
 
 
 def start_rocketmq(folder: Path, scale: float) -> list[Figure]:
-    """Both starts."""
+    """Return the times of both starts."""
     with RocketMQ(folder, Flush.SYNC) as peer:
         peer.create_topic(TOPIC, QUEUES)
         require_dispatched(peer, fill(peer, TOPIC, _messages(scale), batch=BATCH, body=BODY_BYTES))
@@ -31,7 +32,7 @@ def start_rocketmq(folder: Path, scale: float) -> list[Figure]:
 
 
 def start_kafka(folder: Path, scale: float) -> list[Figure]:
-    """The same, but appended to the page cache: with an fsync for each batch 10 GB would take long."""
+    """Return the times of both starts. Appends go to the page cache, because an fsync per batch would take too long."""
     with Kafka(folder, Flush.ASYNC) as peer:
         peer.create_topic(TOPIC, QUEUES)
         peer.load("Fill", topic=TOPIC, messages=_messages(scale), queues=QUEUES, batch=BATCH, body=BODY_BYTES)
@@ -54,7 +55,7 @@ def _starts(peer: Peer, **append_settings: object) -> list[Figure]:
 
 
 def seconds_to_first_pull(peer: Peer, topic: str) -> float:
-    """Start *peer*, while a client that runs already asks for the first message of *topic* again and again."""
+    """Start *peer* while a running client repeatedly requests the first message of *topic*, and return the seconds."""
     with peer.begin("FirstPull", topic=topic) as client:
         client.next_line()
         peer.start()

@@ -1,4 +1,4 @@
-"""Append → visible, open loop: from when a message was due until a consumer that waits for it holds it."""
+"""Append → visible, open loop: the time from when a message was due until a waiting consumer has it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from benchmarks.rows.visible import enough
 TOPIC = "visible"
 RATE = 200
 BODY_BYTES = 1024
-MEASURED_S = 36.0  # 7,200 messages: enough for a p99.9, and a peer has no epochs to wait for
+MEASURED_S = 36.0  # 7,200 messages: enough for a p99.9; other brokers have no epochs
 PERCENTILES = ("p50", "p99", "p999")
 
 
 def visible(peer_class: type[RocketMQ | Kafka], key: str, folder: Path, scale: float, *, flush: Flush) -> list[Figure]:
-    """p50, p99 and p99.9 in ms; their keys are *key*_p50 …"""
+    """Return p50, p99 and p99.9 in ms, with the keys *key*_p50 and so on."""
     with peer_class(folder, flush) as peer:
         peer.create_topic(TOPIC, 1)
         answer = peer.load("Visible", topic=TOPIC, rate=RATE, body=BODY_BYTES, **clock(enough(scale), MEASURED_S))

@@ -16,7 +16,7 @@ def test_a_spread_is_median_least_and_greatest() -> None:
     """In whatever order the values come; of an even number the median lies between the two in the middle."""
     assert spread([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
     assert spread([4.0, 1.0, 2.0, 3.0]) == Spread(2.5, 1.0, 4.0)
-    with pytest.raises(ValueError, match="no values"):
+    with pytest.raises(ValueError, match="at least one value"):
         spread([])
 
 
