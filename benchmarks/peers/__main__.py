@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers [row…]`: runs equal work on Tidemark, RocketMQ and Kafka in turn; prints ratios and goals.
+"""`python -m benchmarks.peers [row…]`: runs equal work on Tidemark, RocketMQ and Kafka in turn; prints the ratios.
 
 Environment variables: BENCH (rows, like the arguments), BENCH_SCALE (default: 1), BENCH_PAIRS (default: 3; with fewer
 there is no verdict), BENCH_PEERS (default: rocketmq,kafka; the product in a row's goal is always measured),

@@ -1,4 +1,4 @@
-"""Single sends: threads of one program that each send a message and wait for its answer, and calls to an echo server."""
+"""Single sends: threads of one program that send a message and wait for its answer, and calls to an echo server."""
 
 from __future__ import annotations
 

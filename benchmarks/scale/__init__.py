@@ -1,1 +1,1 @@
-"""What a pair of writer and indexer needs for a workload: a model, its measured constants, and the tables of both."""
+"""The capacity model: the resources that a pair of writer and indexer needs for a workload, and measured constants."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.scale measure`: this machine's constants into constants.json; `make scale` makes tables."""
+"""`python -m benchmarks.scale measure`: measures constants into constants.json. `make scale` writes the tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from benchmarks.scale.constants import PATH, Measured, load, save
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="The model of docs/scale.md.")
 Folder = Annotated[
     Path,
-    typer.Option(envvar="BENCH_FOLDER", exists=True, file_okay=False, help="On which file system stores are made."),
+    typer.Option(envvar="BENCH_FOLDER", exists=True, file_okay=False, help="Create stores in this folder."),
 ]
 
 
 @app.command()
 def measure(folder: Folder = Path()) -> None:
-    """Measure the constants, check the model, and write constants.json. About ten minutes."""
+    """Measure the constants, check the model, and write constants.json. This takes about ten minutes."""
     from benchmarks.scale.measure.run import measure_all
 
     console = _console()
@@ -29,7 +29,7 @@ def measure(folder: Folder = Path()) -> None:
 
 @app.command()
 def check(folder: Folder = Path()) -> None:
-    """Check the model with the constants that are there, and write what came of it into constants.json."""
+    """Check the model with the existing constants, and write the results to constants.json."""
     from benchmarks.scale.measure.run import check_all
 
     console = _console()

@@ -1,4 +1,4 @@
-"""The model's measured constants: each with its unit, what it means, and what measures it."""
+"""The model's measured constants, each with its unit, its meaning, and the part that measures it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PATH = Path(__file__).with_name("constants.json")
 
 
 def _constant(unit: str, meaning: str, part: str) -> Any:
-    """part: of `python -m benchmarks.scale measure`."""
+    """Return the field of a constant. part: the part of `python -m benchmarks.scale measure` that measures it."""
     return field(metadata={"unit": unit, "meaning": meaning, "part": part})
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Of one core and one disk of the machine that was measured. Times of processors are user and system."""
+    """The constants of one core and one disk of the measured machine. Processor times are user and system time."""
 
     writer_s_a_batch: float = _constant("s", "writer: processor time of a batch", "writer")
     writer_s_a_message: float = _constant("s", "writer: of a message in it", "writer")
@@ -60,7 +60,7 @@ class Constants:
 
 
 class Check(NamedTuple):
-    """A prediction beside what was measured, of something that is no constant. by: how it was measured."""
+    """A prediction and a measurement of a quantity that is not a constant. by: how it was measured."""
 
     what: str
     predicted: float
@@ -70,7 +70,7 @@ class Check(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure of several pairs."""
+    """A measured figure of several pairs."""
 
     what: str
     value: float
@@ -78,7 +78,7 @@ class Figure(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All that a measurement has left. machine: facts by name."""
+    """The complete result of a measurement. machine: facts by name."""
 
     machine: dict[str, str]
     constants: Constants
@@ -87,7 +87,7 @@ class Measured(NamedTuple):
 
 
 def save(measured: Measured, path: Path = PATH) -> None:
-    """As JSON; a constant with its unit."""
+    """Write *measured* as JSON, each constant with its unit."""
     units = {one.name: one.metadata["unit"] for one in fields(Constants)}
     constants = {name: {"value": value, "unit": units[name]} for name, value in asdict(measured.constants).items()}
     content = {
@@ -100,11 +100,11 @@ def save(measured: Measured, path: Path = PATH) -> None:
 
 
 def load(path: Path = PATH) -> Measured:
-    """What `save` wrote; ValueError when the constants are not the ones that are known, or have other units."""
+    """Read the result that `save` wrote. Raises ValueError for other names or units of constants."""
     content: dict[str, Any] = orjson.loads(path.read_bytes())
     units = {one.name: one.metadata["unit"] for one in fields(Constants)}
     if {name: one["unit"] for name, one in content["constants"].items()} != units:
-        raise ValueError(f"{path} holds other constants: make scale-measure")
+        raise ValueError(f"{path} has other constants than this version: run `make scale-measure`")
     return Measured(
         content["machine"],
         Constants(**{name: one["value"] for name, one in content["constants"].items()}),

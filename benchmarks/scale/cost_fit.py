@@ -1,4 +1,4 @@
-"""Costs of several things from runs that did so many of each and took so long."""
+"""Estimates the costs of several things from runs with known amounts and durations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 
 def fit_costs(amounts: Sequence[Sequence[float]], seconds: Sequence[float]) -> list[float]:
-    """Seconds of one of each thing: the least squares of relative errors, none below 0.
+    """Return the seconds of one of each thing, by least squares of the relative errors, none below 0.
 
-    amounts  a row a run, a column a thing
+    amounts  one row per run, one column per thing
     """
     scaled = np.array(amounts, np.float64) / np.array(seconds, np.float64)[:, np.newaxis]
     things = scaled.shape[1]

@@ -1,4 +1,4 @@
-"""The share of a workload that one of several pairs takes, in its busiest minute, and what it costs there."""
+"""The share of a workload on one of several pairs in its busiest minute, and the cost of that share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_FLIGHT_BYTES: int = WriterSettings.model_fields["max_in_flight_bytes"].defaul
 
 @dataclass(frozen=True)
 class Load:
-    """On one pair. Rates are those of the busiest second; queues: of this pair."""
+    """The load of one pair. Rates are those of the busiest second; queues: of this pair."""
 
     messages_a_s: float
     batches_a_s: float
@@ -33,7 +33,7 @@ class Load:
 
     @classmethod
     def of(cls, workload: Workload, pairs: int = 1) -> Load:
-        """An even share."""
+        """Return an equal share of *workload*."""
         rate = workload.messages_a_second / pairs
         return cls(
             messages_a_s=rate,
@@ -47,7 +47,7 @@ class Load:
 
 
 def writer_cores(load: Load, constants: Constants) -> float:
-    """Of the writer's process."""
+    """Return the cores that the writer's process uses."""
     a_message = constants.writer_s_an_inner_message if load.is_inner else constants.writer_s_a_message
     return (
         load.batches_a_s * constants.writer_s_a_batch
@@ -57,9 +57,9 @@ def writer_cores(load: Load, constants: Constants) -> float:
 
 
 def task_cores(load: Load, constants: Constants, shards: int) -> tuple[float, float]:
-    """(of one task that builds queues, of the one that builds the key index); with one shard they are one task.
+    """Return the cores of a task that builds queues and of the task that builds the key index.
 
-    Each task of several walks the whole log, and builds its own queues only.
+    With one shard they are one task. Otherwise each task walks the whole log and builds only its own queues.
     """
     walk = load.records_a_s * constants.walk_s_a_record + load.bytes_a_s * constants.walk_s_a_byte
     queues = load.records_a_s * constants.queues_s_a_record + load.bytes_a_s * constants.queues_s_a_byte
@@ -70,16 +70,16 @@ def task_cores(load: Load, constants: Constants, shards: int) -> tuple[float, fl
 
 
 def query_cores(load: Load, workload: Workload, constants: Constants) -> float:
-    """Of all query processes: what each reader pulls, in answers of a mebibyte."""
+    """Return the cores of all query processes for the pulls of all readers, with answers of 1 MiB."""
     pulled = load.bytes_a_s * workload.readers
     as_json = load.messages_a_s * workload.json_readers * constants.query_s_a_json_message
     return pulled * constants.query_s_a_byte + pulled / _ANSWER_BYTES * constants.query_s_a_request + as_json
 
 
 def written_bytes_a_s(load: Load, workload: Workload) -> float:
-    """To the disk: log, journal, units and entries, and the pages of queues and slots that a durable mark syncs.
+    """Return the bytes written to disk: log, journal, units, entries, and pages that durable marks sync.
 
-    A queue's last page, and a page of slots, is written again at each mark that finds it touched.
+    Each durable mark writes the touched last pages of queues and the touched pages of slots again.
     """
     units = load.records_a_s * sizes.unit_bytes(workload)
     queue_pages = queues_touched(load) * PAGE_BYTES / DURABLE_INTERVAL_S
@@ -95,25 +95,25 @@ def written_bytes_a_s(load: Load, workload: Workload) -> float:
 
 
 def queues_touched(load: Load) -> float:
-    """Queues that got something between two durable marks; a batch goes to one queue."""
+    """Return the number of queues with new messages between two durable marks; a batch goes to one queue."""
     return _touched(load.queues, load.batches_a_s * DURABLE_INTERVAL_S)
 
 
 def sync_share(load: Load, constants: Constants, shards: int) -> float:
-    """Of the time between two durable marks that a shard's syncs take, one after the other: its queues', the index."""
+    """Return the share of the time between two durable marks that a shard's syncs of queues and index take."""
     return (queues_touched(load) / shards + 1) * constants.fdatasync_s / DURABLE_INTERVAL_S
 
 
 def _touched(things: float, draws: float) -> float:
-    """How many of *things* are met by *draws* at random."""
+    """Return how many of *things* are expected to be drawn at least once in *draws* random draws."""
     return things * -math.expm1(-draws / things) if things else 0.0
 
 
 def visible_s(share: float, constants: Constants) -> float:
-    """Append to visible, p50, where the busiest part is busy for *share* of the time; infinite when it is all of it.
+    """Return the p50 of append to visible if the busiest part is busy for *share* of the time; infinite for 1 or more.
 
-    A writer's group and a follower's chunk take everything that waits, so this is no queue whose messages are served
-    one by one (M/D/1): a round costs a fixed time and the time of what came during the round before, r = c + share r.
-    So r = c / (1 - share), and every stage of the way stretches like that.
+    A writer's group and a follower's chunk contain all waiting messages, so messages are not served one by one (M/D/1).
+    A round costs a fixed time, and the time of the messages that came during the round before: r = c + share r.
+    Therefore r = c / (1 - share), which applies to every stage.
     """
     return constants.visible_s / (1 - share) if share < 1 else math.inf

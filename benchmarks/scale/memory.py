@@ -10,7 +10,7 @@ from tidemark.format.index_file import SLOT_SIZE
 
 
 def own_bytes(queues: int, constants: Constants, queries: int = 1) -> float:
-    """Of all processes of a pair, without pages of files; everything in flight that the writer may take."""
+    """Return the memory of all processes of a pair without file pages, with the maximum of bytes in flight."""
     writer = constants.writer_base_bytes + queues * constants.writer_bytes_a_queue + IN_FLIGHT_BYTES
     worker = constants.worker_base_bytes + queues * constants.worker_bytes_a_queue
     query = constants.query_base_bytes + queues * constants.query_bytes_a_queue
@@ -18,31 +18,30 @@ def own_bytes(queues: int, constants: Constants, queries: int = 1) -> float:
 
 
 def cache_bytes(load: Load, workload: Workload) -> float:
-    """Pages of files that should stay in memory: what readers have not read yet, the slots that are written, queues'
-    last pages."""
+    """Return the file pages that should stay in memory, bytes: unread records, written slots, queues' last pages."""
     return load.bytes_a_s * workload.reader_lag_s + DEFAULT_FILES.index_slots * SLOT_SIZE + load.queues * PAGE_BYTES
 
 
 def writer_files(segments: float, constants: Constants) -> float:
-    """Open in the writer: a descriptor for each file of the log that it has made since its start and still keeps."""
+    """Return the open files of the writer: one for each log file that it created since its start and still keeps."""
     return constants.writer_base_files + segments
 
 
 def worker_files(queues: int, segments: float, constants: Constants) -> float:
-    """Open in the worker that follows: a queue's file for each queue that came up in the epoch, and segments walked.
+    """Return the open files of the following worker: one for each queue written in the epoch, and the walked segments.
 
-    A queue that goes on to its next file has both until the epoch ends.
+    A queue that rolls to its next file has two open files until the epoch ends.
     """
     return constants.worker_base_files + queues + segments
 
 
 def query_files(queues: int, segments: float, constants: Constants) -> float:
-    """Open in a query service: a file for each queue, and each segment, that was read and is still there."""
+    """Return the open files of a query service: one for each queue and segment that was read and still exists."""
     return constants.query_base_files + queues + segments
 
 
 def most_files(queues: int, log_bytes: float, constants: Constants) -> float:
-    """Of the process with the most, when every queue was used and the whole log was read: the query service."""
+    """Return the open files of the query service, which has the most, after reads of every queue and the whole log."""
     segments = log_bytes / DEFAULT_FILES.segment_bytes
     return max(
         writer_files(segments, constants),

@@ -1,6 +1,6 @@
-"""The model: what a pair needs for a workload, where each limit comes, and how many pairs there must be.
+"""The model: the needs of a pair for a workload, the limit of each resource, and the required number of pairs.
 
-Pure functions of a workload, a machine and the measured constants.
+It consists of pure functions of a workload, a machine and the measured constants.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from benchmarks.scale.workload import DAY_S, Machine, Workload
 from services.writer.retention import retention_thread as retention
 from services.writer.retention import segment_ages as file_ages
 
-ONE_PROCESS_CORES = 1.0  # a Python process: one interpreter's lock
+ONE_PROCESS_CORES = 1.0  # a Python process is limited by the interpreter's lock
 MOST_SHARDS: int = 64
-BUILDERS = 2  # of a rebuild: a task for the queues, one for the key index
+BUILDERS = 2  # tasks of a rebuild: one for the queues, one for the key index
 _NEVER = 1e12  # messages a second
 _HALVINGS = 50
-RETENTION_BYTES_A_S = file_ages._CHUNK_SIZE_BYTES / retention._REST_S  # it rests between two reads
+RETENTION_BYTES_A_S = file_ages._CHUNK_SIZE_BYTES / retention._REST_S  # it pauses between two reads
 
 
 class Need(NamedTuple):
-    """One resource of one pair. most: what may be used of it; moves: what changes it."""
+    """The need of one pair for one resource. most: the usable amount; moves: the settings or changes that affect it."""
 
     resource: str
     used: float
@@ -43,13 +43,13 @@ class Need(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Above 1: it does not fit."""
+        """The used share; above 1 the resource is insufficient."""
         return self.used / self.most
 
 
 @dataclass(frozen=True)
 class Plan:
-    """So many equal pairs, each with so many shards and query processes. needs: of one pair, the tightest first."""
+    """A number of equal pairs with their shards and query processes. needs: of one pair, greatest share first."""
 
     workload: Workload
     machine: Machine
@@ -60,21 +60,21 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether each resource is enough."""
+        """True if each resource is sufficient."""
         return self.needs[0].share <= 1
 
     @property
     def load(self) -> Load:
-        """Of one pair."""
+        """The load of one pair."""
         return Load.of(self.workload, self.pairs)
 
 
 def plan(workload: Workload, machine: Machine, constants: Constants) -> Plan:
-    """The fewest pairs that fit; each with the shards that suit it best."""
+    """Return the plan with the fewest pairs that fit, each with the best number of shards."""
     most = 1
     while not plan_of(workload, machine, constants, most).fits:
         most *= 2
-    least = most // 2  # does not fit, or is none
+    least = most // 2  # too few, or 0
     while most - least > 1:
         middle = (least + most) // 2
         if plan_of(workload, machine, constants, middle).fits:
@@ -85,7 +85,7 @@ def plan(workload: Workload, machine: Machine, constants: Constants) -> Plan:
 
 
 def plan_of(workload: Workload, machine: Machine, constants: Constants, pairs: int) -> Plan:
-    """So many pairs, whether they fit or not, with the fewest shards that fit, else those that come nearest."""
+    """Return the plan with *pairs* pairs, and the fewest shards that fit, or that come nearest if none fit."""
     plans = []
     for shards in range(1, MOST_SHARDS + 1):
         found = _plan(workload, machine, constants, pairs, shards)
@@ -165,7 +165,7 @@ def _of_memory(
 
 
 def lag_s(found: Plan, constants: Constants) -> float:
-    """Append to visible, p50, in the busiest minute: of the writer or the task that is busiest."""
+    """Return the p50 of append to visible in the busiest minute, which the busiest of writer and tasks determines."""
     queues, index = task_cores(found.load, constants, found.shards)
     return visible_s(max(writer_cores(found.load, constants), queues, index), constants)
 
@@ -179,11 +179,11 @@ def rebuild_s(
     in_ranges: bool | None = None,
     from_disk: bool = False,
 ) -> float:
-    """Of queues and key index of a log of *messages*, as `tidemark store rebuild` does it on so many cores.
+    """Return the seconds of `tidemark store rebuild` for a log of *messages* on this many cores.
 
-    in_ranges  ranges of the log are scanned on all cores first, then two tasks build from what was seen; else each of
-               the two reads the log for itself. None: where there are more cores than these (docs/decisions/0020)
-    from_disk  the log is not in memory: then it comes no faster than the disk gives it
+    in_ranges  ranges of the log are first scanned on all cores, and two tasks build from the result; otherwise each of
+               the two reads the log. None: True if there are more than two cores (docs/decisions/0020)
+    from_disk  the log is not in memory, so that the disk limits the speed
     """
     records, log = sizes.records(workload, messages), sizes.log_bytes(workload, messages)
     disk = log / constants.disk_read_bytes_a_s if from_disk else 0.0
@@ -197,14 +197,17 @@ def rebuild_s(
 
 
 class Lookup(NamedTuple):
-    """A key in all index files: with these in memory, and not."""
+    """The seconds of a lookup of a key in all index files, with the files in memory and on disk."""
 
     warm_s: float
     cold_s: float
 
 
 def lookup(workload: Workload, messages: float, constants: Constants) -> Lookup:
-    """Without times: each file is asked. Cold, a file costs its slot's page and a page for each entry of its chain."""
+    """Return the cost of a lookup without a time range, which searches every file.
+
+    Cold, each file costs a page for its slot and a page for each entry of the chain.
+    """
     files = sizes.index_files(workload, messages)
     pages = 1 + sizes.DEFAULT_FILES.index_entries / sizes.DEFAULT_FILES.index_slots
     warm = constants.lookup_s + (files - 1) * constants.lookup_s_a_file
@@ -212,14 +215,14 @@ def lookup(workload: Workload, messages: float, constants: Constants) -> Lookup:
 
 
 def start_s(queues: int, constants: Constants) -> float:
-    """Until a first pull is answered."""
+    """Return the seconds from the start to the first answered pull."""
     return constants.start_s + queues * constants.start_s_a_queue
 
 
 def needs_of(
     workload: Workload, machine: Machine, constants: Constants, *, pairs: int = 1, shards: int = 1
 ) -> dict[str, Need]:
-    """Of one of *pairs*, by resource, in a fixed order."""
+    """Return the needs of one of *pairs* by resource, in a fixed order."""
     found = _plan(workload, machine, constants, pairs, shards).needs
     return {need.resource: need for need in sorted(found, key=lambda need: need.resource)}
 
@@ -227,7 +230,7 @@ def needs_of(
 def greatest_rate(
     workload: Workload, machine: Machine, constants: Constants, resource: str, *, shards: int = 1
 ) -> float:
-    """Messages a second, in the busiest minute, at which a pair has used up *resource*; infinite where it never is."""
+    """Return the messages per second, in the busiest minute, at which a pair exhausts *resource*; infinite if never."""
 
     def fits(rate: float) -> bool:
         asked = replace(workload, messages_a_day=rate / workload.peak * DAY_S)

@@ -1,4 +1,4 @@
-"""Bytes and files of a store, from the format's own tables: exact, nothing measured."""
+"""Computes the exact bytes and files of a store from the tables of the format."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tidemark.format.record import Magic, record_size
 
 UNIQUE_KEY_BYTES = len(UniqueKeys().make())
 _WRITER, _PIPELINE = WriterSettings.model_fields, PipelineSettings.model_fields
-_OFFSET_DIGITS = 10  # of INNER_BASE: a queue that has had up to ten thousand million messages
+_OFFSET_DIGITS = 10  # digits of INNER_BASE, for a queue with up to ten thousand million messages
 
 
 class Files(NamedTuple):
-    """Sizes of a store's files, the services' own defaults; index_entries: of a file."""
+    """Sizes of a store's files, by default those of the services. index_entries: per file."""
 
     segment_bytes: int = _WRITER["commit_log_segment_size_bytes"].default
     queue_file_bytes: int = _PIPELINE["consume_queue_file_size_bytes"].default
@@ -34,13 +34,13 @@ DEFAULT_FILES = Files()
 
 
 def properties_bytes(workload: Workload) -> int:
-    """Of one message: its keys, and its UNIQ_KEY."""
+    """Return the bytes of a message's properties: its keys and its UNIQ_KEY."""
     keys = {KEYS: " ".join(["k" * workload.key_bytes] * workload.keys)} if workload.keys else {}
     return len(encode_properties({**keys, UNIQ_KEY: "u" * UNIQUE_KEY_BYTES}))
 
 
 def record_bytes(workload: Workload) -> int:
-    """One record: of a message, or of a batch on a BatchCQ topic."""
+    """Return the bytes of a record: of a message, or of a batch on a BatchCQ topic."""
     body, properties = workload.body_bytes, properties_bytes(workload)
     if workload.batch_queues:
         body = workload.batch * (ELEMENT_OVERHEAD + body + properties)
@@ -57,47 +57,47 @@ def record_bytes(workload: Workload) -> int:
 
 
 def records(workload: Workload, messages: float) -> float:
-    """How many *messages* become."""
+    """Return the number of records for *messages*."""
     return messages / workload.batch if workload.batch_queues else messages
 
 
 def log_bytes(workload: Workload, messages: float) -> float:
-    """Of the records of *messages*; a file's unused end, less than a batch, is not counted."""
+    """Return the bytes of the records of *messages*, without the unused ends of files, each less than a batch."""
     return records(workload, messages) * record_bytes(workload)
 
 
 def unit_bytes(workload: Workload) -> int:
-    """Of a record in its queue."""
+    """Return the bytes of a record's unit in its queue."""
     return batch_consume_queue.UNIT_SIZE if workload.batch_queues else consume_queue.UNIT_SIZE
 
 
 def queue_bytes(workload: Workload, messages: float) -> float:
-    """Of all queues' units."""
+    """Return the bytes of the units of all queues."""
     return records(workload, messages) * unit_bytes(workload)
 
 
 def queue_files(workload: Workload, messages: float, *, queues: int, files: Files = DEFAULT_FILES) -> int:
-    """Files of *queues* that share *messages* evenly."""
+    """Return the number of files of *queues* that share *messages* evenly."""
     size = files.batch_queue_file_bytes if workload.batch_queues else files.queue_file_bytes
     units_a_file = size // unit_bytes(workload)
     return queues * max(1, math.ceil(records(workload, messages) / queues / units_a_file))
 
 
 def index_entries(workload: Workload, messages: float) -> float:
-    """A record's keys: of a batch its UNIQ_KEY alone."""
+    """Return the number of index entries: one per key of a record; a batch has only its UNIQ_KEY."""
     return records(workload, messages) * (1 if workload.batch_queues else 1 + workload.keys)
 
 
 def index_files(workload: Workload, messages: float, files: Files = DEFAULT_FILES) -> int:
-    """Entry 0 of a file is never used."""
+    """Return the number of index files. Entry 0 of a file is never used."""
     return math.ceil(index_entries(workload, messages) / (files.index_entries - 1))
 
 
 def index_bytes(workload: Workload, messages: float, files: Files = DEFAULT_FILES) -> float:
-    """Of these files, full."""
+    """Return the bytes of the index files at their full size."""
     return index_files(workload, messages, files) * index_file.file_size(files.index_slots, files.index_entries)
 
 
 def stored_bytes(workload: Workload, messages: float) -> float:
-    """On disk: log, queues, key index."""
+    """Return the bytes on disk of log, queues and key index."""
     return log_bytes(workload, messages) + queue_bytes(workload, messages) + index_bytes(workload, messages)

@@ -14,7 +14,7 @@ from benchmarks.scale.workload import SERVER, Workload
 
 RATES = (1e9, 1e12)
 BODIES = (100, 1024)
-QUEUES_A_PAIR = 256  # of a workload of so many pairs
+QUEUES_A_PAIR = 256  # queues per pair of a workload
 _SHARDS = (1, 4)
 _QUEUES = (16, 1_000, 10_000, 100_000)
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
@@ -22,7 +22,7 @@ _OF_TIMES = (("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86
 
 
 def workloads(*, batch_queues: bool = False) -> list[Workload]:
-    """Those of the page, by messages a day and bytes of a body."""
+    """Return the workloads of the page, by messages per day and bytes of a body."""
     return [
         Workload(rate, body, batch_queues=batch_queues, queues=QUEUES_A_PAIR * math.ceil(rate / 1e9))
         for rate in RATES
@@ -31,7 +31,7 @@ def workloads(*, batch_queues: bool = False) -> list[Workload]:
 
 
 def parts(measured: Measured) -> dict[str, str]:
-    """Each table by the name it has in the page."""
+    """Return the tables by their names in the page."""
     constants = measured.constants
     return {
         "constants": _constants(measured),
@@ -108,7 +108,7 @@ def _plans(constants: Constants, *, batch_queues: bool) -> str:
 
 
 def _without_disk(found: Plan, constants: Constants) -> str:
-    """What the rates alone ask for."""
+    """Return the pairs that the rates require, regardless of disk space."""
     endless = model.plan(found.workload, replace(found.machine, disk_bytes=math.inf), constants)
     return f"{endless.pairs:,}: {endless.needs[0].resource}"
 
@@ -179,7 +179,7 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def si(value: float, unit: str = "") -> str:
-    """With three digits: 1.23 kB; times as they are read."""
+    """Return *value* with three digits and an SI prefix: 1.23 kB. A value in s is formatted as by `seconds`."""
     if unit == "s":
         return seconds(value)
     step = 0
@@ -190,7 +190,7 @@ def si(value: float, unit: str = "") -> str:
 
 
 def seconds(value: float) -> str:
-    """As a time."""
+    """Return *value* as a time with a suitable unit."""
     if value < 1e-3:
         return f"{value * 1e6:.3g} µs" if value >= 1e-6 else f"{value * 1e9:.3g} ns"
     name, size = max((one for one in _OF_TIMES if value >= one[1]), key=lambda one: one[1])

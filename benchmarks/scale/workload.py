@@ -1,4 +1,4 @@
-"""What is asked for and of what: a workload, and the machine that one pair of writer and indexer runs on."""
+"""The input of the model: a workload, and the machine on which one pair of writer and indexer runs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True)
 class Workload:
-    """Messages of one day, over all pairs.
+    """A workload: the messages of one day, over all pairs.
 
-    peak          the busiest minute's rate over the mean
-    batch         messages of a producer's batch
-    keys          in KEYS of each message, beside its UNIQ_KEY
-    queues        of all topics together
-    batch_queues  topics are BatchCQ: a batch is one record, and only the batch itself is in the key index
-    readers       how often each message is pulled, as records, close behind the log's end
-    json_readers  how often as JSON, besides
-    reader_lag_s  how far behind the slowest of these may be without reading from the disk
+    peak          ratio of the busiest minute's rate to the mean rate
+    batch         messages in a producer's batch
+    keys          number of keys in KEYS of each message, besides its UNIQ_KEY
+    queues        number of queues of all topics together
+    batch_queues  topics are BatchCQ: a batch is one record, and the key index has only the batch itself
+    readers       how often each message is pulled as a record, close to the log's end
+    json_readers  how often each message is also pulled as JSON
+    reader_lag_s  maximum lag of the slowest reader without reads from the disk
     """
 
     messages_a_day: float
@@ -37,17 +37,17 @@ class Workload:
 
     @property
     def messages_a_second(self) -> float:
-        """In the busiest minute."""
+        """Messages per second in the busiest minute."""
         return self.messages_a_day / DAY_S * self.peak
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Of one pair. Speeds of cores and disk are constants; this is how much there is.
+    """The machine of one pair: the amounts of its resources. The speeds of cores and disk are in Constants.
 
-    files   that a process may have open (RLIMIT_NOFILE)
-    maps    that a process may have mapped (vm.max_map_count)
-    most    share of anything that the busiest minute may take: what is left keeps the lag short
+    files   number of files that a process may open (RLIMIT_NOFILE)
+    maps    number of mappings that a process may have (vm.max_map_count)
+    most    share of a resource that the busiest minute may use; the rest keeps the lag short
     """
 
     cores: int

@@ -1,1 +1,1 @@
-"""Measures the model's constants, what the model is checked against, and several pairs."""
+"""Measures the model's constants, quantities for its checks, and several pairs."""

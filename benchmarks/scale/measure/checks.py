@@ -1,4 +1,4 @@
-"""How good is the model? Things that are no constants, predicted and measured."""
+"""Checks the model: predicts and measures quantities that are not constants."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _REBUILT = Load("rebuild", 1000, 1024, 150, keyed=True)
 _OF_REBUILT = Workload(0, _REBUILT.body_bytes, keys=1, key_bytes=7, topic_bytes=len(_REBUILT.topic))
 _MESSAGES = PRODUCERS * _REBUILT.batches * _REBUILT.messages
 _SECONDS = 12
-_BATCHES_A_S, _MESSAGES_A_BATCH, _BODY_BYTES = 200.0, 1000, 100  # of the load beside
+_BATCHES_A_S, _MESSAGES_A_BATCH, _BODY_BYTES = 200.0, 1000, 100  # of the concurrent load
 _MOST_UNDER_WAY = 64
 
 
 def measure(folder: Path, constants: Constants) -> list[Check]:
-    """All of them, on *folder*'s file system."""
+    """Run all checks, on *folder*'s file system."""
     return [
         *_sizes(folder),
         *_queues(folder, constants),
@@ -112,7 +112,7 @@ def _rebuild(folder: Path, constants: Constants) -> list[Check]:
 
 
 def _rebuild_in_ranges(folder: Path, constants: Constants) -> Check:
-    """Of a log of small files, whose ranges are scanned on all cores of this machine first."""
+    """Check the rebuild of a log of small files, whose ranges are first scanned on all cores of this machine."""
     files = stored.settings_of(_FILES._replace(index_slots=DEFAULT_SLOTS, index_entries=DEFAULT_ENTRIES))
     settings = {**files, "TIDEMARK_SCAN_RANGE_SIZE_BYTES": str(_FILES.segment_bytes)}
     cores = len(os.sched_getaffinity(0))
@@ -134,7 +134,7 @@ def _writer(folder: Path, constants: Constants) -> Check:
 
 
 def _visible(folder: Path, constants: Constants) -> Check:
-    """Beside a steady load."""
+    """Check append to visible under a steady concurrent load."""
     stopping = threading.Event()
     with (
         passing_store(folder / "loaded") as data,
@@ -162,7 +162,7 @@ def _visible(folder: Path, constants: Constants) -> Check:
 
 
 def _send(address: str, stopping: threading.Event) -> float:
-    """Batches a second, until it is told to stop."""
+    """Send batches until *stopping* is set, and return the batches per second."""
     packed = plain_batch(_MESSAGES_A_BATCH, _BODY_BYTES)
     under_way: deque[Future[SendResult]] = deque()
     with Producer(address, timeout_s=30) as producer:

@@ -1,4 +1,4 @@
-"""What the disk gives: syncs, writes and reads in order, reads anywhere."""
+"""Measures the disk: syncs, sequential writes and reads, and random reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SYNCS, _READS = 200, 400
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """On *folder*'s file system."""
+    """Return the constants of *folder*'s file system."""
     path = folder / "disk"
     try:
         written = _write(path)
@@ -38,7 +38,7 @@ def measure(folder: Path) -> dict[str, float]:
 
 
 def _write(path: Path) -> float:
-    """B/s, synced after each block, as under load."""
+    """Return the B/s of sequential writes with a sync after each block, as under load."""
     with path.open("wb", buffering=0) as file:
         began = time.perf_counter()
         for _ in range(_BYTES // len(_BLOCK)):

@@ -1,7 +1,7 @@
-"""A front for several query services: passes a GET on to the one that `store` names, and its answer back as it comes.
+"""A proxy for several query services: forwards a GET to the service in the parameter `store`, and streams the answer.
 
-`python -m benchmarks.scale.measure.front a=http://… b=http://…` prints its port. It is there to be measured, beside
-clients that ask each service themselves.
+`python -m benchmarks.scale.measure.front a=http://… b=http://…` prints its port. It is measured in comparison with
+clients that query each service directly.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ import httpx
 
 from benchmarks.serve_asgi import Message, Receive, Send, serve
 
-_HOP = (b"connection", b"transfer-encoding", b"keep-alive", b"date", b"server")  # of one connection
+_HOP = (
+    b"connection",
+    b"transfer-encoding",
+    b"keep-alive",
+    b"date",
+    b"server",
+)  # headers of one connection, which are not forwarded
 
 
 def main(stores: dict[str, str]) -> None:
-    """Until it is ended. stores: address by name."""
+    """Serve until terminated. stores: address by name."""
     client = httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=64))
 
     async def answer(scope: Message, receive: Receive, send: Send) -> None:

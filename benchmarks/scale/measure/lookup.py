@@ -1,4 +1,4 @@
-"""A lookup by key in this process, with one index file and with many; everything in memory."""
+"""Measures a lookup by key in this process, with one index file and with many, all in memory."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _OF_A_QUEUE = SMALL.batches * SMALL.messages
 _ENTRIES = 2 * PRODUCERS * _OF_A_QUEUE  # a UNIQ_KEY and a key each
 _MANY = 100
 _LOOKUPS = 500
-_STEP = 7919  # a prime: keys from everywhere
+_STEP = 7919  # a prime, so that the keys are spread over the index
 
 
 class _Seen(NamedTuple):
-    """seconds: of one lookup, the median."""
+    """One measurement. seconds: median time of a lookup."""
 
     files: int
     seconds: float
 
 
 def measure(data: Path) -> dict[str, float]:
-    """Of the store of small messages, whose index is built again for it."""
+    """Return the constants of a lookup in the store of small messages, whose index is built again."""
     one, many = (_look(data, _ENTRIES // files + 2) for files in (1, _MANY))
     if one.files != 1:
-        raise RuntimeError(f"{one.files} index files")
+        raise RuntimeError(f"expected 1 index file, found {one.files}")
     return {"lookup_s": one.seconds, "lookup_s_a_file": max(0.0, many.seconds - one.seconds) / (many.files - 1)}
 
 
@@ -44,7 +44,7 @@ def _look(data: Path, entries: int) -> _Seen:
     settings = {"TIDEMARK_INDEX_SLOTS": str(slots), "TIDEMARK_INDEX_ENTRIES": str(entries)}
     index_once(data, *ONCE, "--no-spark", settings=settings)
     store, index = StoreReader(data), IndexReader(data / "index", slots=slots, entries=entries)
-    for _ in range(2):  # the first time each page comes in
+    for _ in range(2):  # the first round loads each page
         times = [_find(store, index, number) for number in range(_LOOKUPS)]
     return _Seen(len(index.tables()), statistics.median(times))
 
@@ -55,5 +55,5 @@ def _find(store: StoreReader, index: IndexReader, number: int) -> float:
     answer = find_by_key(store, index, store.watermark(), query)
     took = time.perf_counter() - began
     if sum(len(part.messages) for part in answer.parts) != 1:
-        raise RuntimeError(f"{query.key} is not there once")
+        raise RuntimeError(f"expected exactly one message with key {query.key}")
     return took

@@ -1,4 +1,7 @@
-"""One pair and two on this machine, in turn: appends over the client's route, pulls straight and by way of a front."""
+"""Measures one pair and two pairs on this machine in turn.
+
+Appends use the client's route; pulls are direct, and through a proxy.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ _TOPIC, _QUEUES = "pairs", 4
 _MESSAGES, _BODY_BYTES = 100, 1024
 _PRODUCERS = 2
 _SECONDS = 3.0
-_WINDOW = 256  # batches of a producer that are not answered yet
+_WINDOW = 256  # unanswered batches of a producer
 
 
 def measure(folder: Path) -> list[Figure]:
-    """Figures of both, the median of some turns each."""
+    """Return the figures of one pair and of two pairs, each the median of several runs."""
     with contextlib.ExitStack() as closing:
         stacks = []
         for name in STORES:
@@ -42,7 +45,7 @@ def measure(folder: Path) -> list[Figure]:
                 producer.topics.create(_TOPIC, queues=_QUEUES)
             stacks.append(stack)
         rates: dict[int, list[float]] = {1: [], 2: []}
-        _append([stack.writer_address for stack in stacks], 1.0)  # warm
+        _append([stack.writer_address for stack in stacks], 1.0)  # warm-up
         for _ in range(TIMES):
             for count, found in rates.items():
                 found.append(_append([stack.writer_address for stack in stacks[:count]], _SECONDS))
@@ -58,13 +61,13 @@ def measure(folder: Path) -> list[Figure]:
 
 
 def _append(addresses: Sequence[str], seconds: float) -> float:
-    """Messages a second, acknowledged."""
+    """Return the acknowledged messages per second."""
     counts = run_clients([partial(_produce, addresses, seconds) for _ in range(_PRODUCERS)])
     return sum(counts) * _MESSAGES / seconds
 
 
 def _produce(addresses: Sequence[str], seconds: float, start: Start) -> int:
-    """Batches; each goes to the next queue of the route."""
+    """Send each batch to the next queue of the route, and return the number of batches."""
     packed = plain_batch(_MESSAGES, _BODY_BYTES)
     with Producer(addresses, timeout_s=TIMEOUT_S) as producer:
         require_stored(producer.send_packed_async(_TOPIC, packed, count=_MESSAGES).result())
@@ -83,7 +86,7 @@ def _produce(addresses: Sequence[str], seconds: float, start: Start) -> int:
 
 
 def _pulls(stacks: Sequence[LocalStack]) -> tuple[float, float]:
-    """(straight, through the front) MB/s of records, both stores at once."""
+    """Return the MB/s of records from both stores concurrently: directly, and through the proxy."""
     urls = {name: stack.query_url for name, stack in zip(STORES, stacks, strict=True)}
     command = [sys.executable, "-m", "benchmarks.scale.measure.front", *(f"{name}={url}" for name, url in urls.items())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as front:

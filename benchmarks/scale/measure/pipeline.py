@@ -1,4 +1,4 @@
-"""What a record, a byte and a key cost the pipeline: its own tasks over two logs, without Spark around them."""
+"""Measures the pipeline's cost of a record, a byte and a key: runs its tasks over two logs, without Spark."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tidemark.store.storage import DiskStorage
 
 LARGE = Load("large", 100, 10_240, 120, unique_keys=True)
 SMALL = Load("small", 1000, 100, 250, keyed=True)
-_KEYS = {LARGE: 1, SMALL: 2}  # of a message: UNIQ_KEY, and one of KEYS
+_KEYS = {LARGE: 1, SMALL: 2}  # keys of a message: UNIQ_KEY, and for SMALL one in KEYS
 
 
 class _Took(NamedTuple):
-    """Seconds of processor time over one log, and what it holds."""
+    """Seconds of processor time over one log, and the content of the log."""
 
     records: float
     log_bytes: float
@@ -39,7 +39,7 @@ class _Took(NamedTuple):
 
 
 def make_logs(folder: Path) -> dict[Load, Path]:
-    """The two stores, not indexed, below *folder*."""
+    """Create the two stores below *folder*, not indexed."""
     stores = {LARGE: folder / "large", SMALL: folder / "small"}
     for load, data in stores.items():
         append_log(data, load)
@@ -47,7 +47,7 @@ def make_logs(folder: Path) -> dict[Load, Path]:
 
 
 def measure(stores: dict[Load, Path]) -> dict[str, float]:
-    """Constants of the pipeline. Queues and index of the stores are built afterwards."""
+    """Return the constants of the pipeline. Afterwards, queues and index of the stores are built."""
     took = {load: run_clients([partial(_over_log, data, load)])[0] for load, data in stores.items()}
     large, small = took[LARGE], took[SMALL]
     amounts = [(one.records, one.log_bytes) for one in (large, small)]
@@ -75,7 +75,7 @@ def _over_log(data: Path, load: Load, start: Start) -> _Took:
 
 
 def _walk(plan: EpochPlan) -> tuple[float, int]:
-    """(seconds, records)"""
+    """Walk the log and return the seconds and the number of records."""
     end = committed_bytes(plan.root)
     walk = LogWalk(plan.open_log(), 0, Checker(crc=Crc.OFF), chunk_size_bytes=plan.chunk_size)
     began = time.process_time()
@@ -86,7 +86,7 @@ def _walk(plan: EpochPlan) -> tuple[float, int]:
 
 
 def _build(plan: EpochPlan, shard: int) -> float:
-    """Seconds of one shard, from nothing."""
+    """Build one shard from the log and return the seconds."""
     forget_built(plan.root)
     storage = DiskStorage()
     storage.make_folder(plan.paths.indexer)

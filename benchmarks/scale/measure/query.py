@@ -1,4 +1,4 @@
-"""What requests, bytes and messages cost the query service: its processor time while one client pulls."""
+"""Measures the query service's cost of requests, bytes and messages: its processor time while one client pulls."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SMALL_PULLS = 3000
 
 
 def index(stores: dict[Load, Path]) -> None:
-    """Before `measure`."""
+    """Index the stores; call it before `measure`."""
     for data in stores.values():
         forget_built(data)
         index_once(data, *ONCE, "--no-spark")
 
 
 def measure(stores: dict[Load, Path]) -> dict[str, float]:
-    """Constants of the query service. The stores are indexed."""
+    """Return the constants of the query service. The stores must be indexed."""
     a_request = _service_s(stores[SMALL], _small_pulls) / _SMALL_PULLS
     json_messages = PRODUCERS * SMALL.batches * SMALL.messages
     return {
@@ -43,7 +43,7 @@ def measure(stores: dict[Load, Path]) -> dict[str, float]:
 
 
 def _service_s(data: Path, client: _Client) -> float:
-    """Seconds of the service's processor time while *client* pulls."""
+    """Return the service's processor seconds while *client* pulls."""
     with running(data, QUERY) as stack:
         service = psutil.Process(stack.services[QUERY].pid)
         run_clients([partial(_warm, stack.query_url)])

@@ -1,4 +1,4 @@
-"""What a queue costs each process: memory and open files with few queues and with many, and the start with both."""
+"""Measures the cost of a queue for each process: memory, open files and start time with few and with many queues."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from tidemark.client import Producer, Query
 from tidemark.local.local_stack import QUERY, WRITER, LocalStack
 
 FEW, MANY = 16, 1016
-_NO_HAND_OVER = {"TIDEMARK_EPOCH_MS": "600000", "TIDEMARK_WARM_UP_MS": "0"}  # it closes files
+_NO_HAND_OVER = {"TIDEMARK_EPOCH_MS": "600000", "TIDEMARK_WARM_UP_MS": "0"}  # none, because a hand-over closes files
 _TOPIC = "queues"
 _MESSAGES, _BODY_BYTES = 10, 100
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Of a running stack whose queues have all been written, built and read; one segment of log. By role, the
-    following worker, which has the most, for all workers."""
+    """The memory and files of a running stack, by role.
+
+    All its queues were written, built and read, and its log has one segment. The following worker, which has the most, stands for all workers.
+    """
 
     files: dict[str, int]
     memory: dict[str, float]
-    others: float  # memory of all that Spark is but the following worker
+    others: float  # memory of all Spark processes except the following worker
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """Constants of memory, files and start."""
+    """Return the constants of memory, files and start."""
     (few, started_few), (many, started_many) = (_sample_and_start(folder, count) for count in (FEW, MANY))
     more = MANY - FEW
     found: dict[str, float] = {"spark_bytes": few.others}
@@ -55,7 +57,7 @@ def _sample_and_start(folder: Path, queues: int) -> tuple[Sample, Started]:
 
 
 def sample(data: Path, queues: int) -> Sample:
-    """Of a new store at *data* with so many queues."""
+    """Return the sample of a new store at *data* with this many queues."""
     with running(data, settings=_NO_HAND_OVER) as stack:
         with Producer(stack.writer_address, timeout_s=TIMEOUT_S) as producer:
             producer.topics.create(_TOPIC, queues=queues)
@@ -67,7 +69,7 @@ def sample(data: Path, queues: int) -> Sample:
         with Query(stack.query_url) as query:
             pulled = sum(query.pull_records(_TOPIC, number, 0).message_count for number in range(queues))
         if pulled != queues * _MESSAGES:
-            raise RuntimeError(f"{pulled} messages came back from {queues} queues")
+            raise RuntimeError(f"pulled {pulled} of {queues * _MESSAGES} messages from {queues} queues")
         return _sample(stack)
 
 

@@ -1,4 +1,4 @@
-"""What several parts do: runs and their medians, and a store's log and what is built of it."""
+"""Common functions of the parts: medians of runs, and access to a store's log and its built files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _POLL_S = 0.01
 
 
 def medians(measure: Callable[[], dict[str, float]], times: int = TIMES) -> dict[str, float]:
-    """Each figure's median of so many runs."""
+    """Return each figure's median over *times* runs."""
     runs = [measure() for _ in range(times)]
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
 def committed_bytes(data: Path) -> int:
-    """End of the log of the store at *data*, as its writer says."""
+    """Return the end of the log of the store at *data*, as its writer reports it."""
     reader = WatermarkReader(StorePaths(data))
     try:
         return reader.read().committed_offset
@@ -32,14 +32,14 @@ def committed_bytes(data: Path) -> int:
 
 
 def forget_built(data: Path) -> None:
-    """Remove what a pipeline has built of the stopped store at *data*, and its marks."""
+    """Delete the files that a pipeline has built for the stopped store at *data*, and its marks."""
     paths = StorePaths(data)
     for folder in (paths.consume_queue, paths.batch_consume_queue, paths.index, paths.indexer):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def wait_until_visible(data: Path) -> None:
-    """Until all that is committed now may be read; RuntimeError after two minutes."""
+    """Block until all messages that are committed now are visible. Raises RuntimeError after two minutes."""
     reader = WatermarkReader(StorePaths(data))
     deadline = time.monotonic() + _TIMEOUT_S
     try:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 def measure_all(folder: Path, console: Console) -> Measured:
-    """With stores below *folder*, on its file system; they are deleted. About ten minutes."""
+    """Measure everything with stores below *folder*, which are deleted. This takes about ten minutes."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=folder) as name:
         stores = Path(name).absolute()
         machine = describe_machine(stores)
@@ -34,7 +34,7 @@ def measure_all(folder: Path, console: Console) -> Measured:
 
 
 def check_all(measured: Measured, folder: Path, console: Console) -> Measured:
-    """*measured* with its constants checked, and several pairs measured, again."""
+    """Return *measured* with new checks of its constants and new figures of several pairs."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=folder) as name:
         stores = Path(name).absolute()
         found = _timed("checks", lambda: checks.measure(stores, measured.constants), console)
@@ -66,7 +66,7 @@ def _parts(stores: Path) -> list[tuple[str, Callable[[], dict[str, float]]]]:
 
 
 def _rebuild_start(stores: Path) -> dict[str, float]:
-    """Of a store with next to nothing in it: what is left is the start."""
+    """Return the time of a rebuild of an almost empty store, which is the time of the start."""
     with passing_store(stores / "empty") as data:
         append_log(data, Load("empty", 10, 100, 1, keyed=True))
         return {"rebuild_start_s": index_once(data, "tidemark.cli.main", "store", "rebuild", str(data)).total_s}

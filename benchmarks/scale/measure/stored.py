@@ -1,4 +1,4 @@
-"""A store with messages of known sizes, through the real writer and pipeline, and what of it lies on the disk."""
+"""Creates a store with messages of known sizes with the real writer and pipeline, and measures its bytes on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidemark.read.store_reader import StoreReader
 
 
 class Stored(NamedTuple):
-    """Of one store. Bytes without what is empty at the end of a file."""
+    """The bytes and entries of one store. Bytes do not include the unused ends of files."""
 
     log_bytes: float
     queue_bytes: float
@@ -31,7 +31,7 @@ class Stored(NamedTuple):
 
 
 def predict(workload: Workload, batches: int, files: sizes.Files) -> Stored:
-    """What the model says of so many batches."""
+    """Return the model's prediction for this many batches."""
     messages = batches * workload.batch
     return Stored(
         sizes.log_bytes(workload, messages),
@@ -43,7 +43,7 @@ def predict(workload: Workload, batches: int, files: sizes.Files) -> Stored:
 
 
 def make(data: Path, workload: Workload, batches: int, files: sizes.Files) -> None:
-    """Append so many batches, in turn to each queue of one topic, and index them."""
+    """Append this many batches, in turn to each queue of one topic, and index them."""
     settings = settings_of(files)
     topic = "t" * workload.topic_bytes
     with running(data, WRITER, settings=settings) as stack, Producer(stack.writer_address, timeout_s=TIMEOUT_S) as to:
@@ -60,7 +60,7 @@ def make(data: Path, workload: Workload, batches: int, files: sizes.Files) -> No
 
 
 def settings_of(files: sizes.Files) -> Mapping[str, str]:
-    """Of services that make files of these sizes."""
+    """Return the settings with which services create files of these sizes."""
     return {
         "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(files.segment_bytes),
         "TIDEMARK_CONSUME_QUEUE_FILE_SIZE_BYTES": str(files.queue_file_bytes),
@@ -71,7 +71,7 @@ def settings_of(files: sizes.Files) -> Mapping[str, str]:
 
 
 def batch_of(workload: Workload, number: int) -> bytes:
-    """The wire batch of this number; no other has its keys."""
+    """Return the wire batch with this number; its keys are unique."""
     body = b"b" * workload.body_bytes
     first = number * workload.batch
     return encode_elements(Element(body, _properties(workload, first + each)) for each in range(workload.batch))
@@ -84,7 +84,7 @@ def _properties(workload: Workload, number: int) -> bytes:
 
 
 def look(data: Path, workload: Workload) -> Stored:
-    """What is there."""
+    """Return the measured bytes and entries of the store at *data*."""
     reader = StoreReader(data)
     topic = "t" * workload.topic_bytes
     runs = [queue.run for queue in reader.queues(topic)]

@@ -1,4 +1,4 @@
-"""How long a small message takes to be seen on a quiet stack."""
+"""Measures append to visible for a small message on a stack without other load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WARM_S, _SECONDS = 3, 15
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """At 200 messages of 1 KiB a second, in flush mode sync."""
+    """Return the constant at 200 messages of 1 KiB per second, in flush mode sync."""
     with passing_store(folder / "visible") as data, running(data) as stack:
         measure_visible(stack.writer_address, stack.query_url, count=int(RATE * _WARM_S), rate=RATE)
         latencies = measure_visible(stack.writer_address, stack.query_url, count=int(RATE * _SECONDS), rate=RATE)

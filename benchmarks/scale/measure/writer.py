@@ -1,4 +1,4 @@
-"""What a batch, a message and a byte cost the writer: its processor time over batches of different shapes."""
+"""Measures the writer's cost of a batch, a message and a byte: its processor time over batches of different shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.client import BATCH_QUEUE, Producer
 from tidemark.local.local_stack import WRITER
 
 _TOPIC = "bench"
-_SHAPES = (  # plain ones repeat the same bytes: the producers must not be what is slow
+_SHAPES = (  # plain ones repeat the same bytes, so that the producers are not the bottleneck
     Load(_TOPIC, 1, 100, 6000),
     Load(_TOPIC, 100, 100, 3000),
     Load(_TOPIC, 1000, 100, 500),
@@ -26,7 +26,7 @@ _INNER = Load(_TOPIC, 1000, 100, 500)
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """Constants of the writer."""
+    """Return the constants of the writer."""
     amounts, seconds = [], []
     for load in _SHAPES:
         batches, messages, log_bytes, cpu = run(folder / "writer", load)
@@ -43,11 +43,11 @@ def measure(folder: Path) -> dict[str, float]:
 
 
 def run(data: Path, load: Load, *, batch_queue: bool = False) -> tuple[float, float, float, float]:
-    """(batches, messages, bytes of the log, seconds of the writer's processor time) of *load* from four producers."""
+    """Send *load* from four producers; return batches, messages, log bytes, and the writer's processor seconds."""
     with passing_store(data), running(data, WRITER) as stack:
         with Producer(stack.writer_address) as producer:
             producer.topics.create(load.topic, queues=PRODUCERS, attributes=BATCH_QUEUE if batch_queue else None)
-            producer.send_packed_async(load.topic, next(load.make(1, 0)), queue_id=0).result()  # loops are loaded
+            producer.send_packed_async(load.topic, next(load.make(1, 0)), queue_id=0).result()  # loads the loops
         writer = psutil.Process(stack.services[WRITER].pid)
         log_before, cpu_before = committed_bytes(data), cpu_s(writer)
         append(stack.writer_address, load)
