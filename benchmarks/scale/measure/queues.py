@@ -26,7 +26,8 @@ _MESSAGES, _BODY_BYTES = 10, 100
 class Sample:
     """The memory and files of a running stack, by role.
 
-    All its queues were written, built and read, and its log has one segment. The following worker, which has the most, stands for all workers.
+    All its queues were written, built and read, and its log has one segment. The following worker, which has the most,
+    stands for all workers.
     """
 
     files: dict[str, int]

@@ -7,9 +7,9 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
- * Records from several producers, each to one partition, in batches as near to *batch* records as Kafka makes them, as
- * fast as they are acknowledged. Settings: topic, producers, queues, batch, body (bytes), warm_s, measured_s. Prints a
- * line when it begins and one when it ends.
+ * Sends records from several producers, each to one partition, in batches as close to *batch* records as Kafka makes
+ * them, as fast as they are acknowledged. Settings: topic, producers, queues, batch, body (bytes), warm_s, measured_s.
+ * Prints a line when it begins and one when it ends.
  */
 public final class Append {
     private static final int RECORD_OVERHEAD_BYTES = 12;

@@ -7,14 +7,14 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** Clients of the node that the setting `server` names, with the defaults of Kafka where nothing else is said. */
+/** Clients of the node in the setting `server`, with the defaults of Kafka unless set otherwise. */
 final class Clients {
     private static final String BUFFER_BYTES = String.valueOf(64 << 20);
 
     private Clients() {
     }
 
-    /** batchBytes: the greatest batch of a partition; lingerMs: how long it waits to be full. */
+    /** batchBytes: the maximum size of a batch of a partition; lingerMs: how long a batch waits to be full. */
     static KafkaProducer<byte[], byte[]> producer(int batchBytes, int lingerMs) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", Settings.text("server"));

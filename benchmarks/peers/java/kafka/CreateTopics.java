@@ -4,7 +4,7 @@ import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 
-/** A topic. Settings: topic, queues (partitions), flush_messages (1: fsync before the answer; 0: page cache). */
+/** Creates a topic. Settings: topic, queues (partitions), flush_messages (1: fsync before answers; 0: page cache). */
 public final class CreateTopics {
     public static void main(String[] arguments) {
         Program.run(CreateTopics::create);

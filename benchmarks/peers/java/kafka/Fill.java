@@ -2,7 +2,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
-/** So many records over all partitions of a topic. Settings: topic, messages, queues (partitions), batch, body. */
+/** Sends records to all partitions of a topic. Settings: topic, messages, queues (partitions), batch, body. */
 public final class Fill {
     private static final int LINGER_MS = 5;
 

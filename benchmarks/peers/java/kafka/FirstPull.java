@@ -5,7 +5,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Polls a node that is not there yet until it answers with records. Prints a line when it begins and one with the
+ * Polls a node that is not running yet until it answers with records. Prints a line when it begins and one with the
  * monotonic clock's time of the answer. Settings: topic (its partition 0).
  */
 public final class FirstPull {

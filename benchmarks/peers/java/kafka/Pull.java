@@ -6,7 +6,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 
-/** One consumer of all partitions, from first to last and round again. Settings: topic, warm_s, measured_s. */
+/** One consumer of all partitions, from first to last record, repeatedly. Settings: topic, warm_s, measured_s. */
 public final class Pull {
     private static final Duration WAIT = Duration.ofSeconds(10);
 

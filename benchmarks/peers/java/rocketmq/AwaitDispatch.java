@@ -4,7 +4,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
- * Waits until the broker has dispatched its whole log; gives the log's bytes and the messages in queues. Settings:
+ * Waits until the broker has dispatched its whole log; returns the log's bytes and the messages in queues. Settings:
  * broker, topic, topics.
  */
 public final class AwaitDispatch {

@@ -9,7 +9,7 @@ import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** Started clients of the name server that the setting `server` names; each has a connection of its own. */
+/** Started clients of the name server in the setting `server`; each has a connection of its own. */
 final class Clients {
     private static final int TIMEOUT_MS = 60_000;
     private static final long ROUTE_DEADLINE_NS = 60_000_000_000L;
@@ -36,7 +36,7 @@ final class Clients {
         return consumer;
     }
 
-    /** The topic that the setting `topic` names; where `topics` is above 1, topic-0 and so on. */
+    /** The topic in the setting `topic`; if `topics` is above 1, topic-0 and so on. */
     static List<String> topics() {
         List<String> names = new ArrayList<>();
         for (int number = 0; number < Settings.number("topics"); number++) {
@@ -45,7 +45,7 @@ final class Clients {
         return names;
     }
 
-    /** Of *topic*, by id; waits until the name server knows it. */
+    /** Returns the queues of *topic*, by id; waits until the name server knows the topic. */
     static List<MessageQueue> queues(DefaultMQProducer producer, String topic) throws Exception {
         return await(() -> producer.fetchPublishMessageQueues(topic));
     }
@@ -72,7 +72,7 @@ final class Clients {
         }
     }
 
-    /** Throws unless the broker kept its promise: a flush that took too long is not an acknowledgement. */
+    /** Throws unless the send was acknowledged: a flush timeout is not an acknowledgement. */
     static SendResult acknowledged(SendResult result) {
         if (result.getSendStatus() != SendStatus.SEND_OK) {
             throw new IllegalStateException(result.toString());

@@ -3,7 +3,7 @@ import java.util.Map;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
-/** Topics of so many queues each. Settings: broker, topic, topics, queues, type (SimpleCQ, BatchCQ). */
+/** Creates topics with this many queues each. Settings: broker, topic, topics, queues, type (SimpleCQ, BatchCQ). */
 public final class CreateTopics {
     private static final int READ_AND_WRITE = 6;
 

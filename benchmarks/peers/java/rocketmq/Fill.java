@@ -11,9 +11,9 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * So many messages, in batches, over all queues. Settings: topic, topics, messages, batch, body, keyed (1: a key of
- * its own for each message, because the broker gives all messages of a batch one UNIQ_KEY), samples (how many messages,
- * evenly spread), samples_file (a line for each: key or -, offset message id).
+ * Sends messages in batches to all queues. Settings: topic, topics, messages, batch, body, keyed (1: a unique key for
+ * each message, because the broker gives all messages of a batch one UNIQ_KEY), samples (number of recorded messages,
+ * evenly spread), samples_file (a line for each of them: key or -, offset message id).
  */
 public final class Fill {
     private static final int PRODUCERS = 4;

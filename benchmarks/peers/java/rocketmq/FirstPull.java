@@ -9,7 +9,7 @@ import org.apache.rocketmq.remoting.exception.RemotingException;
 import org.apache.rocketmq.remoting.protocol.header.PullMessageRequestHeader;
 
 /**
- * Pulls from a broker that is not there yet until it answers with messages. Prints a line when it begins and one with
+ * Pulls from a broker that is not running yet until it answers with messages. Prints a line when it begins and one with
  * the monotonic clock's time of the answer. Settings: broker, topic (its queue 0).
  */
 public final class FirstPull {

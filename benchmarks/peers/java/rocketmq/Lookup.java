@@ -10,19 +10,19 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.remoting.protocol.ResponseCode;
 
 /**
- * Single messages by a key that each has alone, or by offset message id, one after the other. Settings: topic, by
+ * Looks up single messages by a unique key, or by offset message id, one after the other. Settings: topic, by
  * (key, id), samples_file (a line for each message: key, offset message id), warm_ups (lookups before the clock starts,
- * among the first `hot` of the shuffled samples), lookups (of those behind `skip`), stepwise (1: before each of them it
- * prints a line and waits for one).
+ * among the first `hot` of the shuffled samples), lookups (of the samples after `skip`), stepwise (1: before each of
+ * them it prints a line and waits for a line).
  *
- * An answer has room for MOST entries of the index, the newest whose hash is the key's; the client leaves out those of
+ * An answer contains at most MOST entries of the index, the newest with the key's hash; the client leaves out those of
  * other keys. All messages of a batch have an entry by the batch's UNIQ_KEY, so a key whose hash a newer batch shares
- * is not found: some twenty among ten million keys in batches of a thousand. Such a lookup is not measured but counted.
+ * is not found: about twenty of ten million keys in batches of a thousand. Such a lookup is counted but not measured.
  */
 public final class Lookup {
     private static final long SEED = 6;
     private static final int MOST = 32;
-    private static final int ONE_LOST_AMONG = 1000; // and one among fewer: more is a fault
+    private static final int ONE_LOST_AMONG = 1000; // and one in a smaller sample: more is an error
     private static final String TOPIC = Settings.text("topic");
     private static final boolean BY_KEY = Settings.text("by").equals("key");
 

@@ -8,8 +8,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * One consumer, a thread for each queue, from the first message to the last and round again. Settings: topic, most
- * (messages that a pull asks for), warm_s, measured_s.
+ * One consumer with a thread for each queue, from the first message to the last, repeatedly. Settings: topic, most
+ * (messages that a pull requests), warm_s, measured_s.
  */
 public final class Pull {
     public static void main(String[] arguments) {

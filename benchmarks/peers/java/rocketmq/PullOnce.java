@@ -10,8 +10,8 @@ import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * One consumer, one pull from each queue of many, in no order, and round again. Settings: topic, topics, threads, most
- * (messages that a pull asks for), warm_s, measured_s.
+ * One consumer that pulls once from each of many queues, in random order, repeatedly. Settings: topic, topics, threads,
+ * most (messages that a pull requests), warm_s, measured_s.
  */
 public final class PullOnce {
     private static final long SEED = 6;

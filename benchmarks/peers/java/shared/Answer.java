@@ -2,7 +2,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** What a load program found: numbers by name, printed as one line of JSON. */
+/** The result of a load program: numbers by name, printed as one line of JSON. */
 final class Answer {
     private final Map<String, Number> numbers = new LinkedHashMap<>();
 

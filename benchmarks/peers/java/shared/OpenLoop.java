@@ -2,14 +2,14 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Sends at set times, whatever the answers do: a message carries when it was due, so a pause of the system is seen by
- * every message in it. Settings: rate (a second), body (bytes), warm_s, measured_s.
+ * Sends at fixed times, independently of the answers. A message contains the time when it was due, so that a pause of
+ * the system shows in every message sent during it. Settings: rate (per second), body (bytes), warm_s, measured_s.
  */
 final class OpenLoop {
     private static final long SPIN_NS = 50_000;
     private static final long DEADLINE_S = 60;
 
-    /** Gives one body away; must not wait for its answer. */
+    /** Sends one body; must not wait for its answer. */
     interface Sender {
         void send(byte[] body) throws Exception;
     }
@@ -35,7 +35,7 @@ final class OpenLoop {
         }
     }
 
-    /** A consumer holds this body now; from one thread, in the order of sends. */
+    /** Records that a consumer has this body now. Call it from one thread, in the order of sends. */
     void see(byte[] body) {
         long took = System.nanoTime() - ByteBuffer.wrap(body).getLong();
         if (seen >= warm) {
@@ -48,7 +48,7 @@ final class OpenLoop {
         return seen >= total;
     }
 
-    /** Waits for the last; throws when one never came. */
+    /** Waits for the last message; throws if it does not come in time. */
     Answer answer() throws Exception {
         long deadline = System.nanoTime() + DEADLINE_S * 1_000_000_000L;
         while (!sawAll()) {

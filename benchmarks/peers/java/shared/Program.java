@@ -6,14 +6,14 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** The frame of every load program: its answer is printed and it ends with 0, or it throws and ends with 1. */
+/** Runs a load program: prints its answer and exits with 0, or prints its exception and exits with 1. */
 final class Program {
     private static final PrintStream ANSWERS = System.out;
 
     private Program() {
     }
 
-    /** Ends the process, because clients leave threads behind. Whatever else prints goes to the standard error. */
+    /** Exits the process, because clients leave threads running. Other output goes to standard error. */
     static void run(Callable<Answer> work) {
         System.setOut(System.err);
         int status = 1;
@@ -32,7 +32,7 @@ final class Program {
         ANSWERS.flush();
     }
 
-    /** Runs all at once, each on a thread of its own; throws what the first that failed threw. */
+    /** Runs all concurrently, each on a thread of its own; rethrows the first exception. */
     static <T> List<T> together(List<Callable<T>> works) throws Exception {
         ExecutorService threads = Executors.newFixedThreadPool(works.size());
         List<T> results = new ArrayList<>();

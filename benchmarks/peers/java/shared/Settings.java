@@ -1,4 +1,4 @@
-/** What a load program was told: system properties, none of which has a default. */
+/** The settings of a load program: system properties without defaults. */
 final class Settings {
     private Settings() {
     }

@@ -16,7 +16,7 @@ final class Times {
         return count;
     }
 
-    /** p50, p99, p99.9 and the greatest, in ms: the smallest duration that so many are not above. */
+    /** Adds p50, p99, p99.9 and the maximum, in ms. A percentile is the least duration that covers its share. */
     synchronized Answer into(Answer answer) {
         if (count == 0) {
             throw new IllegalStateException("nothing was measured");

@@ -1,4 +1,4 @@
-/** The clock of a load: a warm-up in which nothing counts, then the time in which everything does. */
+/** The clock of a load: a warm-up, which does not count, and the measured time. */
 final class Window {
     private final long startsNs;
     private final long endsNs;
@@ -13,7 +13,7 @@ final class Window {
         return System.nanoTime() >= endsNs;
     }
 
-    /** Whether something that is finished now counts. */
+    /** Returns true if work that finishes now counts. */
     boolean counts() {
         long now = System.nanoTime();
         return startsNs <= now && now < endsNs;
