@@ -8,8 +8,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * Sends batches from several producers, each to a share of the queues in turn, as fast as they are acknowledged.
- * Settings: topic, topics, producers, in_flight (requests of a producer that wait for their answers), batch (messages), body
- * (bytes), warm_s, measured_s. Prints a line when it begins and one when it ends.
+ * Settings: topic, topics, producers, in_flight (requests of a producer that wait for their answers), batch (messages),
+ * body (bytes), warm_s, measured_s. Prints a line when it begins and one when it ends.
  */
 public final class Append {
     private static final int BATCH = Settings.number("batch");
