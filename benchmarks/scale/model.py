@@ -113,7 +113,7 @@ def _of_processors(load: Load, workload: Workload, machine: Machine, constants: 
     everything = writer + shards * queues + index + query_cores(load, workload, constants)
     one = ONE_PROCESS_CORES * machine.most
     return [
-        Need("writer's core", writer, one, "cores", "greater batches, BatchCQ topics; then more pairs"),
+        Need("writer's core", writer, one, "cores", "larger batches, BatchCQ topics; then more pairs"),
         Need("core of a task that builds queues", queues, one, "cores", "`TIDEMARK_SHARDS`; then more pairs"),
         Need("core of the key index", index, one, "cores", "fewer keys, BatchCQ topics; then more pairs"),
         Need("all cores", everything, machine.cores * machine.most, "cores", "cores; fewer readers; more pairs"),
@@ -154,9 +154,7 @@ def _of_memory(
     files = memory.most_files(load.queues, sizes.log_bytes(workload, stored), constants)
     maps = sizes.index_files(workload, stored)
     return [
-        Need(
-            "memory", own, machine.memory_bytes * 0.9, "B", "readers closer behind; fewer query processes; more pairs"
-        ),
+        Need("memory", own, machine.memory_bytes * 0.9, "B", "less reader lag; fewer query processes; more pairs"),
         Need("open files of a process", files, machine.files, "files", "`LimitNOFILE`, `ulimit -n`; fewer queues"),
         Need(
             "mapped index files", maps, machine.maps, "files", "`TIDEMARK_INDEX_ENTRIES`, `vm.max_map_count`; retention"

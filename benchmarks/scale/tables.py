@@ -39,7 +39,7 @@ def parts(measured: Measured) -> dict[str, str]:
         "plans": _plans(constants, batch_queues=False),
         "plans of batches": _plans(constants, batch_queues=True),
         "queues": _queues(constants),
-        "checks": _table(("what", "predicted", "measured", "ratio", "how"), map(_check, measured.checks)),
+        "checks": _table(("quantity", "predicted", "measured", "ratio", "measured with"), map(_check, measured.checks)),
         "pairs": _table(("figure", "value"), ([one.what, f"{one.value:,.0f} {one.unit}"] for one in measured.pairs)),
     }
 
@@ -87,17 +87,20 @@ def _plans(constants: Constants, *, batch_queues: bool) -> str:
             "busiest minute, of a pair",
             lambda one: f"{si(one.load.messages_a_s)} msg/s, {si(one.load.bytes_a_s, 'B/s')} of log",
         ),
-        ("to the disk of a pair", lambda one: si(written_bytes_a_s(one.load, one.workload), "B/s")),
-        ("cores busy in it", lambda one: f"{_used(one, 'all cores'):.2g}"),
+        ("writes to the disk of a pair", lambda one: si(written_bytes_a_s(one.load, one.workload), "B/s")),
+        ("busy cores of a pair", lambda one: f"{_used(one, 'all cores'):.2g}"),
         ("append to visible, p50", lambda one: seconds(model.lag_s(one, constants))),
         ("memory with page cache", lambda one: si(_used(one, "memory"), "B")),
-        ("open files, most of a process", lambda one: f"{_used(one, 'open files of a process'):,.0f}"),
-        ("queues of a pair, synced each second", lambda one: f"{one.load.queues:,}, {queues_touched(one.load):,.0f}"),
-        ("disk of a pair, kept for 3 days", lambda one: si(_used(one, "disk"), "B")),
-        ("queue files a day, of a pair", lambda one: si(sizes.queue_bytes(one.workload, _a_day(one)), "B")),
-        ("key index a day, of a pair", _index_a_day),
-        ("a key looked up in memory, from the disk", lambda one: _lookup(one, constants)),
-        ("rebuild of a pair's 3 days", lambda one: _rebuild(one, constants)),
+        ("open files of the process with the most", lambda one: f"{_used(one, 'open files of a process'):,.0f}"),
+        (
+            "queues of a pair, of them synced per second",
+            lambda one: f"{one.load.queues:,}, {queues_touched(one.load):,.0f}",
+        ),
+        ("disk of a pair for 3 days", lambda one: si(_used(one, "disk"), "B")),
+        ("queue files of a pair per day", lambda one: si(sizes.queue_bytes(one.workload, _a_day(one)), "B")),
+        ("key index of a pair per day", _index_a_day),
+        ("lookup of a key in memory, from the disk", lambda one: _lookup(one, constants)),
+        ("rebuild of 3 days of a pair", lambda one: _rebuild(one, constants)),
         ("start of a pair: first pull, first new message visible", lambda one: _start(one, constants)),
         (
             "all pairs: cores, disk",
@@ -158,7 +161,7 @@ def _queues(constants: Constants) -> str:
                 seconds(model.start_s(queues, constants)),
             ]
         )
-    titles = ("queues of a pair", "memory of all processes", "open files of the worker", "syncs, all touched", "start")
+    titles = ("queues of a pair", "memory of all processes", "open files of the worker", "syncs of all queues", "start")
     return _table(titles, rows)
 
 
