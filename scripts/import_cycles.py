@@ -1,4 +1,4 @@
-"""Fails if modules import each other in a circle. Part of `make lint`.
+"""Fail if modules import each other in a circle: part of `make lint`.
 
 Imports inside functions and for type checkers count, too.
 """
