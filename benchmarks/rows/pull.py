@@ -97,7 +97,7 @@ def _ceiling_row(key: str, name: str, what: str, scale: float, *file: str) -> Ro
         (answers,) = run_clients([client])
     rate = answers * ANSWER_BYTES / seconds
     note = f"{rate / 1e6:,.0f} MB/s; uvicorn and our client alone: answers of {ANSWER_BYTES >> 20} MiB {what}, "
-    note += "taken and thrown away"
+    note += "read and discarded"
     return Row(key, f"{name}, in records of 1 KiB bodies", rate / (1024 + RECORD_OVERHEAD), "msg/s", "", note)
 
 

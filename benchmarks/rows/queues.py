@@ -79,7 +79,7 @@ def _measure(folder: Path, scale: float) -> Result:
     for figure in _FIGURES:
         one, other = getattr(few, figure), getattr(many, figure)
         ratio = other / one if figure == "start_s" else one / other
-        note = "how much dearer 10,000 queues are than 10"
+        note = "cost of 10,000 queues relative to 10"
         rows.append(Row(f"queues_ratio_{figure}", f"queues, ratio: {_name(figure)}", ratio, "×", _RATIO_TARGET, note))
     return Result(rows, [_rates(costs), _starts(costs)])
 
@@ -88,7 +88,7 @@ def _files_row(folder: Path, messages: int) -> Row:
     """Return the rate, in messages per second, that a first build would have if it only created the files."""
     count = COUNTS[-1]
     seconds = make_files(folder, count)
-    note = f"{seconds:.2f} s to make, size, write and sync {count:,} files, each in its folder, by calls of the system"
+    note = f"{seconds:.2f} s to make, size, write and sync {count:,} files, each in its folder, with system calls"
     return Row(_FILES, f"{count:,} queues: their files alone", messages / seconds, "msg/s", "", note)
 
 

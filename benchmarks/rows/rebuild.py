@@ -81,7 +81,14 @@ def _rows(rebuild: Indexing) -> list[Row]:
             "≥ 6 × RocketMQ",
             f"{log}, until synced",
         ),
-        Row("rebuild_start_s", "rebuild: start of Python and Spark, and end", start_s, "s", "", "all but building"),
+        Row(
+            "rebuild_start_s",
+            "rebuild: start of Python and Spark, and end",
+            start_s,
+            "s",
+            "",
+            "everything except the build",
+        ),
         Row("rebuild_total_s", "rebuild: from exec to exit", rebuild.total_s, "s", "", "tidemark store rebuild"),
     ]
 

@@ -78,7 +78,7 @@ def _cpu_rows(mode: str, before: dict[str, float], after: dict[str, float], coun
             f"append→visible {mode}: processor time a message, {role}",
             (after[role] - before[role]) / count * 1000,
             "ms",
-            note="user and system, waking the next process included",
+            note="user and system time, including the wake-up of the next process",
         )
         for role, key in _CPU_KEYS.items()
     ]

@@ -80,7 +80,7 @@ class Inbox:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Wake the thread for its last take: no items follow."""
+        """Close the queue to new items. The waiting items are still taken."""
         with self._changed:
             self._closed = True
             self._changed.notify()
