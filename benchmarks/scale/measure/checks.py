@@ -154,7 +154,7 @@ def _visible(folder: Path, constants: Constants) -> Check:
     messages_a_s = batches_a_s * _MESSAGES_A_BATCH
     load = PairLoad(messages_a_s, batches_a_s, messages_a_s, log_bytes_a_s, batches_a_s, 1, is_inner=False)
     share = max(writer_cores(load, constants), task_cores(load, constants, 1)[0])
-    by = f"under {messages_a_s:,.0f} messages of {_BODY_BYTES} B per second, {share:.0%} of a core in the busiest process"
+    by = f"with {messages_a_s:,.0f} messages/s of {_BODY_BYTES} B, {share:.0%} of a core in the busiest process"
     seen = float(np.percentile(latencies.visible, 50)) / 1000
     return Check("append to visible, p50", visible_s(share, constants), seen, "s", by)
 

@@ -80,7 +80,7 @@ class Inbox:
                 self._changed.notify()
 
     def close(self) -> None:
-        """Close the queue to new items. The waiting items are still taken."""
+        """Close the queue: `take` returns the waiting items, and then None."""
         with self._changed:
             self._closed = True
             self._changed.notify()
