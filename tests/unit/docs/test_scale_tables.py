@@ -31,5 +31,5 @@ def test_a_table_without_a_place_is_told() -> None:
     assert page_with("a\n<!-- scale: x -->\nold\n<!-- scale end -->\nb\n", {"x": "new"}) == (
         "a\n<!-- scale: x -->\nnew\n<!-- scale end -->\nb\n"
     )
-    with pytest.raises(ValueError, match="places for"):
+    with pytest.raises(ValueError, match="marks for the tables"):
         page_with("a\n", {"x": "new"})
