@@ -93,7 +93,7 @@ def summarise(trail: list[Mark], total_s: float) -> Indexing:
     dropped = max((number for number, mark in enumerate(trail) if mark.greatest_visible == 0), default=0)
     marks = trail[dropped:]
     if not marks or not marks[-1].least_visible == marks[-1].greatest_visible == marks[-1].least_durable > 0:
-        raise ValueError(f"the last marks are {marks[-1:]}, and the shards did not all reach the same end")
+        raise ValueError(f"the marks end at {marks[-1:]}, but all shards must reach the same offset above 0")
     end = marks[-1].least_visible
     first = next((mark for mark in marks if mark.greatest_visible > marks[0].greatest_visible), marks[-1])
     visible = next(mark for mark in marks if mark.least_visible == end)

@@ -43,5 +43,7 @@ def recovery_seconds(log: str) -> float:
     """Return the seconds of the walk through the CommitLog that builds the queues. Raises ValueError without it."""
     found = _RECOVERED.search(log)
     if found is None:
-        raise ValueError("the broker's log has no line `recoverCommitLog: … ms` with the time of the recovery")
+        raise ValueError(
+            "the broker's log does not say how long the recovery took: it has no line `recoverCommitLog: … ms`"
+        )
     return int(found[1]) / 1000
