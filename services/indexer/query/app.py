@@ -49,17 +49,17 @@ _ROUTES = (
     routes_log,
     routes_status,
 )
-_API_VERSION = "1"  # of the contract under /v1, not of the program
-_NO_TELEMETRY: TelemetryConfig = {  # FastAPI's own: spans and metrics are told by ours, and it asks for each request
+_API_VERSION = "1"  # version of the contract under /v1, not of the program
+_NO_TELEMETRY: TelemetryConfig = {  # our middleware makes spans and metrics; FastAPI's would cost time per request
     "tracing": False,
     "metrics": False,
     "logs": False,
     "auto_configure": False,
 }
-_ABOUT = """Reads an append-only event log in RocketMQ's file format: pull, lookup, offsets, groups.
+_ABOUT = """Reads an append-only event log in RocketMQ's file format: pulls, lookups, offsets, groups.
 
-Numbers are cursors: nothing is kept for a reader but the offsets it puts itself, and which queues it holds as a member
-of a group. Nothing above the watermark is shown.
+Queue offsets are cursors. The service stores nothing for a reader except the offsets that the reader sets and the
+queues that it holds as a member of a group. Messages above the watermark are not returned.
 Every failure is `application/problem+json` with a stable `reason`.
 """
 
@@ -70,11 +70,12 @@ def create_app(
     guard: Guard | None = None,
     tracing: Tracing | None = None,
 ) -> FastAPI:
-    """An application for *settings*; it opens the store now and reads it until its lifespan ends.
+    """Create the application for *settings*. It opens the store now and reads it until its lifespan ends.
 
-    tls      its server's
-    guard    None where whoever connects may do everything
-    tracing  None for none
+    Args:
+        tls: the server's TLS state; None for plaintext.
+        guard: None if every caller may do everything.
+        tracing: None if traces are off.
     """
     facade = Facade(settings, tls, guard)
 
@@ -99,8 +100,8 @@ def create_app(
         title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan, telemetry=_NO_TELEMETRY
     )
     app.state.facade = facade
-    app.state.pull_spans = None  # where there are no traces
-    # Not `include_router`, which looks for a path in every router one level deeper; and before FastAPI's own pages.
+    app.state.pull_spans = None  # traces are off
+    # `include_router` would match each path one level deeper. FastAPI's own pages come after these routes.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
     if settings.console:
         app.router.routes += routes_console.routes()

@@ -1,4 +1,4 @@
-"""Settings of the query facade: from the environment (prefix TIDEMARK_) or the command line, read once at the door."""
+"""Settings of the query service, read once at the start from the environment (prefix TIDEMARK_) or the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.tracing.settings import MessageTraceSettings
 
 
 class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
-    """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
+    """All settings. The environment variable of a field is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(
         env_prefix="TIDEMARK_",
@@ -36,20 +36,20 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         "", description="further folders of the CommitLog, in which no new file is made"
     )
     state_root: Path | None = Field(
-        None, description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
+        None, description="folder for our own files when the store is a broker's, which is attached and only read"
     )
     query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free one")
     store_name: str = Field(
-        "tidemark-0", min_length=1, max_length=255, description="a broker name; part of every answer"
+        "tidemark-0", min_length=1, max_length=255, description="the store's broker name, which every answer contains"
     )
     writer_address: str | None = Field(
-        None, description="where POST is forwarded to (host:port, tls://host:port); unset: POST is off"
+        None, description="writer that appends are forwarded to (host:port or tls://host:port); unset: appends are off"
     )
     tls_ca: PemFile = Field(
-        None, description="CAs of the writer that POST is forwarded to, PEM; unset: no TLS there, unless it is tls://"
+        None, description="CAs of the writer's certificate, PEM; unset: no TLS to the writer, unless it is tls://"
     )
     token_file: PemFile = Field(
-        None, description="file of the token that the service shows the writer where its own caller showed none"
+        None, description="file with the token that the service sends to the writer when its caller has sent none"
     )
     console: bool = Field(True, description="serve the console at /console")
     log_level: LogLevelSetting = LogLevel.INFO
@@ -57,69 +57,69 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         1_000, ge=1, le=100_000, description="topics that get a label of their own in metrics; the others share one"
     )
 
-    query_default_messages: int = Field(500, ge=1, le=100_000, description="max_messages of a pull that does not say")
-    query_max_messages: int = Field(32_768, ge=1, le=1 << 20, description="the most a pull may ask for")
-    query_default_bytes: int = Field(1 << 20, ge=1, le=1 << 30, description="max_bytes of a pull that does not say")
-    query_max_bytes: int = Field(64 << 20, ge=1, le=1 << 30, description="the most a pull may ask for")
+    query_default_messages: int = Field(500, ge=1, le=100_000, description="max_messages of a pull that sets none")
+    query_max_messages: int = Field(32_768, ge=1, le=1 << 20, description="largest max_messages of a pull")
+    query_default_bytes: int = Field(1 << 20, ge=1, le=1 << 30, description="max_bytes of a pull that sets none")
+    query_max_bytes: int = Field(64 << 20, ge=1, le=1 << 30, description="largest max_bytes of a pull")
     query_max_body_bytes: int = Field(
         64 << 20,
-        ge=64 << 20,  # as much as one body may have: then each message fits into an answer
+        ge=64 << 20,  # the largest size of one body, so that each message fits into an answer
         le=1 << 30,
-        description="bodies of one answer, decompressed; a page ends before it has more",
+        description="bytes of all bodies in one answer, decompressed; a page ends before it exceeds them",
     )
     query_max_pull_queues: int = Field(10_000, ge=1, description="queues that one request may pull from")
-    query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="the longest wait_ms")
+    query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="largest wait_ms of a request")
     query_max_waiting: int = Field(10_000, ge=1, description="requests that may wait at once; beyond: 429")
     query_max_waiting_per_client: int = Field(
-        5_000, ge=1, description="of them, of one client's address; beyond: 429. A proxy is one address"
+        5_000, ge=1, description="requests of one client address that may wait at once; beyond: 429. A proxy is one"
     )
     query_max_untaken_bytes: int = Field(
-        512 << 20, ge=1, description="large answers that clients have not taken yet, all together; beyond: 429"
+        512 << 20, ge=1, description="bytes of large answers that are not sent yet, over all clients; beyond: 429"
     )
     query_default_limit: int = Field(
-        32, ge=1, le=10_000, description="messages on a page of a lookup that does not say"
+        32, ge=1, le=10_000, description="messages on a page of a search that sets no limit"
     )
-    query_max_limit: int = Field(1_000, ge=1, le=10_000, description="the most a lookup may ask for")
-    query_max_scanned_units: int = Field(200_000, ge=1, description="queue units one pull by tag looks at")
-    query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="the largest request body")
+    query_max_limit: int = Field(1_000, ge=1, le=10_000, description="largest limit of a page")
+    query_max_scanned_units: int = Field(200_000, ge=1, description="queue units that one pull by tag reads")
+    query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="largest request body, bytes")
     max_connections: int = Field(
         16_384, ge=1, le=1 << 20, description="clients' connections at once; never more than the process may open files"
     )
     query_max_head_bytes: int = Field(
-        65_536, ge=1_024, le=1 << 20, description="a request's line and headers; more: 431"
+        65_536, ge=1_024, le=1 << 20, description="bytes of a request's line and headers; beyond: 431"
     )
     query_head_timeout_ms: int = Field(
-        10_000, ge=100, le=600_000, description="for a request's line and headers to come; later: 408"
+        10_000, ge=100, le=600_000, description="time for a request's line and headers to arrive; later: 408"
     )
     query_body_timeout_ms: int = Field(
-        60_000, ge=100, le=3_600_000, description="for a request's body to come; then the connection is cut"
+        60_000, ge=100, le=3_600_000, description="time for a request's body to arrive; later: the connection is closed"
     )
     query_write_timeout_ms: int = Field(
         20_000,
         ge=100,
         le=600_000,
-        description="a client that takes less than 64 KiB of its answer meanwhile is cut off",
+        description="a client that takes less than 64 KiB of its answer in this time is disconnected",
     )
     query_max_log_bytes: int = Field(
-        65_536, ge=1, le=16 << 20, description="of the log as stored, that one request may ask for"
+        65_536, ge=1, le=16 << 20, description="bytes of the log, as stored, that GET /v1/log/bytes returns"
     )
     query_max_log_scan_bytes: int = Field(
-        16 << 20, ge=4096, le=1 << 30, description="of the log, that one request for its records reads"
+        16 << 20, ge=4096, le=1 << 30, description="bytes of the log that one GET /v1/log/records reads"
     )
-    query_read_threads: int = Field(8, ge=1, le=256, description="requests that read files at the same time")
-    query_writer_timeout_ms: int = Field(10_000, ge=1, description="for a forwarded append")
+    query_read_threads: int = Field(8, ge=1, le=256, description="threads that read files for requests")
+    query_writer_timeout_ms: int = Field(10_000, ge=1, description="time for the writer to answer a forwarded request")
     drain_ms: int = Field(
         0, ge=0, le=300_000, description="at a stop: served so long after health says not ready, for load balancers"
     )
     query_recheck_ms: int = Field(
-        250, ge=1, le=10_000, description="waiting requests, and sessions of members, are looked at at least this often"
+        250, ge=1, le=10_000, description="longest interval between two checks of waiting requests and member sessions"
     )
 
     query_session_timeout_ms: int = Field(
-        10_000, ge=1, description="a member of a group that was not heard for so long is gone, if it does not say"
+        10_000, ge=1, description="session timeout of a member that sets none: without a heartbeat it is then removed"
     )
-    query_min_session_timeout_ms: int = Field(1_000, ge=1, description="the shortest session a member may ask for")
-    query_max_session_timeout_ms: int = Field(300_000, ge=1, description="the longest session a member may ask for")
+    query_min_session_timeout_ms: int = Field(1_000, ge=1, description="smallest session timeout of a member")
+    query_max_session_timeout_ms: int = Field(300_000, ge=1, description="largest session timeout of a member")
     query_max_groups: int = Field(1_000, ge=1, description="groups that may have members at once; beyond: 429")
     query_max_group_members: int = Field(1_000, ge=1, description="members a group may have; beyond: 429")
     query_max_member_topics: int = Field(1_000, ge=1, description="topics a member may subscribe to")
@@ -127,49 +127,61 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         100_000,
         ge=1,
         le=10_000_000,
-        description="offsets on record, one per group and queue; beyond: 429. Each commit writes all of them",
+        description="group offsets that are kept, one per group and queue; beyond: 429. Each commit writes all of them",
     )
     query_max_commit_queues: int = Field(10_000, ge=1, description="queues whose offsets one request may set")
     query_max_lost_units: int = Field(
-        10_000, ge=1, le=1_000_000, description="places that pulls had to pass over, and that are kept on record"
+        10_000, ge=1, le=1_000_000, description="lost queue units that are kept on record after pulls skipped them"
     )
     query_max_retry_messages: int = Field(
         256, ge=1, le=10_000, description="messages that one request may send back for another try"
     )
     query_max_status_offsets: int = Field(
-        10_000, ge=0, description="offsets of groups that GET /v1/status looks at; where there are more it tells no lag"
+        10_000, ge=0, description="group offsets that GET /v1/status reads; if there are more, it reports no lag"
     )
 
-    index_slots: int | None = Field(None, ge=1, description="of an index file; unset: from its size, 4 entries a slot")
-    index_entries: int | None = Field(None, ge=1, description="of an index file")
+    index_slots: int | None = Field(
+        None, ge=1, description="slots of an index file; unset: from the file's size, at 4 entries per slot"
+    )
+    index_entries: int | None = Field(
+        None, ge=1, description="entries of an index file; unset: from the file's size, at 4 entries per slot"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         self.log_folders(self.store_root)
         _, separator, port = self.query_listen.rpartition(":")
         if not separator or not port.isdecimal() or int(port) > 65_535:
-            raise ValueError("query_listen is not address:port")
+            raise ValueError(f"query_listen is {self.query_listen!r}: expected address:port, port at most 65535")
         if self.query_default_messages > self.query_max_messages or self.query_default_bytes > self.query_max_bytes:
-            raise ValueError("a default is greater than its maximum")
+            raise ValueError(
+                "query_default_messages and query_default_bytes must not exceed query_max_messages and query_max_bytes"
+            )
         if self.query_default_limit > self.query_max_limit:
-            raise ValueError("query_default_limit is greater than query_max_limit")
+            raise ValueError(
+                f"query_default_limit is {self.query_default_limit}: at most query_max_limit, {self.query_max_limit}"
+            )
         if not (
             self.query_min_session_timeout_ms <= self.query_session_timeout_ms <= self.query_max_session_timeout_ms
         ):
-            raise ValueError("query_session_timeout_ms is not between its minimum and its maximum")
+            raise ValueError(
+                f"query_session_timeout_ms is {self.query_session_timeout_ms}: expected "
+                f"{self.query_min_session_timeout_ms} to {self.query_max_session_timeout_ms} "
+                "(query_min_session_timeout_ms, query_max_session_timeout_ms)"
+            )
         if self.state_root is not None:
             require_outside(self.state_root, self.store_root)
             if self.writer_address is not None:
-                raise ValueError("an attached store takes no appends: writer_address must not be set")
+                raise ValueError("writer_address must not be set with state_root: an attached store is read-only")
         return self
 
     def log_folders(self, root: Path) -> LogFolders:
-        """Where the CommitLog of the store at *root* lies."""
+        """Return the CommitLog's folders of the store at *root*."""
         return LogFolders.parse(root, self.commit_log_paths, self.commit_log_read_only_paths)
 
     @property
     def dialling(self) -> Credentials:
-        """Towards the writer, which is shown the service's own certificate, and its token where a caller shows none."""
+        """Credentials for the writer: the service's own certificate, and its token for callers that sent none."""
         return Credentials(ca=self.tls_ca, cert=self.tls_cert, key=self.tls_key, token_file=self.token_file)
 
     @property

@@ -1,4 +1,4 @@
-"""Appending over HTTP: forwarded to the writer, whole."""
+"""Appends over HTTP. The service forwards the whole request to the writer."""
 
 from __future__ import annotations
 
@@ -30,39 +30,55 @@ async def read_json(request: Request, model: type[Body], limit_bytes: int) -> Bo
 
 
 async def read_body(request: Request, limit_bytes: int) -> bytes:
-    """Return a request's body; MessageSizeExceededError beyond *limit_bytes*."""
+    """Return a request's body.
+
+    Raises:
+        MessageSizeExceededError: it is larger than *limit_bytes*.
+    """
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > limit_bytes:
-            raise MessageSizeExceededError("the request's body is too large", limit_bytes=limit_bytes)
+            raise MessageSizeExceededError(
+                f"the request's body is larger than {limit_bytes} bytes (TIDEMARK_QUERY_MAX_REQUEST_BYTES)",
+                limit_bytes=limit_bytes,
+            )
     return bytes(raw)
 
 
 def parse_json(raw: bytes, model: type[Body]) -> Body:
-    """Parse a request's body; ArgumentIllegalError for one that is not JSON or does not fit the model."""
+    """Parse a request's body.
+
+    Raises:
+        ArgumentIllegalError: it is not JSON.
+        RequestValidationError: it does not match *model*.
+    """
     try:
         return model.model_validate(orjson.loads(raw))
     except orjson.JSONDecodeError as error:
-        raise ArgumentIllegalError(f"the body is no JSON: {error}", argument="body") from None
+        raise ArgumentIllegalError(f"the body is not JSON: {error}", argument="body") from None
     except ValidationError as error:
         raise refusal(error, "body") from None
 
 
 def described_body(model: type[BaseModel]) -> dict[str, Any]:
-    """What OpenAPI says of a body that `read_json` reads."""
+    """Return the OpenAPI description of a body that `read_json` reads."""
     schema = {"$ref": SCHEMA_REFERENCE.format(model=model.__name__)}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def no_arguments(request: Request) -> None:
-    """Nothing may stand behind the path's question mark."""
+    """Refuse any query parameter with ArgumentIllegalError."""
     for name in request.query_params:
-        raise ArgumentIllegalError(f"unknown argument {name}", argument=name)
+        raise ArgumentIllegalError(f"{name}: this path has no query parameters", argument=name)
 
 
 def _take_bodies(body: AppendBody, raw: bytes) -> None:
-    """Let each message know its bytes; ArgumentIllegalError names the message whose body is not as it says."""
+    """Store the bytes of each message's body in the message.
+
+    Raises:
+        ArgumentIllegalError: a body does not match its body_encoding; the error names the message.
+    """
     try:
         body.keep_json_texts(raw.decode())
     except ValueError as error:
@@ -82,7 +98,7 @@ def _take_bodies(body: AppendBody, raw: bytes) -> None:
     dependencies=[Depends(no_arguments)],
     openapi_extra=described_body(AppendBody),
     responses={
-        202: {"model": AppendAnswer, "description": "Stored; its flush is not confirmed yet (FLUSH_DISK_TIMEOUT)"},
+        202: {"model": AppendAnswer, "description": "Stored; the flush is not confirmed yet (FLUSH_DISK_TIMEOUT)"},
         **dict.fromkeys((403, 404, 409, 412, 413, 422, 429, 503, 504, 507), _PROBLEM),
     },
 )
@@ -91,8 +107,9 @@ async def append(
     topic: TopicName,
     idempotency_key: Annotated[str | None, Header(max_length=1024)] = None,
 ) -> Response:
-    """All messages or none. A repeat with the same Idempotency-Key is answered with the first one's offsets.
+    """Append all messages of the request, or none.
 
+    A repeated request with the same Idempotency-Key returns the offsets of the first one.
     A body with `body_encoding` `json` is stored exactly as sent, character by character.
     """
     facade = facade_of(request)

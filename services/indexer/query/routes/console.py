@@ -1,4 +1,4 @@
-"""`/console`: the files of the console, as they lie in the folder `console`. They hold no data: that comes from /v1."""
+"""`/console`: serves the files of the folder `console`. They contain no data; the console reads its data from /v1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 FOLDER = Path(__file__).parents[1] / "console"
-# Nothing from elsewhere, nothing inline, in no frame; and no text ever becomes HTML or a script (Trusted Types).
+# No content from other origins, no inline code, no framing, and no text that becomes HTML or a script (Trusted Types).
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -22,7 +22,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",  # kept, and asked about by its ETag
+    "Cache-Control": "no-cache",  # browsers keep the file and revalidate it by its ETag
 }
 
 
@@ -30,14 +30,14 @@ class ConsoleFiles(StaticFiles):
     """Static files with the console's headers."""
 
     def file_response(self, *arguments: Any, **named: Any) -> Response:
-        """As starlette's, 304 too."""
+        """Return starlette's response with the console's headers, also for 304."""
         response = super().file_response(*arguments, **named)
         response.headers.update(HEADERS)
         return response
 
 
 def routes() -> list[BaseRoute]:
-    """The page itself, and what it loads. Its links are relative: it may lie behind a proxy's prefix."""
+    """Return the routes of the page and its files. The page's links are relative, so that a proxy may add a prefix."""
     files = ConsoleFiles(directory=FOLDER)
 
     async def page(request: Request) -> Response:

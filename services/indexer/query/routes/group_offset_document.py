@@ -1,4 +1,4 @@
-"""A group's offset in a queue, with the queue's bounds and its lag."""
+"""A group's offset in a queue, with the queue's bounds and the group's lag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..state.service_state import Facade
 def offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
     """Return one offset with the bounds of its queue, as GroupOffsetAnswer describes it.
 
-    The offset of a group that has read a deleted topic of this name is the first one of the new topic.
+    If the group's offset is from a deleted topic of the same name, the result has the new topic's first offset.
     """
     position = max(offset.offset, facade.store.first_offset(offset.topic, offset.queue_id))
     try:

@@ -1,4 +1,4 @@
-"""Consumer groups: who is in them, and where each goes on in each queue."""
+"""Consumer groups: their members, and their offset in each queue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATH = "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"
 
 @router.get("/v1/groups", summary="All groups", response_model=GroupsAnswer)
 async def list_groups(request: Request) -> Response:
-    """Those that have an offset anywhere, or members, and that the caller may know of."""
+    """Return the groups that have an offset or members and that the caller may see."""
     facade, caller = facade_of(request), caller_of(request)
     offsets: dict[str, list[ConsumerOffset]] = {}
     for offset in await facade.read(lambda: list(facade.offsets.all())):
@@ -54,7 +54,7 @@ async def list_groups(request: Request) -> Response:
 
 
 def _members_json(facade: Facade, state: GroupState | None) -> list[dict[str, Any]] | None:
-    """None where another process knows them."""
+    """Return the group's members; None if another process manages the groups."""
     if state is None:
         return [] if facade.offsets.is_owner else None
     return [{**member._asdict(), "holds": [queue._asdict() for queue in member.holds]} for member in state.members]
@@ -62,9 +62,9 @@ def _members_json(facade: Facade, state: GroupState | None) -> list[dict[str, An
 
 @router.get("/v1/groups/{group}", summary="One group", response_model=GroupAnswer, responses={404: _PROBLEM})
 async def describe_group(request: Request, group: GroupName) -> Response:
-    """Its members and what each holds; its offset and lag in each queue.
+    """Return the group's members with the queues that each holds, and its offset and lag in each queue.
 
-    `below_min` tells of messages that were deleted before the group had them.
+    `below_min` counts messages that retention deleted before the group read them.
     """
     facade = facade_of(request)
 
@@ -72,7 +72,7 @@ async def describe_group(request: Request, group: GroupName) -> Response:
         offsets = [offset for offset in facade.offsets.all() if offset.group == group]
         state = facade.groups.leases.state(group)
         if not offsets and state is None:
-            raise MessageNotFoundError(f"group {group} has no offset and no members", group=group)
+            raise MessageNotFoundError(f"group {group} has no offsets and no members", group=group)
         watermark = facade.store.watermark()
         queues = [offset_json(facade, watermark, offset) for offset in offsets]
         return json_response(
@@ -98,7 +98,7 @@ def _answer(facade: Facade, offset: ConsumerOffset) -> Response:
 
 @router.get(_PATH, summary="A group's offset in a queue", response_model=GroupQueueAnswer, responses={404: _PROBLEM})
 async def get_offset(request: Request, group: GroupName, topic: TopicName, queue_id: QueueId) -> Response:
-    """404 when the group has none there."""
+    """Return the group's offset in the queue; 404 if it has none."""
     facade = facade_of(request)
 
     def look() -> Response:
@@ -124,11 +124,11 @@ async def get_offset(request: Request, group: GroupName, topic: TopicName, queue
     responses=dict.fromkeys((404, 409, 422, 503, 507), _PROBLEM),
 )
 async def put_offset(request: Request, group: GroupName, topic: TopicName, queue_id: QueueId) -> Response:
-    """Durable when it is answered.
+    """Set the group's offset. The offset is durable when the request is answered.
 
-    409 `GROUP_ACTIVE` while the group has living members: they set its offsets. 503 `STORE_LOCKED` where another query
-    process owns the offsets; 507 `DISK_FULL`: the offset before it holds. 422: the offset is above the queue's end;
-    `force` sets it all the same.
+    409 `GROUP_ACTIVE`: the group has live members, and only they set its offsets. 503 `STORE_LOCKED`: another query
+    process owns the offsets. 507 `DISK_FULL`: the previous offset is unchanged. 422: the offset is above the queue's
+    end; set `force` to allow that.
     """
     facade = facade_of(request)
     body = await read_json(request, OffsetBody, facade.settings.query_max_request_bytes)

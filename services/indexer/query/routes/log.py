@@ -1,4 +1,4 @@
-"""The CommitLog itself: its files, what lies in them, and their bytes. Committed ones only."""
+"""The CommitLog's files, records and bytes, up to the committed offset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {status: {"model": ProblemAnswer} f
 
 @router.get("/v1/log", summary="The log's files", response_model=LogAnswer, openapi_extra=described(LogArguments))
 async def list_files(request: Request) -> Response:
-    """How far it is written, flushed, committed and indexed, and where its files begin and end."""
+    """Return the written, flushed, committed and indexed positions of the log, and a page of its files."""
     arguments = read_arguments(request, LogArguments)
     facade = facade_of(request)
     return await facade.read(lambda: json_response(_log_json(facade, arguments)))
@@ -42,7 +42,7 @@ def _log_json(facade: Facade, arguments: LogArguments) -> dict[str, Any]:
     listing = store.log.known
     page_end = files[-1].start + listing.file_size if files else listing.end
     marks = store.watermarks.marks
-    flushed = read_flushed_offset(store.paths.flushed)  # before we look how far it is written
+    flushed = read_flushed_offset(store.paths.flushed)  # before written_end, so that it cannot be greater
     return {
         "store": facade.settings.store_name,
         **facade.position(watermark),
@@ -66,10 +66,10 @@ def _log_json(facade: Facade, arguments: LogArguments) -> dict[str, Any]:
     openapi_extra=described(LogRecordsArguments),
 )
 async def list_records(request: Request) -> Response:
-    """What lies from a place on: records, blank ends of files, and gaps in which no record starts.
+    """Return records, blank ends of files, and gaps in which no record starts, from a physical offset on.
 
-    For looking at the log, not for reading messages: a message may be read once the watermark is behind it, and only
-    where its queue points at it (`/v1/messages/at/`). A page may end early; `next_from` goes on.
+    This route is for inspecting the log, not for reading messages: it also shows records above the watermark and
+    records without a queue unit (`/v1/messages/at/` does not). A page may end early; continue at `next_from`.
     """
     arguments = read_arguments(request, LogRecordsArguments)
     facade = facade_of(request)
@@ -103,7 +103,7 @@ async def list_records(request: Request) -> Response:
     openapi_extra=described(LogBytesArguments),
 )
 async def get_bytes(request: Request) -> Response:
-    """As stored, damaged or not; they end with their file, or with what is committed."""
+    """Return bytes of the log as stored, damaged or not. They end at the file's end or at the committed offset."""
     arguments = read_arguments(request, LogBytesArguments)
     facade = facade_of(request)
 
@@ -126,9 +126,11 @@ async def get_bytes(request: Request) -> Response:
 
 
 def _require_within(facade: Facade, physical_offset: int, end: int) -> None:
-    """OffsetTooSmallError below the log's minimum, OffsetOutOfRangeError above what is committed."""
+    """Raise OffsetTooSmallError below the log's minimum, and OffsetOutOfRangeError above the committed offset."""
     facts = {"min_offset": facade.store.log_min, "max_offset": end}
     if physical_offset < facts["min_offset"]:
-        raise OffsetTooSmallError("the log begins behind that: what was below has been deleted", **facts)
+        raise OffsetTooSmallError(
+            f"physical offset {physical_offset} is deleted: the log begins at {facts['min_offset']}", **facts
+        )
     if physical_offset > end:
-        raise OffsetOutOfRangeError(f"nothing is committed at {physical_offset}", **facts)
+        raise OffsetOutOfRangeError(f"physical offset {physical_offset} is above the committed offset, {end}", **facts)

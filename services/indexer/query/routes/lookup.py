@@ -1,4 +1,4 @@
-"""Messages by id, by place, by key, and a topic by store time."""
+"""Lookups of messages by id, by physical offset and by key, and of a topic by store time."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ router = APIRouter(tags=["messages"], route_class=PlainRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _FAILURES: dict[int | str, dict[str, Any]] = dict.fromkeys((404, 410, 422, 500), _PROBLEM)
 _HINT = (
-    "an offset message id has 32 or 56 hex digits, and -N after them for message N of an inner batch; "
-    "a UNIQ_KEY is found by /v1/topics/{topic}/messages?unique_key="
+    "expected an offset message id: 32 or 56 hex digits, with -N for message N of an inner batch; "
+    "look up a UNIQ_KEY by /v1/topics/{topic}/messages?unique_key="
 )
 
 
@@ -53,7 +53,7 @@ async def _look_up(
     message_id: OffsetMessageId | None = None,
     element: int | None = None,
 ) -> Any:
-    """Return (part, watermark) of the record; wait for it if the request asks for that."""
+    """Return (part, watermark) of the record; wait for it if *wait_ms* is not 0."""
     facade = facade_of(request)
     deadline = time.monotonic() + min(wait_ms, facade.settings.query_max_wait_ms) / 1000
 
@@ -94,15 +94,16 @@ def _messages_response(
 
 @router.get(
     "/v1/messages/at/{physical_offset}",
-    summary="Messages of the record at a place of the log",
+    summary="Messages of the record at a physical offset",
     response_model=MessagesAnswer,
     responses=_FAILURES,
     openapi_extra=described(MessageArguments),
 )
 async def message_by_place(request: Request, physical_offset: Annotated[int, Path(ge=0, le=MAX_I8)]) -> Response:
-    """One message, or all of an inner batch.
+    """Return one message, or all messages of an inner batch.
 
-    404 is `NOT_YET_VISIBLE` (with `wait_ms` it waits) or `NOT_FOUND`; 410 is below the log's minimum: deleted.
+    404 `NOT_YET_VISIBLE`: the offset is above the watermark; `wait_ms` waits for the message. 404 `NOT_FOUND`: no
+    message begins at this offset. 410: the offset is below the log's minimum, so the message is deleted.
     """
     arguments = read_arguments(request, MessageArguments)
     part, watermark = await _look_up(request, physical_offset, arguments.wait_ms)
@@ -117,9 +118,9 @@ async def message_by_place(request: Request, physical_offset: Annotated[int, Pat
     openapi_extra=described(MessageArguments),
 )
 async def message_by_id(request: Request, offset_msg_id: str) -> Response:
-    """As by place; the store host in the id must be the record's.
+    """Return the messages of the record that the id names. The store host in the id must be the record's.
 
-    The id of a message inside an inner batch ends with a hyphen and its number: then the answer has this message only.
+    An id that ends with a hyphen and a number names one message of an inner batch; the answer has this message only.
     """
     arguments = read_arguments(request, MessageArguments)
     try:
@@ -140,21 +141,22 @@ async def message_by_id(request: Request, offset_msg_id: str) -> Response:
     openapi_extra=described(SearchArguments),
 )
 async def search(request: Request, topic: TopicName) -> Response:
-    """A page of messages in the order of the log, over all queues.
+    """Return a page of messages of all queues, in the order of the log.
 
-    Keys inside inner batches are not in the index. Without a key: all messages, by store time. `next_cursor` goes on;
-    it may come with an empty page, and it stays valid while messages are appended.
+    Without a key, the search returns all messages in the range of store times. Keys inside inner batches are not in
+    the index. `next_cursor` leads to the next page. It may come with an empty page, and it stays valid while messages
+    are appended.
     """
     arguments = read_arguments(request, SearchArguments)
     facade = facade_of(request)
     facade.require_store(arguments.store)
     if arguments.key is not None and arguments.unique_key is not None:
-        raise ArgumentIllegalError("key and unique_key exclude each other", argument="unique_key")
+        raise ArgumentIllegalError("key and unique_key are both set: send one of them", argument="unique_key")
     return await facade.read(_search, facade, topic, arguments)
 
 
 def _search(facade: Facade, topic: str, arguments: SearchArguments) -> Response:
-    """A page; of fewer messages where the bodies of all of them would take too much."""
+    """Return a page, with fewer messages if the bodies of all would exceed query_max_body_bytes."""
     facade.store.topic(topic)
     limit = min(arguments.limit or facade.settings.query_default_limit, facade.settings.query_max_limit)
     while True:

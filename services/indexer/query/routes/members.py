@@ -1,4 +1,4 @@
-"""Members of consumer groups: join, heartbeat, leave, and offsets of several queues at once."""
+"""Members of consumer groups: join, heartbeat, leave, and commits of offsets in several queues."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def _lease_response(facade: Facade, group: str, told: Told, status: int) -> Resp
     responses=dict.fromkeys((409, 413, 422, 429, 503), _PROBLEM),
 )
 async def join(request: Request, group: GroupName) -> Response:
-    """Become a member, and be told which queues to consume: more may come with each heartbeat.
+    """Join the group as a member and return the queues to consume. Each heartbeat may assign more.
 
-    409 `GROUP_STRATEGY_CONFLICT` where the group's members share queues otherwise. 503 `STORE_LOCKED` where another
-    query process keeps the groups.
+    409 `GROUP_STRATEGY_CONFLICT`: the group's members use another strategy. 503 `STORE_LOCKED`: another query process
+    manages the groups.
     """
     facade = facade_of(request)
     body = await read_json(request, JoinBody, facade.settings.query_max_request_bytes)
@@ -78,10 +78,11 @@ async def join(request: Request, group: GroupName) -> Response:
     responses=dict.fromkeys((409, 413, 422, 503), _PROBLEM),
 )
 async def heartbeat(request: Request, group: GroupName, member_id: MemberId) -> Response:
-    """Live on, let go of queues, and be told of new ones.
+    """Renew the session, release queues, and return the assigned queues.
 
-    Stop consuming what is missing in `assigned`, commit it, and leave it out of the next `holds`: then it goes to its
-    new owner. 409 `MEMBER_FENCED`: no member any more; join again.
+    If a held queue is missing in `assigned`, stop consuming it, commit its offset, and leave it out of the next
+    `holds`; the queue is then given to its new owner. 409 `MEMBER_FENCED`: the caller is no longer a member and must
+    join again.
     """
     facade = facade_of(request)
     body = await read_json(request, HeartbeatBody, facade.settings.query_max_request_bytes)
@@ -96,7 +97,7 @@ async def heartbeat(request: Request, group: GroupName, member_id: MemberId) -> 
     responses=dict.fromkeys((422, 503), _PROBLEM),
 )
 async def leave(request: Request, group: GroupName, member_id: MemberId) -> Response:
-    """Its queues are free at once. 204 for whom nobody knows, too."""
+    """Remove the member and release its queues at once. 204 also for an unknown member."""
     arguments = read_arguments(request, LeaveArguments)
     await facade_of(request).groups.leave(group, member_id, arguments.generation)
     return Response(status_code=204, headers={"Cache-Control": "no-store"})
@@ -111,10 +112,10 @@ async def leave(request: Request, group: GroupName, member_id: MemberId) -> Resp
     responses=dict.fromkeys((404, 409, 413, 422, 503, 507), _PROBLEM),
 )
 async def put_offsets(request: Request, group: GroupName) -> Response:
-    """All of them or none; durable when it is answered.
+    """Set all offsets or none. They are durable when the request is answered.
 
-    409 `GENERATION_STALE` unless the member holds every queue and `generation` is what it was told last. Without a
-    member: 409 `GROUP_ACTIVE` while the group has living ones.
+    409 `GENERATION_STALE`: the member does not hold every queue, or `generation` is not the one of its last lease. 409
+    `GROUP_ACTIVE`: the request names no member, but the group has live members.
     """
     facade = facade_of(request)
     body = await read_json(request, OffsetsBody, facade.settings.query_max_request_bytes)

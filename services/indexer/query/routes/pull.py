@@ -1,4 +1,4 @@
-"""Messages of one queue, and queue offsets by time."""
+"""Pulls from one queue, and queue offsets by store time."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _OTHER_FORMATS = {body_format.value: _BINARY for body_format in BodyFormat if bo
         200: {
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PullAnswer"}}, **_OTHER_FORMATS},
             "model": PullAnswer,
-            "description": "The Accept header chooses the form; beside JSON, the facts are in Tidemark-* headers "
-            "and in an Arrow schema's metadata.",
+            "description": "The Accept header selects the format. Other formats than JSON have the pull's facts in "
+            "Tidemark-* headers; Arrow also has them in its schema's metadata.",
         },
         404: _PROBLEM,
         406: _PROBLEM,
@@ -54,10 +54,11 @@ _OTHER_FORMATS = {body_format.value: _BINARY for body_format in BodyFormat if bo
     openapi_extra=described(PullArguments),
 )
 async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
-    """Messages from a queue offset on.
+    """Return messages from a queue offset on.
 
-    An empty tail answers 200 with the same cursor, or waits with `wait_ms`. 410 is below the queue's minimum; 416 above
-    everything that is committed. Nothing above the watermark is ever shown.
+    At the queue's end the answer is 200 with the same cursor; with `wait_ms` the request waits for messages first.
+    410: the offset is below the queue's minimum. 416: the offset is above everything committed. Messages above the
+    watermark are not returned.
     """
     arguments = read_arguments(request, PullArguments)
     facade = facade_of(request)
@@ -89,7 +90,7 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     openapi_extra=described(TimeArguments),
 )
 async def offset_of_time(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
-    """The first message stored at or after a time (`lower`), or the last one at or before it (`upper`)."""
+    """Return the first message stored at or after a time (`lower`), or the last one at or before it (`upper`)."""
     arguments = read_arguments(request, TimeArguments)
     facade = facade_of(request)
     facade.require_store(arguments.store)

@@ -1,4 +1,4 @@
-"""Messages of many queues, by one request."""
+"""Pulls from many queues by one request."""
 
 from __future__ import annotations
 
@@ -38,20 +38,19 @@ _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
                 "multipart/mixed": {"schema": {"type": "string", "format": "binary"}},
             },
             "model": PullsAnswer,
-            "description": "For another form than JSON in the Accept header: multipart/mixed, a part a queue, as a "
-            "pull from it would be answered. A queue that is refused has a part of application/problem+json.",
+            "description": "If the Accept header selects another format than JSON, the answer is multipart/mixed. Each "
+            "part answers a pull from one queue; a refused queue has a part of application/problem+json.",
         },
-        204: {"description": "Nothing of any queue, in another form than JSON"},
+        204: {"description": "No queue has a part, and the format is not JSON"},
         **dict.fromkeys((404, 406, 413, 422, 429), _PROBLEM),
     },
     openapi_extra=described_body(PullQueuesBody),
 )
 async def pull_queues(request: Request) -> Response:
-    """Messages from a queue offset on, of each of many queues: one request instead of one a queue.
+    """Return messages of many queues, from a queue offset on in each, by one request.
 
-    Queues are looked at in the order they stand in, until the answer is full; `looked_at` tells how many were. A queue
-    where nothing has come has no answer, unless it was asked for by `earliest` or `latest`. `wait_ms` waits until
-    something comes to any of them.
+    Queues are read in the request's order until the answer is full; `looked_at` is their number. A queue without new
+    messages has no answer, unless its offset is `earliest` or `latest`. `wait_ms` waits until any queue has messages.
     """
     no_arguments(request)
     facade = facade_of(request)
@@ -83,4 +82,8 @@ async def pull_queues(request: Request) -> Response:
 
 def _require_few(body: PullQueuesBody, most: int) -> None:
     if len(body.queues) > most:
-        raise ArgumentIllegalError(f"more than {most} queues", argument="queues", limit=most)
+        raise ArgumentIllegalError(
+            f"queues: {len(body.queues)} in one request, at most {most} (TIDEMARK_QUERY_MAX_PULL_QUEUES)",
+            argument="queues",
+            limit=most,
+        )

@@ -1,4 +1,4 @@
-"""Messages that a group sends back: where each is in the log, and the writer's answer to each."""
+"""Messages that a group sends back: finds each in the log and forwards it to the writer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ..state.writer_client import Original, WriterForward
 from ..web.problems import of_store_error
 
 _ID_HINT = (
-    "message_id is an offset message id: 32 or 56 hex digits, and -N after them for message N of an inner batch; "
+    "message_id: expected an offset message id, 32 or 56 hex digits with -N for message N of an inner batch; "
     "name a message with another id by topic, queue_id and queue_offset"
 )
 

@@ -1,4 +1,4 @@
-"""Sending messages of a group back for another try."""
+"""Messages that a group sends back for another try."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the store is: status, watermark, corruptions, health, metrics."""
+"""Status of the store: watermark, damage, health and metrics."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _STRICT = [Depends(no_arguments)]
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 
 
-@router.get("/v1/watermark", summary="How far may be read", response_model=WatermarkDetailAnswer, dependencies=_STRICT)
+@router.get("/v1/watermark", summary="The watermark", response_model=WatermarkDetailAnswer, dependencies=_STRICT)
 async def get_watermark(request: Request) -> Response:
-    """Watermark, committed offset, lag."""
+    """Return the watermark, the committed offset, and the lag between them in bytes."""
     facade = facade_of(request)
     watermark = facade.store.watermark()
     return json_response(
@@ -41,9 +41,10 @@ async def get_watermark(request: Request) -> Response:
 
 @router.get("/v1/status", summary="The store on one screen", dependencies=_STRICT)
 async def get_status(request: Request) -> Response:
-    """Is it taking writes, how far is everybody, what is damaged, and for how long is there room.
+    """Return the state of the writer, the pipeline, the groups, the disk and the damage.
 
-    `null` stands for what cannot be known: `disk.full_in_s` for one, as long as the log's own times tell no growth.
+    A value is `null` if it cannot be known. For example, `disk.full_in_s` is `null` until the log's store times show
+    its growth.
     """
     facade = facade_of(request)
     return await facade.read(lambda: json_response(status_answer(facade)))
@@ -56,7 +57,7 @@ async def get_status(request: Request) -> Response:
     openapi_extra=described(CorruptionArguments),
 )
 async def list_corruptions(request: Request) -> Response:
-    """Places of the log that failed their check, each once, ascending; and places of queues that pulls passed over."""
+    """Return places of the log that failed their check, each once and ascending, and queue units that pulls skipped."""
     arguments = read_arguments(request, CorruptionArguments)
     facade = facade_of(request)
     entries = await facade.read(read_ledger, facade.store.paths.indexer)
@@ -77,13 +78,13 @@ async def list_corruptions(request: Request) -> Response:
 
 @router.get("/healthz", summary="This process answers", dependencies=_STRICT)
 async def healthz() -> Response:
-    """200 while it runs."""
+    """Return 200 while the process runs."""
     return json_response({"status": "ok"})
 
 
 @router.get("/readyz", summary="The store can be read", responses={503: _PROBLEM}, dependencies=_STRICT)
 async def readyz(request: Request) -> Response:
-    """503 while marks cannot be read, or the log's files do not fit together; and once the service is to stop."""
+    """Return 503 while the watermark or the log's files cannot be read, and after the service was asked to stop."""
     facade = facade_of(request)
     if facade.is_draining:
         raise StoreClosedError("the service is stopping")
@@ -92,7 +93,7 @@ async def readyz(request: Request) -> Response:
         try:
             facade.store.refresh()
             if facade.store.watermarks.marks is None:
-                raise CorruptStoreError("the store was never indexed: there are no marks")
+                raise CorruptStoreError("the store was never indexed: start the pipeline")
             facade.store.log.refresh()
             facade.store.topics()
         except (StoreError, OSError) as error:
@@ -106,6 +107,6 @@ async def readyz(request: Request) -> Response:
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, dependencies=_STRICT)
 async def get_metrics(request: Request) -> Response:
-    """Text format."""
+    """Return the metrics in Prometheus' text format."""
     facade = facade_of(request)
     return Response(await facade.read(facade.metrics.render), media_type="text/plain; version=0.0.4")

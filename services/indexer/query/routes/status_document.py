@@ -1,7 +1,4 @@
-"""The answer of GET /v1/status: what a person asks at night, as far as the store itself tells it.
-
-None stands for what cannot be known: nothing here is guessed.
-"""
+"""The answer of GET /v1/status. A value that cannot be read from the store is None; no value is guessed."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ from tidemark.version import program_version
 from ..state.service_state import Facade
 from .group_offset_document import offset_json
 
-_GROWTH_WINDOW_MS = 3_600_000  # an hour back, or to the beginning of the file before that
-_LEAST_GROWTH_MS = 60_000  # less is a moment
+_GROWTH_WINDOW_MS = 3_600_000  # one hour, or back to the beginning of an earlier file
+_LEAST_GROWTH_MS = 60_000  # a shorter time shows no reliable rate
 _MOST_GROUPS = 5
 
 
@@ -32,17 +29,17 @@ def _now_ms() -> int:
 
 
 def published_age_ms(watermark: Watermark) -> int | None:
-    """How long ago a mark moved last; None for never."""
+    """Return the time since a mark last moved; None if none ever moved."""
     return _age_ms(watermark.published_ms) if watermark.published_ms else None
 
 
 def _age_ms(time_ms: int) -> int:
-    """0 for a time to come: the clock was set back since."""
+    """Return the age of *time_ms*; 0 for a future time, because the clock may have been set back."""
     return max(0, _now_ms() - time_ms)
 
 
 def status_answer(facade: Facade) -> dict[str, Any]:
-    """Who is there, how far everybody is, what is damaged, and for how long there is room."""
+    """Return the answer: writer, pipeline, log, damage, disk and groups."""
     store = facade.store
     watermark = store.watermark()
     damage = read_ledger(store.paths.indexer)
@@ -124,13 +121,13 @@ def _disk(facade: Facade, grown: Growth | None) -> dict[str, Any]:
 
 
 def _free_bytes(folders: tuple[Path, ...]) -> int:
-    """Of the disks that these lie on, each once."""
+    """Return the free bytes of the disks that hold *folders*, counting each disk once."""
     disks = {folder.stat().st_dev: os.statvfs(folder) for folder in folders if folder.is_dir()}
     return sum(disk.f_bavail * disk.f_frsize for disk in disks.values())
 
 
 def _groups(facade: Facade, watermark: Watermark) -> dict[str, Any]:
-    """How many groups have offsets, and the lag of those that lag most; None where there are too many to look at."""
+    """Return the number of groups with offsets and the greatest lags; no lags beyond query_max_status_offsets."""
     offsets = list(facade.offsets.all())
     groups = {offset.group for offset in offsets}
     if len(offsets) > facade.settings.query_max_status_offsets:

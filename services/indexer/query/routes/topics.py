@@ -50,14 +50,15 @@ def _queue_json(facade: Facade, queue: QueueReader, watermark: Watermark) -> dic
     dependencies=[Depends(no_arguments)],
     openapi_extra=described_body(TopicBody),
     responses={
-        200: {"model": TopicCreatedAnswer, "description": "It was there already, in this shape"},
+        200: {"model": TopicCreatedAnswer, "description": "The topic existed with the same settings"},
         **dict.fromkeys((403, 409, 413, 422, 503, 504, 507), _PROBLEM),
     },
 )
 async def create_topic(request: Request) -> Response:
-    """Forwarded to the writer. Durable when it is answered.
+    """Create a topic through the writer. The topic is durable when the request is answered.
 
-    409 `TOPIC_EXISTS`: there is one of another shape. 503 `WRITER_UNREACHABLE`: no writer, or none is configured.
+    409 `TOPIC_EXISTS`: the topic exists with other settings. 503 `WRITER_UNREACHABLE`: the writer cannot be reached, or
+    none is configured.
     """
     facade = facade_of(request)
     body = await read_json(request, TopicBody, facade.settings.query_max_request_bytes)
@@ -79,7 +80,7 @@ async def create_topic(request: Request) -> Response:
     openapi_extra=described(Arguments),
 )
 async def list_topics(request: Request) -> Response:
-    """By name, with the kind of their queues: those that the caller may know of."""
+    """Return the topics that the caller may see, by name, with their queue types."""
     arguments = read_arguments(request, Arguments)
     facade = facade_of(request)
     facade.require_store(arguments.store)
@@ -109,7 +110,7 @@ async def list_topics(request: Request) -> Response:
     openapi_extra=described(Arguments),
 )
 async def describe_topic(request: Request, topic: TopicName) -> Response:
-    """With the bounds of its queues."""
+    """Return a topic with the bounds of its queues."""
     arguments = read_arguments(request, Arguments)
     facade = facade_of(request)
     facade.require_store(arguments.store)
@@ -136,7 +137,7 @@ async def describe_topic(request: Request, topic: TopicName) -> Response:
     openapi_extra=described(Arguments),
 )
 async def describe_queue(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
-    """Minimum and maximum offset, and the watermark they belong to."""
+    """Return the queue's minimum and maximum offset, and the watermark that determines them."""
     arguments = read_arguments(request, Arguments)
     facade = facade_of(request)
     facade.require_store(arguments.store)

@@ -1,4 +1,4 @@
-"""Answers about consumer groups, as OpenAPI describes them; see models.py."""
+"""Answers about consumer groups, as OpenAPI describes them; see responses.py."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pydantic import BaseModel, Field
 
 
 class GroupOffsetAnswer(BaseModel):
-    """Where a group goes on in one queue."""
+    """A group's offset in one queue, with the queue's bounds and the group's lag."""
 
     topic: str
     queue_id: int
     offset: int
-    min_offset: int | None = Field(description="null where the queue is gone")
+    min_offset: int | None = Field(description="null if the queue no longer exists")
     max_offset: int | None
-    below_min: int | None = Field(description="messages behind its offset that retention has deleted")
-    lag: int | None = Field(description="visible messages the group has not had")
+    below_min: int | None = Field(description="messages at or after the group's offset that retention has deleted")
+    lag: int | None = Field(description="visible messages at or after the group's offset")
 
 
 class GroupQueueAnswer(GroupOffsetAnswer):
-    """One offset with its group."""
+    """A group's offset in one queue."""
 
     store: str
     group: str
@@ -31,7 +31,7 @@ class GroupOffsetsAnswer(BaseModel):
 
     store: str
     group: str
-    generation: int | None = Field(description="the one of now; null without members")
+    generation: int | None = Field(description="the group's current generation; null without members")
     offsets: list[GroupOffsetAnswer]
 
 
@@ -45,21 +45,23 @@ class QueueAnswer(BaseModel):
 class AssignedAnswer(QueueAnswer):
     """A queue that a member may consume."""
 
-    offset: int | None = Field(description="where the group goes on; null where it has no offset")
+    offset: int | None = Field(description="the next queue offset of the group; null if it has none")
 
 
 class LeaseAnswer(BaseModel):
-    """What a member is told."""
+    """A member's lease: its generation, its session and the queues that it may consume."""
 
     store: str
     group: str
     member_id: str
-    generation: int = Field(description="of members and queues; it only rises")
+    generation: int = Field(description="number of the group's current set of members and queues; it only rises")
     session_timeout_ms: int
     heartbeat_interval_ms: int
     members: list[str]
-    assigned: list[AssignedAnswer] = Field(description="its own, and held by nobody else; all others it must let go of")
-    unknown_topics: list[str] = Field(description="there are none of these; looked up again at each heartbeat")
+    assigned: list[AssignedAnswer] = Field(
+        description="queues that the member may consume; it must release every other queue that it holds"
+    )
+    unknown_topics: list[str] = Field(description="topics that do not exist; each heartbeat looks them up again")
 
 
 class MemberAnswer(BaseModel):
@@ -68,7 +70,7 @@ class MemberAnswer(BaseModel):
     member_id: str
     topics: list[str]
     session_timeout_ms: int
-    heartbeat_age_ms: int = Field(description="since it was heard last")
+    heartbeat_age_ms: int = Field(description="time since the member's last heartbeat or join")
     holds: list[QueueAnswer]
 
 
@@ -79,7 +81,7 @@ class GroupAnswer(BaseModel):
     group: str
     generation: int | None = Field(description="null without members")
     strategy: Literal["averagely", "consistent_hash"] | None = Field(description="null without members")
-    members: list[MemberAnswer] | None = Field(description="null where another process keeps them")
+    members: list[MemberAnswer] | None = Field(description="null if another process manages the groups")
     lag: int
     below_min: int
     queues: list[GroupOffsetAnswer]
@@ -89,9 +91,9 @@ class GroupSummary(BaseModel):
     """One group of the list."""
 
     group: str
-    topics: list[str] = Field(description="with an offset, or with a member that subscribes to it")
-    queues: int = Field(description="with an offset")
-    members: int | None = Field(description="living ones; null where another process keeps them")
+    topics: list[str] = Field(description="topics in which the group has an offset, or to which a member subscribes")
+    queues: int = Field(description="number of queues in which the group has an offset")
+    members: int | None = Field(description="number of live members; null if another process manages the groups")
 
 
 class GroupsAnswer(BaseModel):

@@ -1,4 +1,4 @@
-"""Answers about the log's files, as OpenAPI describes them; see models.py."""
+"""Answers about the log's files, as OpenAPI describes them; see responses.py."""
 
 from __future__ import annotations
 
@@ -12,65 +12,65 @@ from .responses import WatermarkAnswer
 class LogFileAnswer(BaseModel):
     """One file of the CommitLog."""
 
-    start: int = Field(description="physical offset of its first byte, which names the file")
-    first_store_ms: int | None = Field(description="store time of its first record; null where none can be read")
+    start: int = Field(description="physical offset of the file's first byte, which names the file")
+    first_store_ms: int | None = Field(description="store time of its first record; null if it cannot be read")
     blank_at: int | None = Field(
-        description="physical offset of the blank record that fills its end; null where it is not full"
+        description="physical offset of the blank record that fills the file's end; null if the file is not full"
     )
 
 
 class LogAnswer(BaseModel):
-    """How far the log is written, flushed, committed and indexed, and a page of its files."""
+    """Written, flushed, committed and indexed positions of the log, and a page of its files."""
 
     store: str
     watermark: WatermarkAnswer
     committed_offset: int
     lag_bytes: int
     min_physical_offset: int
-    written_offset: int = Field(description="end of the records whose heads can be seen in the files")
-    flushed_offset: int | None = Field(description="synced by the writer; null where no writer has told it")
-    durable_offset: int | None = Field(description="indexed, and the index synced; null while it was never indexed")
+    written_offset: int = Field(description="end of the records whose heads are in the files")
+    flushed_offset: int | None = Field(description="end of the synced log; null if no writer has reported it")
+    durable_offset: int | None = Field(description="end of the log whose index is synced; null: never indexed")
     file_size_bytes: int
     file_count: int
     limit: int
-    next_from: int | None = Field(description="where the next page begins; null: there is none")
+    next_from: int | None = Field(description="physical offset where the next page begins; null: this is the last page")
     files: list[LogFileAnswer]
 
 
 class LogRecordAnswer(BaseModel):
-    """What lies at a place of the log. What only a record has is null for the others."""
+    """A record, a blank end of a file, or a gap. The fields from `topic` on are null unless it is a record."""
 
     physical_offset: int
     size: int
     kind: Literal["V1", "V2", "BLANK", "GAP"] = Field(
-        description="a record of that magic; the blank end of a file; bytes in which no record starts: the rest of one "
-        "where the page begins, else damage"
+        description="V1, V2: a record with this magic; BLANK: the blank end of a file; GAP: bytes in which no record "
+        "starts: the rest of a record at the start of the page, damage anywhere else"
     )
-    fault: str | None = Field(description="what is wrong there, as in the ledger of damage; null: nothing")
+    fault: str | None = Field(description="reason of the damage, as in the ledger; null: undamaged")
     topic: str | None
     queue_id: int | None
     queue_offset: int | None
-    message_count: int | None = Field(description="more than 1 for an inner batch")
+    message_count: int | None = Field(description="number of messages in the record; more than 1: an inner batch")
     store_timestamp_ms: int | None
 
 
 class LogRecordsAnswer(BaseModel):
-    """Records in the order of the log, committed ones only."""
+    """A page of committed records in the order of the log."""
 
     store: str
     watermark: WatermarkAnswer
     committed_offset: int
     lag_bytes: int
     max: int
-    next_from: int = Field(description="where the next page begins; the committed offset at the end")
+    next_from: int = Field(description="physical offset where the next page begins; at the end the committed offset")
     records: list[LogRecordAnswer]
 
 
 class LogBytesAnswer(BaseModel):
-    """Bytes of one file, as stored: nothing in them is checked."""
+    """Bytes of one CommitLog file, as stored and unchecked."""
 
     store: str
     physical_offset: int
     file_start: int
     size: int
-    data: str = Field(description="base64")
+    data: str = Field(description="the bytes in base64")

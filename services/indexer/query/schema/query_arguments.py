@@ -1,4 +1,4 @@
-"""What may stand behind a path's question mark: one model a route. Anything else is refused with 422."""
+"""Query parameters, one model per route. Unknown parameters are refused with 422."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ZONE_AFTER_SPACE = re.compile(r" (\d\d:\d\d)$")  # a `+` that was not percent-e
 
 
 class Semantics(enum.Enum):
-    """Whose rules hold."""
+    """Rules by which a request is answered: Tidemark's or RocketMQ's."""
 
     TIDEMARK = "tidemark"
     ROCKETMQ = "rocketmq"
@@ -31,43 +31,43 @@ class Semantics(enum.Enum):
 
 def _parse_offset(text: str) -> str:
     if text not in ("earliest", "latest") and not (re.fullmatch(r"[0-9]{1,19}", text) and int(text) <= MAX_I8):
-        raise ValueError("a number from 0 on, earliest or latest")
+        raise ValueError(f"expected a queue offset from 0 to {MAX_I8}, earliest or latest")
     return text
 
 
 def parse_time(text: Any) -> int:
-    """Epoch milliseconds of themselves, or of an RFC 3339 time."""
+    """Return epoch milliseconds, given as such or as an RFC 3339 time."""
     if isinstance(text, int):
         return text
     if re.fullmatch(r"-?[0-9]{1,19}", str(text)):
         milliseconds = int(text)
         if not -MAX_I8 <= milliseconds <= MAX_I8:
-            raise ValueError("epoch milliseconds beyond 64 bits")
+            raise ValueError(f"{milliseconds} epoch milliseconds do not fit into 64 bits")
         return milliseconds
     try:
         time = datetime.datetime.fromisoformat(_ZONE_AFTER_SPACE.sub(r"+\1", str(text)))
     except ValueError:
-        raise ValueError("epoch milliseconds, or a time as RFC 3339 has it: 2026-01-31T12:00:00Z") from None
+        raise ValueError("expected epoch milliseconds or an RFC 3339 time such as 2026-01-31T12:00:00Z") from None
     if time.tzinfo is None:
-        raise ValueError("the time has no offset: add Z or +hh:mm")
+        raise ValueError("the time has no UTC offset: add Z or +hh:mm")
     return int(time.timestamp() * 1000)
 
 
 def _parse_topic(text: str) -> str:
     if not is_topic_name(text):
-        raise ValueError("a topic's name has letters, digits and %|_-, at most 255")
+        raise ValueError("the topic's name is illegal: expected 1 to 255 letters, digits and %|_-")
     return text
 
 
 def _parse_group(text: str) -> str:
     if not re.fullmatch(r"[%|a-zA-Z0-9_-]{1,255}", text):
-        raise ValueError("a group's name has letters, digits and %|_-, at most 255")
+        raise ValueError("the group's name is illegal: expected 1 to 255 letters, digits and %|_-")
     return text
 
 
 def _parse_member_id(text: str) -> str:
     if not re.fullmatch(r"[a-zA-Z0-9._:@-]{1,255}", text):
-        raise ValueError("a member's id has letters, digits and ._:@-, at most 255")
+        raise ValueError("the member's id is illegal: expected 1 to 255 letters, digits and ._:@-")
     return text
 
 
@@ -78,36 +78,38 @@ MemberId = Annotated[str, AfterValidator(_parse_member_id)]
 QueueId = Annotated[int, Field(ge=0, le=MAX_I4)]
 PullOffset = Annotated[str, AfterValidator(_parse_offset)]
 PhysicalOffset = Annotated[int, Field(ge=0, le=MAX_I8)]
-WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="wait this long for it to become visible; capped")]
+WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="milliseconds to wait for messages; capped")]
 
 
 class Arguments(BaseModel):
-    """Unknown names are refused."""
+    """Parameters of many routes. Unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
-    store: str | None = Field(None, description="the store that is meant, where a topic lies on several")
+    store: str | None = Field(None, description="name of the expected store; a store with another name answers 404")
 
 
 class PullLimits(Arguments):
-    """Of every pull."""
+    """Parameters of every pull."""
 
-    max_messages: int | None = Field(None, ge=1, le=MAX_I4, description="at most so many; capped")
-    max_bytes: int | None = Field(None, ge=1, le=MAX_I4, description="of records as stored; the first one always comes")
-    tag: list[str] = Field([], max_length=256, description="one of these tags: tag=A&tag=B, or tag=A||B")
+    max_messages: int | None = Field(None, ge=1, le=MAX_I4, description="most messages of the answer; capped")
+    max_bytes: int | None = Field(
+        None, ge=1, le=MAX_I4, description="most bytes of records, as stored; the first record always fits; capped"
+    )
+    tag: list[str] = Field([], max_length=256, description="tags to select: tag=A&tag=B, or tag=A||B")
     wait_ms: WaitMs = 0
     body_encoding: BodyEncoding = BodyEncoding.BASE64
 
 
 class PullArguments(PullLimits):
-    """Of a pull from one queue."""
+    """Parameters of a pull from one queue."""
 
-    offset: PullOffset = Field("earliest", description="a queue offset, earliest, latest")
+    offset: PullOffset = Field("earliest", description="a queue offset, or earliest or latest")
     semantics: Semantics = Semantics.TIDEMARK
 
 
 class TimeArguments(Arguments):
-    """Of an offset by time."""
+    """Parameters of an offset by time."""
 
     time: Time = Field(description="epoch milliseconds or RFC 3339")
     boundary: Boundary = Boundary.LOWER
@@ -115,7 +117,7 @@ class TimeArguments(Arguments):
 
 
 class MessageArguments(BaseModel):
-    """Of a lookup by id or place."""
+    """Parameters of a lookup by message id or physical offset."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -125,70 +127,75 @@ class MessageArguments(BaseModel):
 
 
 class SearchArguments(Arguments):
-    """Of a search in a topic: by key, by unique key, or all of it by store time."""
+    """Parameters of a search in a topic: by key, by unique key, or by store time alone."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     key: str | None = Field(None, min_length=1, max_length=32_767, description="one of a message's keys")
-    unique_key: str | None = Field(None, min_length=1, max_length=32_767, description="the message id its client made")
-    from_ms: Time = Field(0, alias="from", description="stored at or after it")
-    to_ms: Time = Field(MAX_I8, alias="to", description="stored at or before it")
+    unique_key: str | None = Field(None, min_length=1, max_length=32_767, description="message id that the client made")
+    from_ms: Time = Field(0, alias="from", description="messages stored at or after this time")
+    to_ms: Time = Field(MAX_I8, alias="to", description="messages stored at or before this time")
     limit: int | None = Field(None, ge=1, le=MAX_I4, description="messages on a page; capped")
-    cursor: str | None = Field(None, max_length=512, description="next_cursor of the page before")
+    cursor: str | None = Field(None, max_length=512, description="next_cursor of the previous page")
     body_encoding: BodyEncoding = BodyEncoding.BASE64
     semantics: Semantics = Semantics.TIDEMARK
 
 
 class LeaveArguments(BaseModel):
-    """Of a member's leave."""
+    """Parameters of a member's leave."""
 
     model_config = ConfigDict(extra="forbid")
 
     generation: int | None = Field(
-        None, ge=0, le=MAX_I8, description="what the leaver was told last: then a later member of its id stays"
+        None, ge=0, le=MAX_I8, description="the member's last generation; a later member with the same id then stays"
     )
 
 
 class LogArguments(BaseModel):
-    """Of the log's files."""
+    """Parameters of the list of the log's files."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-    from_offset: PhysicalOffset = Field(0, alias="from", description="the first file is the one that holds it")
+    from_offset: PhysicalOffset = Field(
+        0, alias="from", description="a physical offset; the page begins with the file that contains it"
+    )
     limit: int = Field(100, ge=1, le=MAX_I4, description="files on a page; capped")
 
 
 class LogRecordsArguments(BaseModel):
-    """Of what lies in a stretch of the log."""
+    """Parameters of the records in a range of the log."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-    from_offset: PhysicalOffset = Field(alias="from", description="a physical offset; of a record, or any")
+    from_offset: PhysicalOffset = Field(
+        alias="from", description="a physical offset, which need not be the start of a record"
+    )
     max: int = Field(100, ge=1, le=MAX_I4, description="records on a page; capped")
 
 
 class LogBytesArguments(BaseModel):
-    """Of the log as stored."""
+    """Parameters of the bytes of the log."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     from_offset: PhysicalOffset = Field(alias="from", description="a physical offset")
-    size: int = Field(4096, ge=1, le=MAX_I4, description="bytes; capped, and they end with the file")
+    size: int = Field(4096, ge=1, le=MAX_I4, description="bytes to return; capped, and at most to the file's end")
 
 
 class CorruptionArguments(BaseModel):
-    """Of the ledger."""
+    """Parameters of the ledger of damage."""
 
     model_config = ConfigDict(extra="forbid")
 
-    after: int = Field(-1, ge=-1, le=MAX_I8, description="physical offset of the last one of the page before")
+    after: int = Field(-1, ge=-1, le=MAX_I8, description="physical offset of the previous page's last place")
     limit: int = Field(100, ge=1, le=MAX_I4, description="places on a page; capped")
 
 
 def read_arguments(request: Request, model: type[A]) -> A:
-    """What stands behind the path's question mark, as *model*: a tenth of the time FastAPI takes for it.
+    """Return the query parameters as *model*, in a tenth of the time that FastAPI needs.
 
-    raises RequestValidationError for anything that *model* does not know
+    Raises:
+        RequestValidationError: a parameter is unknown, repeated or invalid.
     """
     given: dict[str, Any] = {}
     for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
@@ -205,13 +212,13 @@ def read_arguments(request: Request, model: type[A]) -> A:
 
 
 def refusal(error: ValidationError, *where: str) -> RequestValidationError:
-    """pydantic's error as FastAPI's, told to lie in *where*: query, body, or path and a name."""
+    """Convert pydantic's error to FastAPI's, located in *where*: query, body, or path and a name."""
     faults = error.errors(include_context=False, include_input=False, include_url=False)
     return RequestValidationError([{**fault, "loc": (*where, *fault["loc"])} for fault in faults])
 
 
 def described(model: type[BaseModel]) -> dict[str, Any]:
-    """What OpenAPI says of arguments that `read_arguments` reads."""
+    """Return the OpenAPI description of the parameters that `read_arguments` reads."""
     schema = model.model_json_schema(ref_template=SCHEMA_REFERENCE)
     required = schema.get("required", [])
     parameters = []

@@ -1,4 +1,4 @@
-"""Bodies of requests: checked by pydantic, described in OpenAPI."""
+"""Request bodies, checked by pydantic and described in OpenAPI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..queue_allocation import Queue, Strategy
 from .query_arguments import MAX_I4, MAX_I8, MemberId, PullLimits, PullOffset, TopicName
 
 _QueueId = Annotated[int, Field(ge=0, le=MAX_I4, strict=True)]
-_QueueOffset = Annotated[int, Field(ge=0, le=MAX_I8, strict=True, description="the next queue offset the group wants")]
+_QueueOffset = Annotated[int, Field(ge=0, le=MAX_I8, strict=True, description="the group's next queue offset")]
 
 
 def _as_text(offset: Any) -> Any:
@@ -30,7 +30,7 @@ class AppendMessage(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     body: Any = Field(
-        description="text; base64 text with body_encoding base64; with body_encoding json any value, whose text is "
+        description="text; with body_encoding base64, base64 text; with body_encoding json, any value, whose text is "
         "stored exactly as sent"
     )
     body_encoding: Literal["utf8", "base64", "json"] = "utf8"
@@ -44,11 +44,11 @@ class AppendMessage(BaseModel):
     @model_validator(mode="after")
     def _must_be_there(self) -> Self:
         if self.body is None and self.body_encoding != "json":
-            raise ValueError("body: a message has a body")
+            raise ValueError("body is null: only body_encoding json allows that")
         return self
 
     def keep_json_text(self, text: str) -> None:
-        """Take the body exactly as sent."""
+        """Store the body's text exactly as sent."""
         self._json_text = text.encode()
 
     def raw_body(self) -> bytes:
@@ -62,17 +62,17 @@ class AppendMessage(BaseModel):
                 raise ValueError(f"body: {too_deep()}")
             return self._json_text
         if not isinstance(self.body, str):
-            raise ValueError("body is no text; body_encoding json takes any value")
+            raise ValueError("body is not a string: body_encoding json takes any value")
         if self.body_encoding == "utf8":
             return self.body.encode()
         try:
             return binascii.a2b_base64(self.body, strict_mode=True)
         except binascii.Error as error:
-            raise ValueError(f"body is no base64: {error}") from None
+            raise ValueError(f"body is not base64: {error}") from None
 
 
 class AppendBody(BaseModel):
-    """A batch: all of it is appended, or nothing."""
+    """A batch of messages to append. All messages are appended, or none."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -85,12 +85,15 @@ class AppendBody(BaseModel):
 
     messages: list[AppendMessage] = Field(min_length=1, max_length=32_767)
     queue_id: int | None = Field(
-        None, ge=0, le=MAX_I4, description="absent: by routing_key, else the first key's hash, else in turn"
+        None,
+        ge=0,
+        le=MAX_I4,
+        description="absent: chosen by routing_key, otherwise by the first message's first key, otherwise in turn",
     )
     routing_key: str | None = None
 
     def keep_json_texts(self, document: str) -> None:
-        """Take the bodies with body_encoding json from the text of the request, in which they are stored unchanged.
+        """Take the bodies with body_encoding json from the request's text, so that they are stored unchanged.
 
         Raises:
             ValueError: a value is nested too deeply.
@@ -120,7 +123,9 @@ class TopicBody(BaseModel):
 
     topic: TopicName
     queues: int | None = Field(None, ge=1, le=MAX_I4, strict=True, description="absent: the writer's default")
-    attributes: dict[str, str] = Field({}, description="RocketMQ's; queue.type: SimpleCQ or BatchCQ")
+    attributes: dict[str, str] = Field(
+        {}, description="RocketMQ's topic attributes, such as queue.type: SimpleCQ or BatchCQ"
+    )
 
 
 _FORCE = Field(False, strict=True, description="set the offset even if it is above the queue's end")
@@ -136,19 +141,23 @@ class OffsetBody(BaseModel):
 
 
 class JoinBody(BaseModel):
-    """What a member wants to consume."""
+    """A member's subscription."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"topics": ["orders"]}]})
 
-    topics: list[TopicName] = Field(min_length=1, description="one that does not exist yet may come later")
+    topics: list[TopicName] = Field(min_length=1, description="topics to consume, which may be created later")
     strategy: Strategy = Field(
-        Strategy.AVERAGELY, description="how queues are shared out; the same for all members of a group"
+        Strategy.AVERAGELY, description="how queues are allocated; must be the same for all members of a group"
     )
     session_timeout_ms: int | None = Field(
-        None, ge=1, le=MAX_I4, strict=True, description="gone when not heard for so long; absent: the service's default"
+        None,
+        ge=1,
+        le=MAX_I4,
+        strict=True,
+        description="time without a heartbeat after which the member is removed; absent: the service's default",
     )
     member_id: MemberId | None = Field(
-        None, description="takes the place of a living member of this id; absent: made here"
+        None, description="replaces a live member with the same id; absent: the service makes one"
     )
 
 
@@ -162,19 +171,21 @@ class HeldQueue(BaseModel):
 
 
 class HeartbeatBody(BaseModel):
-    """That a member lives, and what it still holds."""
+    """A member's heartbeat, with the queues that it still holds."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={"examples": [{"generation": 1795240089394, "holds": [{"topic": "orders", "queue_id": 0}]}]},
     )
 
-    generation: _Generation = Field(description="what the member was told last")
-    holds: list[HeldQueue] = Field(description="what is missing here is free for others; naming a queue gains nothing")
+    generation: _Generation = Field(description="generation of the member's last lease")
+    holds: list[HeldQueue] = Field(
+        description="queues that the member still holds; other queues of its lease are released, and none is added"
+    )
 
     @property
     def queues(self) -> set[Queue]:
-        """What it holds."""
+        """Queues that the member holds."""
         return {Queue(held.topic, held.queue_id) for held in self.holds}
 
 
@@ -182,12 +193,12 @@ class PulledQueue(HeldQueue):
     """A queue to pull from."""
 
     offset: Annotated[PullOffset, BeforeValidator(_as_text, json_schema_input_type=int | str)] = Field(
-        description="a queue offset, earliest, latest"
+        description="a queue offset, or earliest or latest"
     )
 
 
 class PullQueuesBody(PullLimits):
-    """A pull from many queues. max_messages and max_bytes are of all of them together."""
+    """A pull from many queues. max_messages and max_bytes hold for all queues together."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -205,21 +216,23 @@ class PullQueuesBody(PullLimits):
         },
     )
 
-    queues: list[PulledQueue] = Field(min_length=1, description="looked at in this order until the answer is full")
+    queues: list[PulledQueue] = Field(
+        min_length=1, description="queues to read, in this order until the answer is full"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len({(one.topic, one.queue_id) for one in self.queues}) < len(self.queues):
-            raise ValueError("a queue is named twice")
+            raise ValueError("queues: a queue is named twice")
         return self
 
 
 class RetriedMessage(BaseModel):
-    """A message to send back: by its place, or by its offset message id."""
+    """A message to send back, named by topic, queue_id and queue_offset or by its offset message id."""
 
     model_config = ConfigDict(extra="forbid")
 
-    topic: TopicName | None = Field(None, description="the topic that the group has read it from")
+    topic: TopicName | None = Field(None, description="topic that the group has read the message from")
     queue_id: _QueueId | None = None
     queue_offset: Annotated[int, Field(ge=0, le=MAX_I8, strict=True)] | None = None
     message_id: str | None = Field(
@@ -259,7 +272,7 @@ class RetryBody(BaseModel):
         ge=-1,
         le=MAX_DELAY_LEVEL,
         strict=True,
-        description="0: level 3 plus the earlier tries; 1 to 18: this level; -1: at once to the dead letters",
+        description="0: level 3 plus the number of earlier tries; 1 to 18: this level; -1: to the dead letters at once",
     )
     max_reconsume_times: int | None = Field(
         None, ge=0, le=MAX_I4, strict=True, description="tries before the dead letters; absent: the writer's setting"
@@ -267,13 +280,13 @@ class RetryBody(BaseModel):
 
 
 class QueueOffset(HeldQueue):
-    """A queue, and where the group goes on in it."""
+    """A queue and the group's next offset in it."""
 
     offset: _QueueOffset
 
 
 class OffsetsBody(BaseModel):
-    """A group's offsets in several queues: all are set, or none. With both of member_id and generation, or neither."""
+    """A group's offsets in several queues: all are set, or none. Send both member_id and generation, or neither."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -291,20 +304,20 @@ class OffsetsBody(BaseModel):
         },
     )
 
-    member_id: MemberId | None = Field(None, description="who holds these queues; absent: an administrator's reset")
-    generation: _Generation | None = Field(None, description="what the member was told last")
+    member_id: MemberId | None = Field(None, description="member that holds these queues; absent: a reset")
+    generation: _Generation | None = Field(None, description="generation of the member's last lease")
     offsets: list[QueueOffset] = Field(min_length=1)
     force: bool = _FORCE
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.member_id is None) is not (self.generation is None):
-            raise ValueError("member_id and generation: both, or neither")
+            raise ValueError("member_id and generation: send both or neither")
         if len(self.queues) < len(self.offsets):
-            raise ValueError("a queue is named twice")
+            raise ValueError("offsets: a queue is named twice")
         return self
 
     @property
     def queues(self) -> set[Queue]:
-        """Where offsets are set."""
+        """Queues whose offsets are set."""
         return {Queue(one.topic, one.queue_id) for one in self.offsets}

@@ -1,4 +1,4 @@
-"""Answers, as OpenAPI describes them. Nothing is sent through these: orjson writes plain dicts of the same names."""
+"""Answers, as OpenAPI describes them. They are documentation only: the routes send plain dicts with the same names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class WatermarkAnswer(BaseModel):
-    """How far may be read."""
+    """The watermark: messages below its physical offset can be read."""
 
     term: int
     physical_offset: int
@@ -21,14 +21,16 @@ class MessageAnswer(BaseModel):
     queue_offset: int
     physical_offset: int
     message_id: str | None = Field(
-        description="UNIQ_KEY of the message, else its offset message id, with -N for message N of an inner batch"
+        description="UNIQ_KEY of the message, otherwise its offset message id, with -N for message N of an inner batch"
     )
     offset_msg_id: str | None
     store_timestamp_ms: int
     born_timestamp_ms: int
     tag: str | None
     keys: list[str]
-    properties: dict[str, str] = Field(description="without TAGS, KEYS and UNIQ_KEY (semantics=rocketmq: all of them)")
+    properties: dict[str, str] = Field(
+        description="properties except TAGS, KEYS and UNIQ_KEY; semantics=rocketmq: all properties"
+    )
     flag: int
     sys_flag: int
     reconsume_times: int
@@ -42,10 +44,10 @@ class MessageAnswer(BaseModel):
 class SkippedAnswer(BaseModel):
     """A record that failed its check, or queue offsets whose units are lost."""
 
-    physical_offset: int = Field(description="-1 where the unit is lost")
+    physical_offset: int = Field(description="-1 if the unit is lost")
     queue_offset: int
     reason: str
-    message_count: int = Field(description="queue offsets that are passed over, from queue_offset on")
+    message_count: int = Field(description="number of skipped queue offsets, beginning with queue_offset")
 
 
 _MESSAGE_EXAMPLE: dict[str, JsonValue] = {
@@ -71,7 +73,7 @@ _WATERMARK_EXAMPLE: dict[str, JsonValue] = {"term": 7, "physical_offset": 943718
 
 
 class PullAnswer(BaseModel):
-    """Messages of one queue, and where to go on."""
+    """Messages of one queue, and the offset of the next pull."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -102,7 +104,7 @@ class PullAnswer(BaseModel):
     topic: str
     queue_id: int
     status: Literal["FOUND", "NO_MATCHED_MESSAGE", "OFFSET_OVERFLOW_ONE", "NO_MESSAGE_IN_QUEUE"] = Field(
-        description="semantics=rocketmq: MESSAGE_WAS_REMOVING and OFFSET_FOUND_NULL too"
+        description="outcome of the pull; with semantics=rocketmq also MESSAGE_WAS_REMOVING and OFFSET_FOUND_NULL"
     )
     requested_offset: int
     next_offset: int
@@ -122,7 +124,9 @@ class PullsAnswer(BaseModel):
     """Messages of many queues."""
 
     store: str
-    looked_at: int = Field(description="queues, in the order asked for; the answer was full before the others")
+    looked_at: int = Field(
+        description="number of queues that were read, in the request's order; the answer was full before the others"
+    )
     answers: list[PullAnswer | ProblemAnswer]
 
 
@@ -139,7 +143,7 @@ class MessagesAnswer(BaseModel):
 
 
 class FoundMessage(MessageAnswer):
-    """A message of a search says which queue it is in."""
+    """A message of a search, with its queue."""
 
     queue_id: int
 
@@ -153,13 +157,13 @@ class SearchAnswer(BaseModel):
     committed_offset: int
     lag_bytes: int
     limit: int
-    next_cursor: str | None = Field(description="null: there is nothing behind this page now")
+    next_cursor: str | None = Field(description="cursor of the next page; null: no further messages now")
     skipped: list[SkippedAnswer]
     messages: list[FoundMessage]
 
 
 class QueueAnswer(BaseModel):
-    """Bounds of one queue: min_offset ≤ offset < max_offset may be read."""
+    """Bounds of one queue: offsets from min_offset to max_offset - 1 can be read."""
 
     queue_id: int
     min_offset: int
@@ -167,7 +171,7 @@ class QueueAnswer(BaseModel):
 
 
 class QueueDetailAnswer(QueueAnswer):
-    """One queue, with the watermark its bounds belong to."""
+    """One queue, with the watermark that determines its bounds."""
 
     store: str
     topic: str
@@ -206,14 +210,14 @@ class TopicsAnswer(BaseModel):
 
 
 class TopicCreatedAnswer(TopicAnswer):
-    """A topic that was created, or was there in this shape."""
+    """A topic that was created, or that existed with the same settings."""
 
     store: str
-    created: bool = Field(description="false: it was there, and is as it was")
+    created: bool = Field(description="false: the topic existed and is unchanged")
 
 
 class OffsetByTimeAnswer(BaseModel):
-    """An offset, and what is stored there."""
+    """An offset, and the store time of its message."""
 
     store: str
     topic: str
@@ -222,7 +226,8 @@ class OffsetByTimeAnswer(BaseModel):
     boundary: Literal["lower", "upper"]
     offset: int
     store_timestamp_ms: int | None = Field(
-        description="null: no message meets the boundary; offset is the queue's end then"
+        description="null: no message matches, and offset is max_offset (boundary lower) or min_offset (upper); "
+        "always null with semantics=rocketmq"
     )
     min_offset: int
     max_offset: int
@@ -232,7 +237,7 @@ class OffsetByTimeAnswer(BaseModel):
 
 
 class AppendAnswer(BaseModel):
-    """What the writer said."""
+    """The writer's answer to an append."""
 
     store: str
     topic: str
@@ -245,12 +250,12 @@ class AppendAnswer(BaseModel):
     end_physical_offset: int
     store_timestamp_ms: int
     physical_offsets: list[int]
-    offset_msg_ids: list[str] = Field(description="one a record: an inner batch is one record")
+    offset_msg_ids: list[str] = Field(description="one per record; an inner batch is one record")
     duplicate: bool
     term: int
     deliver_timestamp_ms: int | None = Field(
-        description="of a delayed message, when it comes to its topic: until then it lies at these offsets of "
-        "SCHEDULE_TOPIC_XXXX; null: it is there already"
+        description="delivery time of a delayed message; until then it is stored at these offsets of "
+        "SCHEDULE_TOPIC_XXXX; null: not delayed"
     )
 
 
@@ -267,7 +272,7 @@ class CorruptionAnswer(BaseModel):
 
 
 class LostUnitAnswer(SkippedAnswer):
-    """A place of a queue that a pull had to pass over."""
+    """A place of a queue that a pull skipped."""
 
     topic: str
     queue_id: int
@@ -275,18 +280,18 @@ class LostUnitAnswer(SkippedAnswer):
 
 
 class CorruptionsAnswer(BaseModel):
-    """The ledger, ascending by place, and the places of queues that pulls had to pass over."""
+    """The ledger of damage, ascending by physical offset, and the places of queues that pulls skipped."""
 
     store: str
     total: int
     limit: int
     next_after: int | None
     corruptions: list[CorruptionAnswer]
-    lost_units: list[LostUnitAnswer] = Field(description="on the first page: the first `limit` of them")
+    lost_units: list[LostUnitAnswer] = Field(description="the first `limit` of them, on the first page only")
 
 
 class WatermarkDetailAnswer(BaseModel):
-    """The watermark and what makes it."""
+    """The watermark, the committed offset and the time since the last publication."""
 
     store: str
     watermark: WatermarkAnswer
@@ -296,7 +301,7 @@ class WatermarkDetailAnswer(BaseModel):
 
 
 class ProblemAnswer(BaseModel):
-    """RFC 9457, with a stable reason. Facts stand beside it, such as min_offset and next_offset."""
+    """RFC 9457 problem with a stable reason. Facts such as min_offset and next_offset are further members."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -324,5 +329,5 @@ class ProblemAnswer(BaseModel):
     reason: str
     detail: str
     request_id: str | None = Field(
-        None, description="of this request in the service's log; also the header X-Request-Id"
+        None, description="the request's id in the service's log, also in the header X-Request-Id"
     )

@@ -1,4 +1,4 @@
-"""The answer to sending messages back, as OpenAPI describes it; see models.py."""
+"""The answer to sending messages back, as OpenAPI describes it; see responses.py."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ class SentBackAnswer(BaseModel):
     status: str = Field(description="PUT_OK; FLUSH_DISK_TIMEOUT: stored, and its flush is not confirmed yet")
     physical_offset: int
     offset_msg_id: str
-    duplicate: bool = Field(description="true where an earlier request has stored this copy")
+    duplicate: bool = Field(description="true if an earlier request has stored this copy")
     deliver_timestamp_ms: int | None = Field(description="when the group gets the copy; null for a dead letter")
 
 
 class RetryResultAnswer(BaseModel):
-    """One message of the request, and what became of it."""
+    """The result for one message of the request."""
 
     message_id: str | None = Field(None, description="as in the request")
-    topic: str | None = Field(None, description="the message's place; null where it was not found by its id")
+    topic: str | None = Field(None, description="the message's topic; null if the message was not found by its id")
     queue_id: int | None = None
     queue_offset: int | None = None
-    sent_back: SentBackAnswer | None = Field(description="null where the message was not stored again")
-    problem: ProblemAnswer | None = Field(description="the reason why it was not")
+    sent_back: SentBackAnswer | None = Field(description="the stored copy; null if the message was not stored again")
+    problem: ProblemAnswer | None = Field(description="the reason why the message was not stored again; else null")
 
 
 class RetryAnswer(BaseModel):
-    """One result per message of the request, in its order."""
+    """One result per message of the request, in the request's order."""
 
     store: str
     group: str

@@ -1,4 +1,4 @@
-"""Cursors of searches: opaque to clients, bound to the search they belong to."""
+"""Cursors of searches, opaque to clients. A cursor is valid only for the search that returned it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ _CURSOR = struct.Struct(">IqI")  # check, physical offset, element
 
 
 def encode_cursor(search: str, physical_offset: int, element: int = 0) -> str:
-    """Where a search goes on. *search* names it: what must be the same on the next page."""
+    """Return the cursor after the given place. *search* holds the parameters that the next page must repeat."""
     place = struct.pack(">qI", physical_offset, element)
     return base64.urlsafe_b64encode(struct.pack(">I", _check(search, place)) + place).decode().rstrip("=")
 
 
 def decode_cursor(search: str, cursor: str) -> tuple[int, int]:
-    """(physical offset, element); ArgumentIllegalError for what is no cursor of this search."""
+    """Return (physical offset, element).
+
+    Raises:
+        ArgumentIllegalError: the cursor is malformed or belongs to another search.
+    """
     try:
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         check, physical_offset, element = _CURSOR.unpack(raw)
     except (ValueError, struct.error):
-        raise ArgumentIllegalError("this is no cursor", argument="cursor") from None
+        raise ArgumentIllegalError("the cursor is malformed: send a page's next_cursor", argument="cursor") from None
     if check != _check(search, raw[4:]):
-        raise ArgumentIllegalError("this cursor belongs to another search", argument="cursor")
+        raise ArgumentIllegalError(
+            "the cursor belongs to another search: repeat the search that returned it", argument="cursor"
+        )
     return physical_offset, element
 
 
