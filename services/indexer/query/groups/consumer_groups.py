@@ -1,7 +1,7 @@
-"""Consumer groups: leases and offsets together, so that only who holds a queue sets its offset.
+"""Consumer groups: leases and offsets together, so that only the member that holds a queue sets its offset.
 
-A commit is checked and takes its place among all writes in one step, and writes happen in that order. A member that is
-told of a new queue is told its offset after every write before that: nobody's late commit can come behind.
+A commit is checked and queued for writing in one step, and writes happen in the order of that queue. The offset of a
+newly assigned queue is read after all writes queued before, so that no late commit of the previous holder can follow.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ T = TypeVar("T")
 
 
 class Read(Protocol):
-    """Runs what reads files on a thread."""
+    """Runs a function that reads files on a thread."""
 
     async def __call__(self, function: Callable[[], T], /) -> T: ...
 
 
 class Told(NamedTuple):
-    """A member's lease, and the group's offset in each assigned queue; None where it has none."""
+    """A member's lease, and the group's offset in each assigned queue; None in a queue without an offset."""
 
     lease: Lease
     offsets: list[int | None]
 
 
 class ConsumerGroups:
-    """The groups of one store. Every method raises StoreLockedError where another process keeps them."""
+    """The consumer groups of one store. Every method raises StoreLockedError if another process manages them."""
 
     def __init__(
         self, settings: QuerySettings, *, store: StoreReader, offsets: ConsumerOffsets, leases: Leases, read: Read
@@ -52,13 +52,14 @@ class ConsumerGroups:
     # -- members --------------------------------------------------------------------------------------------------
 
     async def join(self, group: str, body: JoinBody) -> Told:
-        """Take a member in. ArgumentIllegalError beyond a limit; see `Leases.join`."""
+        """Add a member. Raises ArgumentIllegalError beyond a limit; see `Leases.join`."""
         settings = self._settings
         session_timeout_ms = body.session_timeout_ms or settings.query_session_timeout_ms
         shortest, longest = settings.query_min_session_timeout_ms, settings.query_max_session_timeout_ms
         if not shortest <= session_timeout_ms <= longest:
             raise ArgumentIllegalError(
-                f"session_timeout_ms is from {shortest} to {longest}", argument="session_timeout_ms"
+                f"session_timeout_ms is {session_timeout_ms}: expected {shortest} to {longest}",
+                argument="session_timeout_ms",
             )
         _require_at_most(settings.query_max_member_topics, body.topics, "topics")
 
@@ -76,7 +77,7 @@ class ConsumerGroups:
         return await self._told(group, await self._read(join))
 
     async def heartbeat(self, group: str, member_id: str, body: HeartbeatBody) -> Told:
-        """A member lives. MemberFencedError: it must join again."""
+        """Renew a member's session. Raises MemberFencedError if it must join again."""
 
         def heartbeat() -> Lease:
             self._offsets.require_owner()
@@ -91,7 +92,7 @@ class ConsumerGroups:
         return await self._told(group, await self._read(heartbeat))
 
     async def leave(self, group: str, member_id: str, generation: int | None) -> None:
-        """A member goes, if it is one."""
+        """Remove a member; do nothing if it is none."""
         await self._read(self._offsets.require_owner)
         self.leases.leave(group, member_id, generation)
 
@@ -105,7 +106,7 @@ class ConsumerGroups:
             return None
 
     async def _told(self, group: str, lease: Lease) -> Told:
-        if lease.has_new:  # what their last holder has put comes first
+        if lease.has_new:  # the previous holders' commits come first
             await self._offsets.settled()
 
         def look() -> Told:
@@ -114,7 +115,7 @@ class ConsumerGroups:
         return await self._read(look)
 
     def _offset_of(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return the group's offset, moved to the topic's first one where a deleted topic of its name left it."""
+        """Return the group's offset, at least the topic's first one: it may be from a deleted topic of this name."""
         offset = self._offsets.get(group, topic, queue_id)
         return None if offset is None else max(offset, self._store.first_offset(topic, queue_id))
 
@@ -125,7 +126,7 @@ class ConsumerGroups:
 
         Raises:
             GenerationStaleError: the member does not hold them.
-            GroupActiveError: no member is named, and some are alive.
+            GroupActiveError: *body* names no member, and the group has live members.
             ArgumentIllegalError: an offset is above the end of its queue, and *body* does not force it.
         """
         _require_at_most(self._settings.query_max_commit_queues, body.offsets, "offsets")
@@ -166,9 +167,9 @@ class ConsumerGroups:
         await self._offsets.put(*offsets, under=self.leases.without_members(group))
 
     def _require_within(self, offsets: Sequence[ConsumerOffset]) -> None:
-        """Refuse an offset above everything committed: the group would pass over messages that are still to come."""
+        """Refuse an offset above everything committed: the group would skip messages that are appended later."""
         watermark = self._store.watermark()
-        to_come = watermark.lag_bytes // ELEMENT_OVERHEAD  # no more messages can be committed and not visible yet
+        to_come = watermark.lag_bytes // ELEMENT_OVERHEAD  # at most so many committed messages are not visible yet
         for offset in offsets:
             try:
                 queue = self._store.queue(offset.topic, offset.queue_id)
@@ -189,4 +190,6 @@ class ConsumerGroups:
 
 def _require_at_most(limit: int, items: Sequence[object], argument: str) -> None:
     if len(items) > limit:
-        raise ArgumentIllegalError(f"{argument}: at most {limit}", argument=argument, limit=limit)
+        raise ArgumentIllegalError(
+            f"{argument}: {len(items)} in one request, at most {limit}", argument=argument, limit=limit
+        )

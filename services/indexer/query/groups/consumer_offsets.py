@@ -1,7 +1,7 @@
-"""Consumer offsets in `config/consumerOffset.json`, in RocketMQ's form. One process owns them; others read the file.
+"""Consumer offsets in `config/consumerOffset.json`, in RocketMQ's format. One process owns them; others read the file.
 
-An offset is answered when it is durable. One thread writes: what came in while it wrote the last file goes into the
-next one together, so a PUT costs no fsync of its own.
+A commit is answered when it is durable. One thread writes: all commits that arrive during one write go into the next
+one together, so that a commit needs no fsync of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ConsumerOffset(NamedTuple):
-    """Where a group goes on in one queue: the next queue offset it wants."""
+    """A group's offset in one queue: the next queue offset that it wants."""
 
     group: str
     topic: str
@@ -51,14 +51,14 @@ class ConsumerOffset(NamedTuple):
 
 
 class _Commit(NamedTuple):
-    """Offsets that are set together, or none of them; who waits is told through *done*."""
+    """Offsets that are set together or not at all. *done* is completed when they are durable, or with the error."""
 
     offsets: Sequence[ConsumerOffset]
     done: Future[None]
 
 
 class _TableFile:
-    """Somebody else's consumerOffset.json, read again when it has changed; empty for None."""
+    """Another process's consumerOffset.json, read again when it has changed; an empty table for None."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -66,7 +66,7 @@ class _TableFile:
         self._table: OffsetTable = {}
 
     def table(self) -> OffsetTable:
-        """Not a copy: do not change it."""
+        """Return the table itself, not a copy: do not change it."""
         if self._path is None:
             return self._table
         try:
@@ -87,9 +87,10 @@ def _size(table: OffsetTable) -> int:
 class ConsumerOffsets:
     """Offsets of all groups of one store.
 
-    on_owned      called once this process owns them, before it says so to anybody
-    limit         offsets that are kept, one per group and queue
-    topic_exists  offsets of other topics make room where the limit is reached
+    Args:
+        limit: most offsets that are kept, one per group and queue.
+        topic_exists: return True for an existing topic; at the limit, offsets of other topics are dropped.
+        on_owned: called when this process becomes the owner, before `is_owner` is True.
     """
 
     def __init__(
@@ -115,18 +116,18 @@ class ConsumerOffsets:
         self._counter = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
-        with contextlib.suppress(DiskFullError):  # it may still be read; a PUT tells
+        with contextlib.suppress(DiskFullError):  # offsets can still be read, and the next commit reports it
             self._own()
 
     # -- who owns them --------------------------------------------------------------------------------------------
 
     @property
     def is_owner(self) -> bool:
-        """Whether this process writes them."""
+        """True if this process writes the offsets."""
         return self._thread is not None
 
     def _own(self) -> None:
-        """Take the lock if it is free, and the file as it is then."""
+        """Take the lock if it is free, and then load the file."""
         try:
             self._storage.make_folder(self._paths.query)
             lock = self._lock or FolderLock(self._paths.query / "lock")
@@ -145,7 +146,7 @@ class ConsumerOffsets:
             self._thread.start()
 
     def _heal(self) -> None:
-        """Restore the offsets from their checked copy if the file is damaged; on a full disk the copy counts."""
+        """Restore the file from its checked copy if it is damaged; on a full disk the copy is read in its place."""
         for original in querys_originals(self._paths):
             try:
                 done = repair(original, self._storage)
@@ -156,7 +157,7 @@ class ConsumerOffsets:
                 log.warning("original_restored", path=str(done.path), cause=done.cause)
 
     def require_owner(self) -> None:
-        """Become the owner if nobody else is; StoreLockedError if somebody is."""
+        """Become the owner unless another process is; raise StoreLockedError in that case."""
         with self._changed:
             if self._stopped:
                 raise StoreClosedError("the service is stopping")
@@ -164,14 +165,14 @@ class ConsumerOffsets:
                 self._own()
         if not self.is_owner:
             raise StoreLockedError(
-                "another process keeps the consumer offsets of this store, or its folder cannot be written",
+                f"another process owns the consumer offsets of this store, or {self._paths.query} cannot be written",
                 path=str(self._paths.query),
             )
 
     # -- reading --------------------------------------------------------------------------------------------------
 
     def all(self) -> Iterator[ConsumerOffset]:
-        """Every offset, by group, topic and queue."""
+        """Yield every offset, by group, topic and queue."""
         table = self._with_broker()
         for key in sorted(table, key=lambda key: tuple(reversed(key.partition(SEPARATOR)))):
             topic, _, group = key.partition(SEPARATOR)
@@ -179,27 +180,31 @@ class ConsumerOffsets:
                 yield ConsumerOffset(group, topic, queue_id, offset)
 
     def get(self, group: str, topic: str, queue_id: int) -> int | None:
-        """One offset; None where the group has none."""
+        """Return one offset; None if the group has none."""
         key = f"{topic}{SEPARATOR}{group}"
         offset = self._current().get(key, {}).get(queue_id)
         return self._of_broker.table().get(key, {}).get(queue_id) if offset is None else offset
 
     def _with_broker(self) -> OffsetTable:
-        """Ours; of an attached store also the broker's, where a group has set none here."""
+        """Return our own offsets, and for an attached store the broker's offsets that have none of ours."""
         own, theirs = self._current(), self._of_broker.table()
         return {key: {**theirs.get(key, {}), **own.get(key, {})} for key in own.keys() | theirs.keys()}
 
     def _current(self) -> OffsetTable:
-        """Not a copy: a write puts another table in its place, and changes none."""
+        """Return the table itself, not a copy: a write replaces the table and never changes one."""
         return self._table if self.is_owner else self._of_owner.table()
 
     # -- writing --------------------------------------------------------------------------------------------------
 
     async def put(self, *offsets: ConsumerOffset, under: AbstractContextManager[object] | None = None) -> None:
-        """Set these offsets, all of them or none; durable when this returns.
+        """Set these offsets, all of them or none; they are durable when this returns.
 
-        under   entered for the moment in which their place among all writes is fixed: what it checks holds for them
-        raises  StoreLockedError when another process owns them; DiskFullError, DiskFailedError: the old ones hold
+        Args:
+            under: entered while the offsets are queued, so that its check holds at their place in the order of writes.
+
+        Raises:
+            StoreLockedError: another process owns the offsets.
+            DiskFullError, DiskFailedError: the write failed, and the old offsets are unchanged.
         """
         if not self.is_owner:
             await asyncio.to_thread(self.require_owner)
@@ -208,12 +213,12 @@ class ConsumerOffsets:
         await asyncio.wrap_future(done)
 
     async def settled(self) -> None:
-        """Return when everything that was put before is durable, or has failed."""
+        """Wait until every earlier `put` is durable or has failed."""
         await asyncio.wrap_future(self._enqueue(()))
 
     def _enqueue(self, offsets: Sequence[ConsumerOffset]) -> Future[None]:
         done: Future[None] = Future()
-        done.set_running_or_notify_cancel()  # whoever waits may go away; the writer must not trip over it
+        done.set_running_or_notify_cancel()  # so that a cancelled waiter cannot make the thread's set_result fail
         with self._changed:
             if self._stopped:
                 raise StoreClosedError("the service is stopping")
@@ -255,8 +260,8 @@ class ConsumerOffsets:
             return True
         commit.done.set_exception(
             OffsetsFullError(
-                f"{self._limit} offsets of groups are on record, as many as are kept: "
-                "name fewer groups, or raise TIDEMARK_QUERY_MAX_OFFSETS",
+                f"{self._limit} group offsets are stored, which is the limit: "
+                "use fewer groups, or raise TIDEMARK_QUERY_MAX_OFFSETS",
                 limit=self._limit,
             )
         )
@@ -277,7 +282,9 @@ class ConsumerOffsets:
         try:
             self._save(table)
         except (OSError, StoreError) as error:
-            return error if isinstance(error, StoreError) else DiskFailedError(f"cannot be written: {error}")
+            if isinstance(error, StoreError):
+                return error
+            return DiskFailedError(f"{self._paths.consumer_offsets} cannot be written: {error}")
         self._table = table
         return None
 
@@ -294,7 +301,7 @@ class ConsumerOffsets:
         save_config(self._paths.consumer_offsets, content, self._storage)
 
     def close(self) -> None:
-        """Write what is pending and let go."""
+        """Write the pending commits, and release the lock."""
         with self._changed:
             self._stopped = True
             self._changed.notify()

@@ -1,4 +1,4 @@
-"""GroupLag: how far behind each consumer group is in each topic, in a bounded number of series."""
+"""GroupLag: the lag of each consumer group in each topic, as metrics with a bounded number of series."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tidemark.read.watermark import Watermark
 
 from .consumer_offsets import ConsumerOffset, ConsumerOffsets
 
-_SAYS_NOTHING = (StoreError, OSError, ValueError)  # one broken queue must not take all metrics away
+_SAYS_NOTHING = (StoreError, OSError, ValueError)  # one broken queue must not prevent all metrics
 
 
 class Lag(NamedTuple):
-    """Messages that were not committed, and milliseconds since the oldest of them was stored."""
+    """Number of messages at or after the group's offset, and milliseconds since the oldest of them was stored."""
 
     messages: int = 0
     latency_ms: int = 0
 
 
 class GroupLag:
-    """Looks at every queue in which a group has an offset. limit: pairs of topic and group with their own labels."""
+    """Lag of every queue in which a group has an offset. limit: most pairs of topic and group with their own labels."""
 
     def __init__(self, store: StoreReader, offsets: ConsumerOffsets, *, limit: int) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class GroupLag:
         self._limit = limit
 
     def families(self) -> Iterator[Metric]:
-        """Both gauges. An offset in a queue that is not there, or cannot be read at this moment, says nothing."""
+        """Yield both gauges. Queues that do not exist, or that cannot be read now, are left out."""
         lags: dict[tuple[str, str], Lag] = {}
         watermark = self._store.watermark()
         for offset in self._offsets.all():

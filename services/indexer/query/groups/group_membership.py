@@ -1,7 +1,7 @@
-"""The members of one group: which queues are meant for each, and which each one holds. No clock, no lock, no HTTP.
+"""The members of one group: the queues that are allocated to each, and those that each holds. No clock, lock or HTTP.
 
-Hand-over is cooperative. A queue that the allocation moves stays with its holder until that one has let go of it; only
-then is it handed to the new owner. So no queue is ever held by two.
+Hand-over is cooperative. If the allocation moves a queue, its holder keeps it until it releases it; only then is the
+queue given to its new owner. So no queue is ever held by two members.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from tidemark.errors import GenerationStaleError, MemberFencedError
 from ..queue_allocation import Queue, Strategy, allocate
 
 QueueIds = Mapping[str, tuple[int, ...] | None]
-"""topic → its queues; None: there is no such topic."""
+"""topic → its queues; None if the topic does not exist."""
 
 
 @dataclass
 class Member:
     """One incarnation of a member.
 
-    heard_s  when it was heard last, on the clock of whoever asks `Membership.expired`
-    joined   generation that its join made: whoever knows only an older one is an incarnation before it
-    told     generation it was told last
-    holds    what was handed to it and it has not let go of
+    Attributes:
+        heard_s: time of its last join or heartbeat, on the clock of the caller of `Membership.expired`.
+        joined: generation that its join made; a caller with an older one is an earlier incarnation.
+        told: generation of its last lease.
+        holds: queues that it was given and has not released.
     """
 
     topics: frozenset[str]
@@ -37,11 +38,12 @@ class Member:
 
 
 class Lease(NamedTuple):
-    """What a member is told.
+    """The answer to a member's join or heartbeat.
 
-    assigned        queues it may consume: meant for it, and held by nobody else; by topic and id
-    unknown_topics  of its own, by name
-    has_new         whether some of *assigned* have just been handed to it
+    Attributes:
+        assigned: queues that it may consume, by topic and id: allocated to it, and held by no other member.
+        unknown_topics: those of its topics that do not exist, by name.
+        has_new: True if some of *assigned* are given to it by this lease.
     """
 
     member_id: str
@@ -54,7 +56,7 @@ class Lease(NamedTuple):
 
 
 class MemberState(NamedTuple):
-    """One member, as others see it."""
+    """One member in answers about its group."""
 
     member_id: str
     topics: list[str]
@@ -73,14 +75,14 @@ class GroupState(NamedTuple):
 
 
 def fenced(member_id: str, generation: int | None) -> MemberFencedError:
-    """What is told to somebody who is no member, or not any more."""
+    """Return the error for a caller that is not, or no longer, a member."""
     return MemberFencedError(
-        f"{member_id} is no member of this group any more: join again", member_id=member_id, generation=generation
+        f"{member_id} is not a member of this group: join again", member_id=member_id, generation=generation
     )
 
 
 class Membership:
-    """Members of one group, and who holds what. Every change of members or queues makes a new generation."""
+    """Members of one group and the queues that they hold. Every change of members or queues makes a new generation."""
 
     def __init__(self, strategy: Strategy, *, store: str, generation: int) -> None:
         self.strategy = strategy
@@ -89,17 +91,17 @@ class Membership:
         self._store = store
         self._queue_ids: dict[str, tuple[int, ...] | None] = {}
         self._meant: dict[str, list[Queue]] = {}
-        self._holders: dict[Queue, str] = {}  # the members' `holds`, the other way round
+        self._holders: dict[Queue, str] = {}  # the inverse of the members' `holds`
 
     @property
     def topics(self) -> frozenset[str]:
-        """What any member subscribes to."""
+        """Topics that any member subscribes to."""
         return frozenset().union(*(member.topics for member in self.members.values()))
 
     # -- changes --------------------------------------------------------------------------------------------------
 
     def join(self, member_id: str, member: Member, queue_ids: QueueIds) -> None:
-        """Take *member* in. A living one of the same id is out of it: what it held is free, what it knows is stale."""
+        """Add *member*. It replaces a live member with the same id, whose queues are freed and whose lease is stale."""
         self._forget(member_id)
         self.members[member_id] = member
         self._queue_ids.update(queue_ids)
@@ -107,13 +109,13 @@ class Membership:
         member.joined = self.generation
 
     def remove(self, member_ids: Iterable[str]) -> None:
-        """These are gone; their queues are free at once."""
+        """Remove these members; their queues are free at once."""
         for member_id in member_ids:
             self._forget(member_id)
         self._rebalance()
 
     def learn(self, queue_ids: QueueIds) -> None:
-        """Topics may have come, gone, or changed their queues."""
+        """Update the topics' queues, and rebalance if they have changed."""
         wanted = self.topics
         news = {topic: ids for topic, ids in queue_ids.items() if topic in wanted}
         if {topic: self._queue_ids.get(topic) for topic in news} != news:
@@ -121,9 +123,10 @@ class Membership:
             self._rebalance()
 
     def hear(self, member_id: str, *, generation: int, holds: Collection[Queue], now_s: float) -> None:
-        """A member lives, and has let go of what is not in *holds* any more. Nobody gets a queue by naming it.
+        """Renew a member's session and release its queues that are not in *holds*. Other queues in *holds* are ignored.
 
-        raises MemberFencedError for an unknown member, or one that does not know the generation of its join
+        Raises:
+            MemberFencedError: the member is unknown, or *generation* is not one since its join.
         """
         member = self.members.get(member_id)
         if member is None or not member.joined <= generation <= member.told:
@@ -132,7 +135,7 @@ class Membership:
         self._free(member, member.holds.difference(holds))
 
     def lease(self, member_id: str) -> Lease:
-        """What the member is told now; it holds from now on what stands there."""
+        """Return the member's lease. From now on the member holds the assigned queues."""
         member = self.members[member_id]
         meant = self._meant[member_id]
         assigned = [queue for queue in meant if self._holders.setdefault(queue, member_id) == member_id]
@@ -147,7 +150,7 @@ class Membership:
     # -- over a restart -------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, for `from_json`."""
+        """Return the whole state, for `from_json`."""
         return {
             "strategy": self.strategy.value,
             "generation": self.generation,
@@ -166,9 +169,10 @@ class Membership:
 
     @classmethod
     def from_json(cls, content: dict[str, Any], *, store: str, now_s: float) -> Membership:
-        """The same group, each of its members just heard: nobody could be while no process listened.
+        """Restore a group. All sessions begin anew, because no member could send heartbeats while no process listened.
 
-        raises KeyError, TypeError, ValueError for something else
+        Raises:
+            KeyError, TypeError, ValueError: *content* is not from `to_json`.
         """
         generation = int(content["generation"])
         membership = cls(Strategy(content["strategy"]), store=store, generation=generation - 1)
@@ -185,13 +189,13 @@ class Membership:
             membership._holders.update(dict.fromkeys(holds, member_id))
         queue_ids = content["queue_ids"].items()
         membership._queue_ids = {topic: None if ids is None else tuple(ids) for topic, ids in queue_ids}
-        membership._rebalance()  # the generation it had: what is meant for whom follows from members and queues
+        membership._rebalance()  # raises the generation to its old value; members and queues determine the allocation
         return membership
 
     # -- questions ------------------------------------------------------------------------------------------------
 
     def expired(self, now_s: float) -> list[str]:
-        """Members whose session is over."""
+        """Return the ids of members whose session has timed out."""
         return [
             member_id
             for member_id, member in self.members.items()
@@ -199,7 +203,7 @@ class Membership:
         ]
 
     def state(self, now_s: float) -> GroupState:
-        """All of it, members by id."""
+        """Return the group's state, with members by id."""
         members = [
             MemberState(
                 member_id,
@@ -213,12 +217,12 @@ class Membership:
         return GroupState(self.generation, self.strategy, self.topics, members)
 
     def require_holder(self, member_id: str, *, generation: int, queues: Collection[Queue]) -> None:
-        """GenerationStaleError unless the member lives, was told *generation* last, and holds all of *queues*."""
+        """Raise GenerationStaleError unless the member's last lease has *generation* and it holds all of *queues*."""
         member = self.members.get(member_id)
         if member is None:
-            why = f"{member_id} is no member of this group any more"
+            why = f"{member_id} is not a member of this group"
         elif member.told != generation:
-            why = f"generation {generation} is not the one that {member_id} was told last"
+            why = f"generation is {generation}, but the last lease of {member_id} has {member.told}"
         elif not member.holds.issuperset(queues):
             topic, queue_id = min(set(queues) - member.holds)
             why = f"{member_id} does not hold queue {queue_id} of {topic}"

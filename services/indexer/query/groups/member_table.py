@@ -1,7 +1,7 @@
-"""Members of all groups, their sessions and generations: the table that one process keeps, in memory.
+"""Members of all groups, their sessions and generations, in the memory of one process.
 
-After an orderly stop the next process takes the table over (`members_file`); after any other end everybody is unknown
-and joins again. What a group has committed lies in the offsets, not here.
+After an orderly stop the next process takes the table over (`saved_members`); after any other stop every member is
+unknown and joins again. Committed offsets are not stored here, but in `consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ _log = structlog.get_logger()
 
 
 class Leases:
-    """Who is a member of what, and holds what. Safe for several threads; nothing here reads a file.
+    """Members of all groups and the queues that they hold. Safe for several threads; no method reads a file.
 
-    store      the store's name: part of a queue's place on the ring of consistent hash
-    clock      seconds that only rise
-    epoch_ms   where the generations of a new group begin: above those of the process before this one
+    Args:
+        store: the store's name, which is part of a queue's place on the consistent-hash ring.
+        clock: monotonic seconds.
+        epoch_ms: first generation of a new group, above all generations of an earlier process.
     """
 
     def __init__(
@@ -50,8 +51,8 @@ class Leases:
         self._clock = clock
         self._epoch_ms = epoch_ms
         self._lock = threading.Lock()
-        self._groups: dict[str, Membership] = {}  # none without members
-        self._highest = 0  # generation of any group that is gone
+        self._groups: dict[str, Membership] = {}  # only groups with members
+        self._highest = 0  # highest generation of a removed group
         self.rebalances = 0
         self.fenced_commits = 0
 
@@ -67,10 +68,14 @@ class Leases:
         session_timeout_ms: int,
         queue_ids: QueueIds,
     ) -> Lease:
-        """Take a member in; it takes the place of a living one of its id.
+        """Add a member, which replaces a live member with the same id.
 
-        queue_ids  of its topics, and of those that the group has already
-        raises     GroupStrategyConflictError, GroupFullError
+        Args:
+            queue_ids: queues of the member's topics and of the group's other topics.
+
+        Raises:
+            GroupStrategyConflictError: the group has other members with another strategy.
+            GroupFullError: the group has max_members, or there are max_groups.
         """
         with self._lock:
             membership = self._living(group)
@@ -81,12 +86,16 @@ class Leases:
                 membership.strategy = strategy
             elif membership.strategy is not strategy:
                 raise GroupStrategyConflictError(
-                    f"the members of group {group} share queues by {membership.strategy.value}",
+                    f"strategy is {strategy.value}, but the members of group {group} use {membership.strategy.value}",
                     group=group,
                     strategy=membership.strategy.value,
                 )
             elif len(others) >= self._max_members:
-                raise GroupFullError(f"group {group} has all the members it may have", limit=self._max_members)
+                raise GroupFullError(
+                    f"group {group} has {len(others)} members: at most {self._max_members} "
+                    "(TIDEMARK_QUERY_MAX_GROUP_MEMBERS)",
+                    limit=self._max_members,
+                )
             member = Member(frozenset(topics), session_timeout_ms, self._clock())
             membership.join(member_id, member, queue_ids)
             self._note(group, membership, "joined")
@@ -95,10 +104,13 @@ class Leases:
     def heartbeat(
         self, group: str, member_id: str, *, generation: int, holds: Collection[Queue], queue_ids: QueueIds
     ) -> Lease:
-        """A member lives, holds no more than *holds*, and is told what is its own now.
+        """Renew a member's session, release its queues that are not in *holds*, and return its new lease.
 
-        queue_ids  of the group's topics, as they are now
-        raises     MemberFencedError: it must join again
+        Args:
+            queue_ids: current queues of the group's topics.
+
+        Raises:
+            MemberFencedError: the member must join again.
         """
         with self._lock:
             membership = self._living(group)
@@ -112,9 +124,10 @@ class Leases:
             return membership.lease(member_id)
 
     def leave(self, group: str, member_id: str, generation: int | None = None) -> None:
-        """Its queues are free at once. Nothing for whom nobody knows.
+        """Remove a member and free its queues at once. Do nothing for an unknown member.
 
-        generation  what the leaver was told last: an incarnation that was replaced does not take its successor along
+        Args:
+            generation: that of the caller's last lease; then a replaced incarnation does not remove its successor.
         """
         with self._lock:
             membership = self._living(group)
@@ -123,7 +136,7 @@ class Leases:
                 self._remove(group, member_id, why="left")
 
     def expire(self) -> None:
-        """Let go of all members whose session is over."""
+        """Remove all members whose session has timed out."""
         with self._lock:
             for group in list(self._groups):
                 self._living(group)
@@ -132,9 +145,10 @@ class Leases:
 
     @contextmanager
     def as_holder(self, group: str, member_id: str, *, generation: int, queues: Collection[Queue]) -> Iterator[None]:
-        """While it is entered, the member lives, was told *generation* last, and holds *queues*.
+        """Guarantee while it is entered that the member's last lease has *generation* and that it holds *queues*.
 
-        raises GenerationStaleError otherwise
+        Raises:
+            GenerationStaleError: it is not so.
         """
         with self._lock:
             membership = self._living(group)
@@ -149,12 +163,12 @@ class Leases:
 
     @contextmanager
     def without_members(self, group: str) -> Iterator[None]:
-        """While it is entered, the group has no living member. GroupActiveError otherwise."""
+        """Guarantee while it is entered that the group has no live member; raise GroupActiveError if it has one."""
         with self._lock:
             membership = self._living(group)
             if membership is not None:
                 raise GroupActiveError(
-                    f"group {group} has members: only they set its offsets",
+                    f"group {group} has {len(membership.members)} live members: only they may set its offsets",
                     group=group,
                     members=len(membership.members),
                     generation=membership.generation,
@@ -164,25 +178,25 @@ class Leases:
     # -- questions ------------------------------------------------------------------------------------------------
 
     def topics(self, group: str) -> frozenset[str]:
-        """What its members subscribe to."""
+        """Return the topics that the group's members subscribe to."""
         with self._lock:
             membership = self._groups.get(group)
             return frozenset() if membership is None else membership.topics
 
     def generation(self, group: str) -> int | None:
-        """The one of now; None without members."""
+        """Return the group's current generation; None without members."""
         with self._lock:
             membership = self._living(group)
             return None if membership is None else membership.generation
 
     def state(self, group: str) -> GroupState | None:
-        """The group with its members; None without any."""
+        """Return the group with its members; None without members."""
         with self._lock:
             membership = self._living(group)
             return None if membership is None else membership.state(self._clock())
 
     def states(self) -> dict[str, GroupState]:
-        """All groups with members, by name."""
+        """Return all groups with members, by name."""
         with self._lock:
             living = {group: self._living(group) for group in sorted(self._groups)}
             return {group: one.state(self._clock()) for group, one in living.items() if one is not None}
@@ -190,12 +204,16 @@ class Leases:
     # -- over a restart -------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """All groups, for `take_over`."""
+        """Return all groups, for `take_over`."""
         with self._lock:
             return {group: membership.to_json() for group in list(self._groups) if (membership := self._living(group))}
 
     def take_over(self, groups: dict[str, Any]) -> None:
-        """Go on with the groups of another process; KeyError, TypeError or ValueError, and none, for something else."""
+        """Continue the groups of another process.
+
+        Raises:
+            KeyError, TypeError, ValueError: *groups* is not from `to_json`; no group is taken over.
+        """
         now_s = self._clock()
         taken = {
             group: Membership.from_json(content, store=self._store, now_s=now_s) for group, content in groups.items()
@@ -207,13 +225,16 @@ class Leases:
 
     def _begin(self, group: str, strategy: Strategy) -> Membership:
         if len(self._groups) >= self._max_groups:
-            raise GroupFullError("as many groups have members as may have", limit=self._max_groups)
+            raise GroupFullError(
+                f"{len(self._groups)} groups have members: at most {self._max_groups} (TIDEMARK_QUERY_MAX_GROUPS)",
+                limit=self._max_groups,
+            )
         generation = max(self._highest, self._epoch_ms())
         membership = self._groups[group] = Membership(strategy, store=self._store, generation=generation)
         return membership
 
     def _living(self, group: str) -> Membership | None:
-        """The group without the members whose session is over."""
+        """Remove members whose session has timed out; return the group, None if it has no members left."""
         membership = self._groups.get(group)
         if membership is not None and (over := membership.expired(self._clock())):
             self._remove(group, *over, why="expired")

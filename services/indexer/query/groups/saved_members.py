@@ -1,7 +1,7 @@
 """`tidemark/query/members.json`: the members of all groups, from one process to the next (docs/format.md §9).
 
-Written at an orderly stop by who owns the offsets, and taken away by the next owner, whoever that is: no table is used
-twice. Without it, or after the machine was started again, members join anew, and read again what was not committed.
+The owner of the offsets writes the file at an orderly stop, and the next owner removes it, so that no table is used
+twice. Without the file, or after a restart of the machine, members join again and read uncommitted messages again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSION = 1
 
 
 def leave_members(paths: StorePaths, storage: Storage, groups: dict[str, Any]) -> None:
-    """For the next process. On a full disk there is no file, as after a kill."""
+    """Write the members for the next process. On a full disk no file is written, as after a kill."""
     if not groups:
         return
     content = {"version": _VERSION, "boot_id": machine_boot_id(), "groups": groups}
@@ -31,7 +31,7 @@ def leave_members(paths: StorePaths, storage: Storage, groups: dict[str, Any]) -
 
 
 def take_members(paths: StorePaths, storage: Storage) -> dict[str, Any]:
-    """What the process before has left, and nobody else will find; {} where it has left nothing that holds now."""
+    """Remove the file and return the members that the previous process wrote; {} without a valid file."""
     try:
         data = paths.members.read_bytes()
         storage.unlink(paths.members)

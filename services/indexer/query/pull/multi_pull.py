@@ -1,4 +1,4 @@
-"""One request for messages of many queues: looks at each in turn until the answer is full; waits for any of them."""
+"""One request for messages of many queues: reads each in turn until the answer is full, or waits for any of them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ Make = Callable[[QueuePull, Pulled], PullBody]
 Refuse = Callable[[QueuePull, StoreError], PullBody]
 _Numbered = list[tuple[int, QueuePull]]
 _FEW_QUEUES = 32
-_LONG_S = 0.001  # a question to all queues that takes longer is asked more seldom:
-_REST = 10  # so many times as long after it
+_LONG_S = 0.001  # after a check of all queues that took longer,
+_REST = 10  # the next one comes after a pause of this many times its duration
 
 
 class ManyQueues:
     """Answers one request.
 
-    limits  of all queues together
-    make    a queue's part of the answer, of what was found there; refuse: of what is wrong with it
+    Args:
+        limits: limits of all queues together.
+        make: makes a queue's part of the answer from its messages.
+        refuse: makes a queue's part from the error that it raised.
     """
 
     def __init__(self, facade: Facade, pulls: Sequence[QueuePull], limits: Limits, make: Make, refuse: Refuse) -> None:
@@ -40,15 +42,15 @@ class ManyQueues:
         self._limits = limits
         self._make = make
         self._refuse = refuse
-        self._moved: dict[int, Pulled] = {}  # there was nothing to give, but the cursor went on
+        self._moved: dict[int, Pulled] = {}  # queues without messages to return whose cursor has moved
         self._grown: _Numbered = []
         self._not_before = 0.0
-        self.looked_at = len(pulls)  # of the queues, in their order: the others may have something, too
+        self.looked_at = len(pulls)  # number of queues read, in their order; the others may have messages, too
 
     async def run(self, request: Request) -> list[PullBody]:
-        """Parts of the queues that have something to tell: messages, a refusal, or another cursor than was asked for.
+        """Return the parts of the queues that have messages, an error, or another cursor than the request.
 
-        A queue whose cursor the asker knows, and where nothing has come, has no part.
+        A queue without new messages whose cursor the caller knows has no part.
         """
         deadline = time.monotonic() + self._limits.wait_ms / 1000
         pulls = self._pulls
@@ -68,7 +70,7 @@ class ManyQueues:
         return parts + (await self._facade.read(self._parts_of_moved) if self._moved else [])
 
     def _look(self, pulls: _Numbered) -> list[PullBody]:
-        """Parts of what is found, as many as go into the answer."""
+        """Return the parts of *pulls*, as many as fit into the answer."""
         parts: list[PullBody] = []
         limits, room = self._limits, self._facade.settings.query_max_body_bytes
         now = Now(self._facade.store.watermark(), self._facade.store.log_min)
@@ -94,9 +96,9 @@ class ManyQueues:
         return parts
 
     def _may_wait(self, number: int, pull: QueuePull, pulled: Pulled) -> bool:
-        """Whether a queue with nothing to give has nothing to tell either: the asker knows its cursor as a number.
+        """Return True if a queue without messages needs no part, because the caller knows its cursor as a number.
 
-        The cursor goes behind what is not given.
+        Moves the cursor past the messages that are not returned.
         """
         pull.cursor = pulled.result.next_offset
         if not pull.is_named and pull.cursor != pulled.requested_offset:
@@ -111,17 +113,20 @@ class ManyQueues:
         return all(pull.is_at_known_end() for _, pull in self._pulls)
 
     def _is_light(self, pulls: _Numbered) -> bool:
-        """Whether it takes so little that the event loop may do it."""
+        """Return True if the look takes so little time that the event loop may do it."""
         if len(pulls) > _FEW_QUEUES or self._limits.max_bytes > FEW_BYTES:
             return False
         return sum(pull.ahead for _, pull in pulls) <= FEW_MESSAGES
 
     def _has_any_grown(self, watermark: Watermark) -> bool:
-        """Of all queues that have been looked at. Thousands are not asked for every watermark: `recheck_ms` does."""
+        """Return True if any queue has new messages.
+
+        With thousands of queues this check is rate-limited; the periodic recheck covers the gap.
+        """
         now = time.monotonic()
         if now < self._not_before:
             return False
-        self._grown = self._pulls  # unless something is wrong with the store: then a look tells
+        self._grown = self._pulls  # if the next lines raise, all queues are read, and the read reports the error
         seen = Now(watermark, self._facade.store.log_min)
         self._grown = [(number, pull) for number, pull in self._pulls if _has_grown(pull, seen)]
         took_s = time.monotonic() - now
@@ -137,7 +142,7 @@ def _looked(pull: QueuePull, now: Now) -> Pulled:
 
 
 def _has_grown(pull: QueuePull, now: Now) -> bool:
-    """A question that fails counts as yes: the look finds out."""
+    """Return True if the queue has new messages, or if the check fails: the next look reports the error."""
     try:
         return pull.has_grown(now)
     except (StoreError, OSError):

@@ -1,4 +1,4 @@
-"""The answers of many queues as one: a JSON document, or a MIME part each (RFC 2046)."""
+"""The answers of many queues in one response: a JSON document, or one MIME part per queue (RFC 2046)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _HEADERS = {"Cache-Control": "no-store", "Vary": "Accept"}
 
 
 def response_of(parts: Sequence[PullBody], looked_at: int, body_format: BodyFormat, facade: Facade) -> Response:
-    """The whole answer."""
+    """Return the whole response."""
     if body_format is BodyFormat.JSON:
         pieces = _document(parts, looked_at, facade.settings.store_name)
         return PiecesResponse(pieces, _HEADERS, BodyFormat.JSON.value, facade.answers)
     headers = {**_HEADERS, "Tidemark-Store": facade.settings.store_name, "Tidemark-Looked-At": str(looked_at)}
     if not parts:
-        return Response(None, 204, headers)  # MIME knows no answer without parts
+        return Response(None, 204, headers)  # a multipart body needs at least one part
     boundary = secrets.token_hex(16)
     return PiecesResponse(_multipart(parts, boundary), headers, f"multipart/mixed; boundary={boundary}", facade.answers)
 
 
 def refused_part(error: StoreError, topic: str, queue_id: int) -> PullBody:
-    """What is wrong with one queue, as a problem that names it."""
+    """Return a queue's error as a problem that names the queue."""
     response = of_store_error(error, topic=topic, queue_id=queue_id)
     headers = {"Tidemark-Topic": topic, "Tidemark-Queue-Id": str(queue_id)}
     return PullBody(MEDIA_TYPE, headers, [bytes(response.body)])

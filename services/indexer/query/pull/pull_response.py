@@ -1,4 +1,4 @@
-"""A pull's answer in the form the client accepts: JSON, NDJSON, an Arrow stream, or the records as stored."""
+"""A pull's answer in the format that the client accepts: JSON, NDJSON, an Arrow stream, or the records as stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .pulled import Pulled
 
 
 class BodyFormat(enum.Enum):
-    """By media type."""
+    """Format of a pull's answer, with its media type."""
 
     JSON = "application/json"
     NDJSON = "application/x-ndjson"
@@ -39,7 +39,11 @@ _BY_RANGE = {
 
 
 def accepted_format(accept: str | None) -> BodyFormat:
-    """What an Accept header asks for, JSON where it does not care; 406 when there is none of it."""
+    """Return the format that an Accept header selects, by default JSON.
+
+    Raises:
+        HTTPException: 406, the header accepts none of the formats.
+    """
     if not accept:
         return BodyFormat.JSON
     best: tuple[float, BodyFormat] | None = None
@@ -50,7 +54,7 @@ def accepted_format(accept: str | None) -> BodyFormat:
         if body_format is not None and weight > 0 and (best is None or weight > best[0]):
             best = (weight, body_format)
     if best is None:
-        raise HTTPException(406, "a pull answers with " + ", ".join(choice.value for choice in BodyFormat))
+        raise HTTPException(406, "Accept: expected one of " + ", ".join(choice.value for choice in BodyFormat))
     return best[1]
 
 
@@ -65,17 +69,17 @@ def _weight(parameters: list[str]) -> float:
 
 
 def json_response(content: Any, status: int = 200) -> Response:
-    """orjson's bytes as a response."""
+    """Return *content* as a JSON response."""
     return Response(orjson.dumps(content), status, {"Cache-Control": "no-store"}, BodyFormat.JSON.value)
 
 
 def skipped_json(skipped: list[Skipped]) -> list[dict[str, Any]]:
-    """Records that failed their check."""
+    """Return skipped records and units as SkippedAnswer describes them."""
     return [skip._asdict() for skip in skipped]
 
 
 class PullBody(NamedTuple):
-    """What a pull of one queue is answered with."""
+    """The body of the answer to a pull from one queue."""
 
     media_type: str
     headers: dict[str, str]
@@ -83,12 +87,12 @@ class PullBody(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Size of the body in bytes."""
         return sum(map(len, self.pieces))
 
 
 class PullAnswerer:
-    """Makes answers of pulls of one queue."""
+    """Makes the answers to pulls from one queue."""
 
     def __init__(self, facade: Facade, topic: str, queue_id: int) -> None:
         self._facade = facade
@@ -96,13 +100,17 @@ class PullAnswerer:
         self._queue_id = queue_id
 
     def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> Response:
-        """The whole answer; fails as `body` does."""
+        """Return the whole response. Raises as `body`."""
         body = self.body(pulled, body_format, encoding)
         headers = {"Cache-Control": "no-store", "Vary": "Accept", **body.headers}
         return PiecesResponse(body.pieces, headers, body.media_type, self._facade.answers)
 
     def body(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> PullBody:
-        """AnswerFullError when its bodies take too much, and fewer messages can be asked for."""
+        """Return the body of the answer.
+
+        Raises:
+            AnswerFullError: the decompressed bodies exceed query_max_body_bytes, and fewer messages may fit.
+        """
         pieces: Pieces
         as_broker = pulled.limits.as_broker
         limit = self._facade.settings.query_max_body_bytes
@@ -154,7 +162,7 @@ class PullAnswerer:
         return [head[:-1] + b',"messages":[', *rows, b"]}"]
 
     def _text_facts(self, pulled: Pulled) -> dict[str, str]:
-        """The answer's facts where a body has no place for them: headers, or an Arrow schema's metadata."""
+        """Return the answer's facts as text, for headers or an Arrow schema's metadata."""
         result, watermark = pulled.result, pulled.watermark
         return {
             "tidemark.store": self._facade.settings.store_name,
@@ -179,7 +187,7 @@ class PullAnswerer:
 
 
 def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: bool, room: BodyRoom) -> Pieces:
-    """The messages as JSON objects, each followed by *terminator*."""
+    """Return the messages as JSON objects, each followed by *terminator*."""
     return [
         piece
         for part in pulled.result.parts

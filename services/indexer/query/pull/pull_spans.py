@@ -1,4 +1,4 @@
-"""PullSpans: for each traced message that a pull gives out a span in the message's own trace."""
+"""PullSpans: makes a span in a message's own trace for each traced message that a pull returns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ A = TypeVar("A")
 
 
 class PullSpans:
-    """Made where traces are on. limit: of messages of one pull."""
+    """Makes the spans of pulls. limit: most traced messages of one pull that get a span."""
 
     def __init__(self, tracer: Tracer, *, limit: int) -> None:
         self._tracer = tracer
         self._limit = limit
 
     def around(self, answer: Callable[[Pulled], A], topic: str, queue_id: int) -> Callable[[Pulled], A]:
-        """*answer*, with the spans of what it gives out: each linked to the request's own, which is current now."""
+        """Wrap *answer* to make a span per traced message, linked to the request's span, which is current now."""
         link = Link(trace.get_current_span().get_span_context())
 
         def answer_and_tell(pulled: Pulled) -> A:

@@ -1,4 +1,4 @@
-"""The outcome of one look at a queue, and the limits of the answer."""
+"""The outcome of one read of a queue, and the limits of the answer."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _WORTH_WAITING = frozenset(
 
 
 class Limits(NamedTuple):
-    """Of one answer, as they hold: what was asked for, capped. max_bytes: of records as stored."""
+    """Limits of one answer: the requested ones, capped by the settings. max_bytes: bytes of records as stored."""
 
     max_messages: int
     max_bytes: int
     wait_ms: int
     tags: TagFilter | None
-    whole_records: bool  # never a part of an inner batch
+    whole_records: bool  # an inner batch is returned whole or not at all
     as_broker: bool  # RocketMQ's rules
-    as_columns: bool  # an Arrow stream: soon made
+    as_columns: bool  # the answer is an Arrow stream, which is cheap to make
 
     @classmethod
     def of(
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
         as_broker: bool = False,
         as_columns: bool = False,
     ) -> Limits:
-        """Of *asked*, and defaults for what it does not say."""
+        """Return the limits of *asked*, with the settings' defaults and maxima."""
         return cls(
             min(asked.max_messages or settings.query_default_messages, settings.query_max_messages),
             min(asked.max_bytes or settings.query_default_bytes, settings.query_max_bytes),
@@ -57,7 +57,7 @@ class Limits(NamedTuple):
 
 @dataclass
 class Pulled:
-    """What a look came to, and the limits that held."""
+    """The outcome of a read, and the limits that applied."""
 
     watermark: Watermark
     result: PullResult
@@ -66,5 +66,5 @@ class Pulled:
 
     @property
     def is_worth_waiting(self) -> bool:
-        """Whether there is nothing to give, and there may be later."""
+        """True if there is no message to return now, but there may be one later."""
         return self.result.status in _WORTH_WAITING

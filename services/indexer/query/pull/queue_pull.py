@@ -1,4 +1,4 @@
-"""One queue of a request for messages: the cursor in it, and looks at what lies there now."""
+"""One queue of a request for messages: the cursor in the queue, and reads at the cursor."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ..state.service_state import Facade
 from .pulled import Limits, Pulled
 
 A = TypeVar("A")
-MOST_MESSAGES_AS_COLUMNS = 8192  # that the event loop makes columns of: a few milliseconds
+MOST_MESSAGES_AS_COLUMNS = 8192  # most messages that the event loop converts to columns: a few milliseconds
 
 
 class Now(NamedTuple):
-    """How far the store is, at one moment. log_min: where its log begins."""
+    """The store's watermark, and the minimum of its log, at one moment."""
 
     watermark: Watermark
     log_min: int
 
 
 class QueuePull:
-    """offset: a queue offset, earliest or latest."""
+    """A pull from one queue. offset: a queue offset, earliest or latest."""
 
     def __init__(self, facade: Facade, topic: str, queue_id: int, offset: str, limits: Limits) -> None:
         self._facade = facade
@@ -44,13 +44,18 @@ class QueuePull:
         self.limits = limits
         self.cursor = 0
         self._requested: int | None = None
-        self._seen: Now | None = None  # a moment ago, and not used yet
+        self._seen: Now | None = None  # read by a check just before, for the next look
         self._known: tuple[tuple[QueueReader, Watermark, Tombstone | None], QueueBounds] | None = None  # last look
 
     def look(self, now: Now | None = None) -> Pulled:
-        """What stands at the cursor. What the store raises for an unknown topic or queue.
+        """Read the messages at the cursor.
 
-        now  what was seen a moment ago; UnitsGoneError when files have expired since then
+        Args:
+            now: watermark and log minimum that were just read; default: read them now.
+
+        Raises:
+            TopicNotFoundError, QueueIllegalError: there is no such topic or queue.
+            UnitsGoneError: log files have expired since *now*.
         """
         self._queue = self._store.queue(self.topic, self.queue_id)
         watermark, log_min = now or self._seen or Now(self._store.watermark(), self._store.log_min)
@@ -73,13 +78,14 @@ class QueuePull:
             result = pull(self._queue, self._store.log, bounds, asked)
             self._spare_what_is_to_come(result, watermark)
             if any(skip.reason == REMOVED for skip in result.skipped) and self._store.log_min > log_min:
-                raise UnitsGoneError("log files have expired meanwhile")
+                raise UnitsGoneError("log files expired during the read")
         return Pulled(watermark, result, requested, self.limits)
 
     def answer(self, pulled: Pulled, make: Callable[[Pulled], A]) -> A:
-        """What *make* makes of it; of fewer messages where the bodies of all of them take too much once decompressed.
+        """Return the answer that *make* makes; read fewer messages if their decompressed bodies are too large.
 
-        raises OffsetTooSmallError or OffsetOutOfRangeError for a cursor the queue does not have
+        Raises:
+            OffsetTooSmallError, OffsetOutOfRangeError: the cursor is outside the queue.
         """
         self._require_in_range(pulled)
         while True:
@@ -92,16 +98,16 @@ class QueuePull:
 
     @property
     def is_named(self) -> bool:
-        """Whether earliest or latest was asked for, so that the asker does not know the number."""
+        """True if the request's offset is earliest or latest, so that the caller does not know the number."""
         return not self._offset.isdecimal()
 
     @property
     def ahead(self) -> float:
-        """Messages between the cursor and the end, as far as is known."""
+        """Number of messages between the cursor and the queue's last known end; infinite before the first look."""
         return math.inf if self._known is None else self._known[1].units_end - self.cursor
 
     def is_at_known_end(self) -> bool:
-        """Whether a look finds nothing to read, and where the queue ends is known: then it needs no thread."""
+        """Return True if the cursor is at the queue's end and the end is known, so that a look needs no thread."""
         if self._offset == "earliest" or self.limits.as_broker:
             return False
         queue = self._store.known_queue(self.topic, self.queue_id)
@@ -112,7 +118,7 @@ class QueuePull:
         return self._offset == "latest" or int(self._offset) >= end
 
     def has_grown(self, now: Now) -> bool:
-        """Return True if there are messages behind the cursor. Call it after a look.
+        """Return True if there are messages at or after the cursor. Call it after a look.
 
         Raises:
             TopicNotFoundError, QueueIllegalError: the topic was deleted, or created again without this queue.
@@ -130,7 +136,7 @@ class QueuePull:
         return self._known[1]
 
     def _resolve_offset(self, bounds: QueueBounds) -> int:
-        """The cursor at first; `earliest` also goes with the minimum while the request waits."""
+        """Return the requested offset as a number; `earliest` follows the queue's minimum while the request waits."""
         named = {"earliest": bounds.min_offset, "latest": bounds.max_offset}
         if self._requested is None:
             self._requested = self.cursor = named[self._offset] if self._offset in named else int(self._offset)
@@ -139,7 +145,10 @@ class QueuePull:
         return self._requested
 
     def _spare_what_is_to_come(self, result: PullResult, watermark: Watermark) -> None:
-        """While the watermark is behind what is committed, an offset above the visible end may be acknowledged."""
+        """Accept a cursor above the visible end while the watermark is below the committed offset.
+
+        The writer may already have acknowledged messages up to the cursor.
+        """
         if watermark.lag_bytes == 0:
             return
         if result.status is PullStatus.OFFSET_OVERFLOW_BADLY:
@@ -166,5 +175,9 @@ class QueuePull:
             "pull_status": result.status.value,
         }
         if result.status is PullStatus.OFFSET_TOO_SMALL:
-            raise OffsetTooSmallError(f"offset {self.cursor} is below the queue's minimum", **facts)
-        raise OffsetOutOfRangeError(f"offset {self.cursor} is above everything committed", **facts)
+            raise OffsetTooSmallError(
+                f"offset {self.cursor} is below the queue's minimum, {result.bounds.min_offset}", **facts
+            )
+        raise OffsetOutOfRangeError(
+            f"offset {self.cursor} is above the queue's end, {result.bounds.max_offset}", **facts
+        )

@@ -1,4 +1,4 @@
-"""One pull request: look, wait if asked to, look again."""
+"""One pull request: reads the queue, waits for messages if the request asks for that, and reads again."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ class Puller:
         self._pull = queue_pull
 
     async def run(self, request: Request, make: Callable[[Pulled], A]) -> A:
-        """The answer that *make* makes, on a reading thread too.
+        """Return the answer that *make* makes. *make* may run on a reading thread.
 
-        raises OffsetTooSmallError or OffsetOutOfRangeError for a cursor the queue does not have, and what the store
-        raises for an unknown topic or queue
+        Raises:
+            OffsetTooSmallError, OffsetOutOfRangeError: the cursor is outside the queue.
+            TopicNotFoundError, QueueIllegalError: there is no such topic or queue.
         """
         wait_ms = self._pull.limits.wait_ms
         deadline = time.monotonic() + wait_ms / 1000
@@ -56,11 +57,11 @@ class Puller:
         return self._pull.has_grown(Now(watermark, self._facade.store.log_min))
 
     async def _look_where_it_costs_least(self, look: Callable[[], Pulled | tuple[A]]) -> Pulled | tuple[A]:
-        """In place where the answer is soon made, else on a thread."""
+        """Run *look* on the event loop if the answer is cheap, otherwise on a thread."""
         return await (self._facade.read_in_place if self._is_light() else self._facade.read)(look)
 
     def _is_light(self) -> bool:
-        """Whether the answer takes so little that the event loop may make it.
+        """Return True if the answer takes so little time that the event loop may make it.
 
         Records are sent as they are read; columns are copied, and a pull of too many messages stops before it reads.
         """

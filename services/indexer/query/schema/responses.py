@@ -312,7 +312,7 @@ class ProblemAnswer(BaseModel):
                     "title": "Offset too small",
                     "status": 410,
                     "reason": "OFFSET_TOO_SMALL",
-                    "detail": "offset 3 is below the queue's minimum",
+                    "detail": "offset 3 is below the queue's minimum, 395",
                     "requested_offset": 3,
                     "next_offset": 395,
                     "min_offset": 395,
