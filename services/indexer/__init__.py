@@ -1,1 +1,4 @@
-"""The indexer: the pipeline (Spark) and the query facade (FastAPI). They meet in files and in one number."""
+"""The indexer: the pipeline (Spark), the query service (FastAPI) and the follower of an attached store.
+
+The parts share files and one number, the watermark; none imports another.
+"""

@@ -1,1 +1,1 @@
-"""Following a living broker's log, read-only: what it has dispatched, checked record by record, becomes a watermark."""
+"""Follows a running broker's log, read-only, and publishes a watermark below which the broker has dispatched."""

@@ -1,4 +1,4 @@
-"""The follower's door: settings → logging → own the state folder → follow until a signal."""
+"""Entry point of the follower: reads the settings, configures logging, locks the state folder, and follows."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .key_follower import KeyFollower
 
 log = structlog.get_logger()
 _LEAST_PAUSE_S = 0.001
-_PAUSE_GROWTH = 1.05  # from the least pause to ten times that within 50 looks
+_PAUSE_GROWTH = 1.05  # ten times the least pause after 50 polls
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 stopped, 1 failed, 2 bad settings."""
+    """Follow until a signal; return the exit status: 0 stopped, 1 failed, 2 bad settings."""
     try:
         settings = read_settings("attach", AttachSettings, sys.argv[1:] if arguments is None else arguments)
     except SettingsRefusedError as error:

@@ -1,7 +1,7 @@
-"""What a broker has dispatched, by its own queue files.
+"""Finds the records that a broker has dispatched, by the broker's queue files.
 
-One thread of a broker dispatches in the order of the log. So a record has been dispatched when its queue's unit points
-at it, or when any queue's unit points at or behind it.
+One thread of a broker dispatches in the order of the log. So a record has been dispatched if its queue has a unit that
+points at it, or if any queue has a unit that points at or after it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,23 @@ _MOST_OPEN = 256  # queues whose files stay open
 
 
 class BrokerQueues:
-    """The queue files of a broker's store, read only. log: its CommitLog."""
+    """The queue files of a broker's store, which are only read. log: the broker's CommitLog."""
 
     def __init__(self, paths: StorePaths, log: FileRun) -> None:
         self._paths = paths
         self._log = log
         self._topics = TopicsFile(paths.topics)
         self._open: dict[tuple[str, int, bool], QueueReader] = {}
-        self._next: dict[tuple[str, int, bool], int] = {}  # of batch queues: number behind the last unit seen
+        self._next: dict[tuple[str, int, bool], int] = {}  # batch queues: number after the last unit seen
 
     def first_without_unit(self, buffer: U8Array, requests: RequestArray) -> int | None:
-        """Physical offset of the first record that has no unit yet; None when all have theirs.
+        """Return the physical offset of the first record that has no unit yet; None if all have one.
 
-        A unit is a record's when it stands at the record's queue offset and tells its place and size: one that is
-        written only in part is none. buffer: what *requests* were walked in.
+        A record's unit is at the record's queue offset and has its physical offset and size. A partly written unit does
+        not count.
+
+        Args:
+            buffer: bytes of the log that *requests* refer to.
         """
         missing: list[int] = []
         for run in runs_by_queue(buffer, requests):
@@ -71,7 +74,7 @@ class BrokerQueues:
         return QueueReader(folder, topic=topic, queue_id=queue_id, batch=batch, attached_log=self._log)
 
     def _have_simple_units(self, queue: QueueReader, run: QueueRun) -> NDArray[np.bool_]:
-        """Unit n is queue offset n."""
+        """Check units of a simple queue, in which unit n has queue offset n."""
         numbers = run.requests["queue_offset"]
         right = np.zeros(len(numbers), np.bool_)
         for piece in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(numbers) != 1) + 1):
@@ -81,7 +84,7 @@ class BrokerQueues:
         return right
 
     def _have_batch_units(self, queue: QueueReader, run: QueueRun) -> NDArray[np.bool_]:
-        """Units stand in the order of their records."""
+        """Check units of a batch queue, in which units are in the order of their records."""
         key = (queue.topic, queue.queue_id, True)
         first = self._next.get(key, -1)
         right = _tell(queue, first, run.requests)
@@ -92,7 +95,7 @@ class BrokerQueues:
         return right
 
     def greatest_end(self) -> int:
-        """Behind the last record that any unit points at; 0 without one. Looks at every queue."""
+        """Return the end of the last record that any unit points at; 0 without units. Reads every queue."""
         end = 0
         self._log.listing()
         for topic, queue_id, batch in self._all_queues():
@@ -111,7 +114,7 @@ class BrokerQueues:
 
 
 def _tell(queue: QueueReader, first: int, requests: RequestArray) -> NDArray[np.bool_]:
-    """Which of the units from number *first* on tell place and size of the *requests*, one a unit."""
+    """Return for each of *requests* whether its unit, counted from number *first*, has its physical offset and size."""
     right = np.zeros(len(requests), np.bool_)
     if first < 0:
         return right

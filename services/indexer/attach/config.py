@@ -1,4 +1,4 @@
-"""Settings of the follower of an attached store: environment (prefix TIDEMARK_) or command line, read at the door."""
+"""Settings of an attached store's follower, read at the start from the environment (TIDEMARK_) or the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.store.paths import StorePaths, require_outside
 
 
 class AttachSettings(BaseSettings):
-    """Everything that can be set. Names of the environment: TIDEMARK_ and the field's name in capitals."""
+    """All settings. The environment variable of a field is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(
         env_prefix="TIDEMARK_",
@@ -26,12 +26,16 @@ class AttachSettings(BaseSettings):
 
     store_root: Path = Field(Path("data"), description="the store's directory")
     state_root: Path = Field(
-        description="attach, read-only: the store is a broker's, and what we write ourselves lies here"
+        description="folder for our own files when the store is a broker's, which is attached and only read"
     )
-    attach_poll_ms: int = Field(10, ge=1, le=10_000, description="the longest pause between two looks at a quiet log")
+    attach_poll_ms: int = Field(10, ge=1, le=10_000, description="longest pause between two polls of an idle log")
     attach_index: bool = Field(True, description="index the keys that the broker of an attached store does not index")
-    index_slots: int | None = Field(None, ge=1, description="slots of an own index file of an attached store")
-    index_entries: int | None = Field(None, ge=1, description="entries of such a file; unset: four times the slots")
+    index_slots: int | None = Field(
+        None, ge=1, description="slots of an index file in the state folder of an attached store; unset: 5000000"
+    )
+    index_entries: int | None = Field(
+        None, ge=1, description="entries of such an index file; unset: four times the slots"
+    )
     log_level: LogLevelSetting = LogLevel.INFO
 
     @model_validator(mode="after")
@@ -41,11 +45,11 @@ class AttachSettings(BaseSettings):
 
     @property
     def paths(self) -> StorePaths:
-        """Where what lies."""
+        """Paths of the store and of the state folder."""
         return StorePaths(self.store_root.absolute(), state=self.state_root.absolute())
 
     @property
     def index_size(self) -> tuple[int, int]:
-        """(slots, entries) of an own index file."""
+        """(slots, entries) of an index file in the state folder."""
         slots = self.index_slots or DEFAULT_SLOTS
         return slots, self.index_entries or slots * (DEFAULT_ENTRIES // DEFAULT_SLOTS)

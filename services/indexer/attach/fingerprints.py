@@ -1,4 +1,4 @@
-"""Heads of records that were published: how a follower notices that the log was cut off and written anew."""
+"""Heads of published records, by which a follower detects that the log was truncated and written again."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _SIZE_FIELD = 4
 
 
 class Fingerprints:
-    """The heads of the last records that were published, oldest first. log: where they lie."""
+    """The heads of the last published records, oldest first. log: the log that contains them."""
 
     def __init__(self, log: FileRun) -> None:
         self._log = log
         self._heads: deque[tuple[int, bytes]] = deque(maxlen=_KEPT)
 
     def add(self, physical_offset: int) -> None:
-        """Remember the record that starts there."""
+        """Store the head of the record at *physical_offset*."""
         self._heads.append((physical_offset, self._log.read(physical_offset, HEAD.itemsize)))
 
     def is_newest_right(self) -> bool:
-        """Whether the record that was published last still stands where it did."""
+        """Return True if the last published record is unchanged."""
         return not self._heads or self._is_right(*self._heads[-1])
 
     def cut(self) -> int | None:
-        """Behind the last record before the first one that has changed; None when none has. 0: all have changed."""
+        """Return the end of the last record before the first changed one; None if none has changed, 0 if all have."""
         end = 0
         for physical_offset, head in self._heads:
             if not self._is_right(physical_offset, head):
@@ -36,7 +36,7 @@ class Fingerprints:
         return None
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Remove all heads."""
         self._heads.clear()
 
     def _is_right(self, physical_offset: int, head: bytes) -> bool:

@@ -1,7 +1,7 @@
-"""Following a broker's log: walk it, see that the broker has dispatched each record, and publish how far.
+"""Follows a broker's log: walks it, checks that the broker has dispatched each record, and publishes a watermark.
 
-The broker is never asked and never waited for: its files are read, nothing of it is locked or written. What is
-published are a watermark and terms in the state folder, as a pipeline of ours would do it for a store of its own.
+The follower only reads the broker's files. It sends the broker no request, and locks and writes none of its files. It
+publishes a watermark and terms in the state folder, as the pipeline does for its own store.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from tidemark.store.storage import Storage
 from .broker_queues import BrokerQueues
 from .fingerprints import Fingerprints
 
-_LEAST_WINDOW_BYTES, _MOST_WINDOW_BYTES = 64 << 10, 8 << 20  # of the log, read at once
+_LEAST_WINDOW_BYTES, _MOST_WINDOW_BYTES = 64 << 10, 8 << 20  # bytes of the log that are read at once
 _CHECK_INTERVAL_S = 1.0
-_FIRST_SCAN_S, _LAST_SCAN_S = 0.1, 5.0  # pauses before all queues are looked at
-_STUCK_SHARE, _QUIET_SHARE = 10, 100  # and at least so many times as long as the look before took
+_FIRST_SCAN_S, _LAST_SCAN_S = 0.1, 5.0  # shortest and longest pause before all queues are read
+_STUCK_SHARE, _QUIET_SHARE = 10, 100  # the pause is at least this many times the duration of the last such read
 _SIZE_FIELD = 4
 
 
 class Follower:
     """Moves the watermark of an attached store. Its state folder has no other writer.
 
-    position: below it everything is dispatched and published. floor: below it everything is dispatched
+    Attributes:
+        position: below it, everything is dispatched and published.
+        floor: below it, everything is dispatched.
     """
 
     def __init__(self, paths: StorePaths, storage: Storage) -> None:
@@ -58,7 +60,7 @@ class Follower:
         self._marks.say_alive()
 
     def _begin(self, cut: int) -> None:
-        """A new term: nothing above *cut* is as it was, and what is dispatched now may be read."""
+        """Begin a new term: the log above *cut* may have changed. Publish everything that is dispatched now."""
         term = begin_term(self._paths.terms, cut, self._storage)
         self._marks.adopt_term(0, term.number, end_offset=cut)
         starts = self._log.listing().starts
@@ -68,11 +70,11 @@ class Follower:
 
     @property
     def term(self) -> int:
-        """Number of the current term: it changes when the log was cut."""
+        """Number of the current term, which changes when the log was truncated."""
         return self._marks.shard_term(0)
 
     def close(self) -> None:
-        """What was published stays true for who reads on after us."""
+        """Close the marks and the log. The published watermark stays valid for readers."""
         self._marks.publish_durable(0, self.position)
         self._marks.say_gone()
         self._marks.close()
@@ -82,7 +84,7 @@ class Follower:
     # -- a look -----------------------------------------------------------------------------------------------------
 
     def poll(self) -> bool:
-        """Look at the log once; whether the watermark has moved."""
+        """Read the log once; return True if the watermark has moved."""
         now = time.monotonic()
         if now - self._checked_at >= _CHECK_INTERVAL_S:
             self._checked_at = now
@@ -100,20 +102,20 @@ class Follower:
         return moved
 
     def _next_part(self) -> LogPart | None:
-        """Whole records from the position on, as far as they stand there and the window reaches."""
+        """Return whole records from the position on, within the window."""
         if self._walk is None:
             files = MappedFileQueue(self._paths.commit_log, self._log.listing().file_size)
             self._walk = LogWalk(files, 0, Checker(crc=Crc.MARKS), chunk_size_bytes=_MOST_WINDOW_BYTES)
         self._walk.position = self.position
         limit = self.floor if self.position < self.floor else self.position + self._window
         part = next(self._walk.parts(limit=limit, floor=self.floor), None)
-        if part is None:  # not even one record within the window, unless it is torn
+        if part is None:  # the record is larger than the window, or torn
             size = int.from_bytes(self._log.read(self.position, _SIZE_FIELD), "big", signed=True)
             self._window = min(max(self._window, size), self._log.known.file_size or self._window)
         return part
 
     def _take(self, part: LogPart) -> bool:
-        """Publish what of *part* is dispatched; whether there was any."""
+        """Publish the dispatched records of *part*; return True if there are any."""
         rows = part.requests
         missing = self._queues.first_without_unit(part.buffer, rows[rows["physical_offset"] >= self.floor])
         end = part.end_offset if missing is None else missing
@@ -134,17 +136,17 @@ class Follower:
         self._scan_at = time.monotonic() + max(_FIRST_SCAN_S, _STUCK_SHARE * self._scan_took)
         self._marks.publish(0, end)
 
-    # -- what does not follow simply --------------------------------------------------------------------------------
+    # -- gaps and truncation ----------------------------------------------------------------------------------------
 
     def _look_farther(self, now: float, share: int) -> None:
-        """The record at the position is not dispatched, or none is there: see whether the broker is behind it already.
+        """Check whether the broker has passed the position, at which there is no record or none that is dispatched.
 
-        It may have stepped over damage, or the topic is deleted. Looking at all queues is dear, so ever more seldom.
+        The broker may have skipped damage, or the topic is deleted. Reading all queues is slow, so the pauses grow.
         """
         if now < self._scan_at:
             return
         starts = self._log.listing().starts
-        if starts and self.position < starts[0]:  # expired meanwhile
+        if starts and self.position < starts[0]:  # the files at the position have expired
             self._publish(starts[0])
         self.floor = max(self._queues.greatest_end(), self.floor)
         self._scan_took = time.monotonic() - now
@@ -152,7 +154,7 @@ class Follower:
         self._scan_at = time.monotonic() + max(self._scan_pause, share * self._scan_took)
 
     def _notice_cut(self) -> bool:
-        """A new term when the log was cut below the position, and written anew or not; whether it was."""
+        """Begin a new term if the log was truncated below the position; return True if so."""
         cut = self._fingerprints.cut()
         if cut is None and self.position > self._log.listing().end:
             cut = self._log.known.end
@@ -174,7 +176,7 @@ class Follower:
         if not len(suspects):
             return
         offsets, sizes = suspects["physical_offset"], suspects["message_size"].astype(np.int64)
-        again = read_records(self._log, offsets, sizes)  # they were dispatched after the walk: now they are whole
+        again = read_records(self._log, offsets, sizes)  # dispatched after the walk, so they are whole now
         for row, skipped in zip(suspects[~again.right], again.skipped(suspects["queue_offset"]), strict=True):
             if skipped.reason != REMOVED:
                 at = int(row["topic_at"])
@@ -198,5 +200,5 @@ class Follower:
 
 
 def _window_after(moved: int, window: int) -> int:
-    """Twice as much after most of it was taken."""
+    """Return the next window: twice the last one if most of it was published, otherwise the least one."""
     return min(2 * window, _MOST_WINDOW_BYTES) if 2 * moved > window else _LEAST_WINDOW_BYTES

@@ -1,7 +1,7 @@
-"""Keys that a broker does not index: where its own index stays behind, index files of ours in the state folder go on.
+"""Indexes the keys that a broker does not index, in index files in the state folder.
 
-A broker with `messageIndexEnable=false` has no index, or one that ends where it was switched off. As long as its index
-keeps up, nothing is built here.
+A broker with `messageIndexEnable=false` has no index, or one that ends where it was switched off. While the broker's
+index keeps up, no files are built.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SYNC_INTERVAL_S = 5.0
 
 
 class KeyFollower:
-    """Watches a broker's index, and builds one of its own from where that ends. size: slots and entries of a file."""
+    """Watches a broker's index, and builds its own index from that one's end. size: slots and entries of a file."""
 
     def __init__(self, paths: StorePaths, storage: Storage, *, size: tuple[int, int]) -> None:
         self._paths = paths
@@ -47,11 +47,11 @@ class KeyFollower:
 
     @property
     def is_building(self) -> bool:
-        """Whether the broker does not index by itself."""
+        """True if this follower builds an index, because the broker does not."""
         return self._index is not None
 
     def close(self) -> None:
-        """Make durable what was built."""
+        """Sync the index, and close all files."""
         if self._index is not None and self._marks is not None:
             self._sync(self._index, self._marks)
             self._index.close()
@@ -60,7 +60,7 @@ class KeyFollower:
             self._walk.close()
 
     def poll(self, watermark: int) -> bool:
-        """Look at, or index, one stretch of the log below *watermark*; whether there is more of it."""
+        """Check or index one part of the log below *watermark*; return True if there is more."""
         now = time.monotonic()
         if self._index is None and now < self._look_at:
             return False
@@ -82,7 +82,7 @@ class KeyFollower:
     # -- the broker's index ---------------------------------------------------------------------------------------
 
     def _watch_broker(self, watermark: int, now: float) -> bool:
-        """Walk behind the broker's index; where it stays behind for long, build one."""
+        """Check that the broker's index keeps up with the log; begin our own index if it lags for over two seconds."""
         indexed = self._end_of_broker_index()
         self._position = max(self._position, indexed)
         part = self._next_part(watermark)
@@ -100,7 +100,7 @@ class KeyFollower:
         return False
 
     def _end_of_broker_index(self) -> int:
-        """Physical offset of the last record in the broker's index; -1 without one."""
+        """Return the physical offset of the last record in the broker's index; -1 without one."""
         for path in reversed(index_files(self._paths.index)):
             header = _header(path)
             if header is not None and header.index_count > 1:
@@ -110,7 +110,7 @@ class KeyFollower:
     # -- our own ----------------------------------------------------------------------------------------------------
 
     def _open_own(self) -> None:
-        """Begin an index at the position, or go on with what an earlier run has built."""
+        """Begin an index at the position, or continue the index of an earlier run."""
         slots, entries = self._size
         is_new = not self._marks_path.exists()
         self._storage.make_folder(self._folder)
@@ -147,7 +147,7 @@ class KeyFollower:
         return self._position < watermark and part is not None
 
     def _adopt_term(self, index: KeyIndex, marks: Marks) -> None:
-        """The log was cut: forget keys of records that are not there any more."""
+        """Remove the keys of truncated records if the term has changed."""
         term, known = self._terms.current(), marks.shard_term(0)
         if term.number == known:
             return
@@ -168,7 +168,7 @@ class KeyFollower:
             marks.publish_durable(0, self._position)
 
     def _drop_expired(self) -> None:
-        """Delete files of which every record has expired; never the newest."""
+        """Delete index files whose records have all expired, but never the newest file."""
         log_min = min((int(path.name) for path in index_files(self._paths.commit_log)), default=0)
         for path in index_files(self._folder)[:-1]:
             header = _header(path)
@@ -177,14 +177,14 @@ class KeyFollower:
 
 
 def _with_keys(requests: RequestArray, *, above: int) -> RequestArray:
-    """Records behind *above* that a broker would index."""
+    """Return the records above *above* that a broker would index."""
     rows = queue_records(requests)
     has_key = (rows["unique_key_length"] > 0) | (rows["keys_length"] > 0)
     return rows[has_key & (rows["physical_offset"] > above)]
 
 
 def _header(path: Path) -> Header | None:
-    """None while the file is being made, or when it has gone."""
+    """Return the file's header; None while the file is being made, or if it no longer exists."""
     try:
         with path.open("rb") as file:
             data = file.read(HEADER_SIZE)

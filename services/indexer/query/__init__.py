@@ -1,1 +1,1 @@
-"""The query facade: `tidemark.read` over HTTP, one hop: it reads the store's files itself, up to the watermark."""
+"""The query service: `tidemark.read` over HTTP. It reads the store's files itself, up to the watermark."""

@@ -1,4 +1,4 @@
-"""The query facade's door: settings → logging → serve."""
+"""Entry point of the query service: reads the settings, configures logging, and serves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .server import serve
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 stopped, 1 failed, 2 bad settings."""
+    """Run the service; return the exit status: 0 stopped, 1 failed, 2 bad settings."""
     try:
         settings = read_settings("query", QuerySettings, sys.argv[1:] if arguments is None else arguments)
     except SettingsRefusedError as error:
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (StoreError, OSError) as error:
         structlog.get_logger().error("query_failed", error=type(error).__name__, message=str(error))
         return 1
-    except SystemExit:  # uvicorn: the address cannot be bound
+    except SystemExit:  # from uvicorn: the address cannot be bound
         structlog.get_logger().error("query_failed", message=f"cannot listen on {settings.query_listen}")
         return 1
 

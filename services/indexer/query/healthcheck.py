@@ -1,4 +1,4 @@
-"""``python -m services.indexer.query.healthcheck``: exit status 0 when this host's query service answers."""
+"""``python -m services.indexer.query.healthcheck``: exit status 0 if this host's query service answers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which member of a group gets which queue: RocketMQ's two strategies, as plain functions.
+"""Allocation of queues to the members of a group by RocketMQ's two strategies, as plain functions.
 
-With the same ids of members and the same store name a RocketMQ client comes to the same result.
+A RocketMQ client with the same member ids and the same store name computes the same allocation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-_VIRTUAL_NODES = 10  # a member; AllocateMessageQueueConsistentHash's default
+_VIRTUAL_NODES = 10  # per member; the default of AllocateMessageQueueConsistentHash
 
 
 class Queue(NamedTuple):
@@ -23,7 +23,7 @@ class Queue(NamedTuple):
 
 
 class Strategy(enum.Enum):
-    """How a topic's queues are shared out."""
+    """Strategy by which a topic's queues are allocated to members."""
 
     AVERAGELY = "averagely"
     CONSISTENT_HASH = "consistent_hash"
@@ -36,12 +36,15 @@ def allocate(
     queue_ids: Mapping[str, Collection[int]],
     store: str,
 ) -> dict[str, list[Queue]]:
-    """Every member's queues: those of each topic are shared out among the members that subscribe to it.
+    """Allocate the queues of each topic to the members that subscribe to it.
 
-    subscriptions  member id → topics
-    queue_ids      topic → its queues
-    store          its name, a broker name to RocketMQ: part of a queue's place on the ring
-    returns        all members; each one's queues by topic and id
+    Args:
+        subscriptions: member id → topics.
+        queue_ids: topic → ids of its queues.
+        store: the store's name, RocketMQ's broker name, which is part of a queue's place on the ring.
+
+    Returns:
+        member id → its queues, by topic and id; every member is included.
     """
     shares: dict[str, list[Queue]] = {member: [] for member in sorted(subscriptions)}
     for topic in sorted(queue_ids):
@@ -59,18 +62,18 @@ def allocate(
 
 
 def averagely(count: int, members: Sequence[str]) -> list[str]:
-    """The owner of each of *count* queues: one stretch a member, those of the first members longer by one.
+    """Return the owner of each of *count* queues: one contiguous range per member, the first ones longer by one.
 
-    spec  AllocateMessageQueueAveragely.allocate
+    Source: AllocateMessageQueueAveragely.allocate.
     """
     size, longer = divmod(count, len(members))
     return [member for i, member in enumerate(members) for _ in range(size + (i < longer))]
 
 
 def consistent_hash(queues: Sequence[Queue], members: Sequence[str], store: str) -> list[str]:
-    """The owner of each queue: the first virtual node at or behind the queue's place on a ring.
+    """Return the owner of each queue: the first virtual node at or after the queue's place on the ring.
 
-    spec  AllocateMessageQueueConsistentHash.allocate, ConsistentHashRouter.routeNode, MessageQueue.toString
+    Source: AllocateMessageQueueConsistentHash.allocate, ConsistentHashRouter.routeNode, MessageQueue.toString.
     """
     places, owners = _ring(tuple(members))
 
@@ -83,12 +86,18 @@ def consistent_hash(queues: Sequence[Queue], members: Sequence[str], store: str)
 
 @lru_cache(maxsize=16)
 def _ring(members: tuple[str, ...]) -> tuple[list[int], list[str]]:
-    """Places, ascending, and who is there. Of two at one place the later one stays (ConsistentHashRouter.addNode)."""
+    """Return ascending places and their members. At a shared place the later member wins.
+
+    Source: ConsistentHashRouter.addNode.
+    """
     ring = {place_of(f"{member}-{i}"): member for member in members for i in range(_VIRTUAL_NODES)}
     places = sorted(ring)
     return places, [ring[place] for place in places]
 
 
 def place_of(text: str) -> int:
-    """Where *text* lies on the ring: the first four bytes of its MD5, big-endian (ConsistentHashRouter.MD5Hash)."""
+    """Return the place of *text* on the ring: the first four bytes of its MD5, big-endian.
+
+    Source: ConsistentHashRouter.MD5Hash.
+    """
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "big")

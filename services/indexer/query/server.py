@@ -1,4 +1,4 @@
-"""uvicorn around the application: uvloop and httptools, no access log, an address that is told once it is bound."""
+"""Runs the application in uvicorn: uvloop and httptools, no access log, and the bound address as a log event."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GRACE_S = 10
 
 
 class QueryServer(uvicorn.Server):
-    """Stops at once, or once it has drained: every request that waits is woken, and answers with what there is."""
+    """A uvicorn server that stops at once or after `drain_ms`; each waiting request answers with the data available."""
 
     def __init__(self, settings: QuerySettings) -> None:
         tls = settings.open_tls(settings.query_listen, tell_reload)
@@ -62,7 +62,7 @@ class QueryServer(uvicorn.Server):
             self.config.ssl = _listening_context(tls)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Binds, and tells the real address."""
+        """Bind, and log the bound address."""
         await super().startup(sockets)
         if self.started:
             for server in self.servers:
@@ -73,18 +73,18 @@ class QueryServer(uvicorn.Server):
                     _log.info("query_started", address=address, tls=self.config.ssl is not None, store_root=root)
 
     def stop(self) -> None:
-        """End soon: requests that wait are answered with what there is."""
+        """Stop the server; waiting requests are answered with the data available."""
         self._facade.watcher.stop()
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """The last spans go when the last answer has gone."""
+        """Shut down, and export the last spans after the last answer."""
         await super().shutdown(sockets)
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal came. (uvicorn's own would raise it again after the stop, and the exit status would not be 0.)"""
+        """Handle a stop signal. (uvicorn's handler raises it again after the stop; then the exit status is not 0.)"""
         self.force_exit = self.should_exit and sig == signal.SIGINT  # another Ctrl-C
         if self._drain_s and not self._facade.is_draining:
             self._stop_at = time.monotonic() + self._drain_s
@@ -93,14 +93,14 @@ class QueryServer(uvicorn.Server):
         self._facade.is_draining = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: is the time to drain over?"""
+        """Stop when the time to drain is over. uvicorn calls this ten times a second."""
         if time.monotonic() >= self._stop_at:
             self.stop()
         return await super().on_tick(counter)
 
 
 def _listening_context(tls: Reloading) -> ssl.SSLContext:
-    """For a server that keeps it: each handshake goes on with what *tls* holds by then, certificate and CAs."""
+    """Return a context for the server's lifetime. Each handshake uses the current certificate and CAs of *tls*."""
 
     def go_on_with_current(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = tls.current.context
@@ -111,7 +111,11 @@ def _listening_context(tls: Reloading) -> ssl.SSLContext:
 
 
 def serve(settings: QuerySettings) -> int:
-    """Serve until a signal; the exit status. StoreTooNewError, StoreUnsafeError before anything is opened."""
+    """Serve until a signal, and return the exit status.
+
+    Raises:
+        StoreTooNewError, StoreUnsafeError: the store was refused before any file was opened.
+    """
     paths = StorePaths(settings.store_root, settings.log_folders(settings.store_root), settings.state_root)
     require_known_format(paths)
     require_safe_store(paths)

@@ -1,7 +1,7 @@
-"""LostUnits: places of queues that pulls had to pass over, in `tidemark/query/lost_units.jsonl` and the log.
+"""LostUnits: places of queues that pulls skipped, recorded in `tidemark/query/lost_units.jsonl` and the service's log.
 
-The pipeline's ledger knows damage of the log. A unit that does not point at its own message is damage of a derived
-file, which only a reader of the queue meets.
+The pipeline's ledger records damage of the CommitLog. A unit that does not point at its own message is damage of a
+derived file, which only a reader of the queue finds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 class LostUnits:
-    """Keeps each place once, at most *limit* of them. Safe for several threads.
+    """Stores each place once, at most *limit* places. Safe for several threads.
 
     Args:
         may_write: return True in the process that owns the folder; the others only log.
@@ -41,7 +41,7 @@ class LostUnits:
             return [self._places[key] for key in sorted(self._places)]
 
     def note(self, topic: str, queue_id: int, skipped: Sequence[Skipped]) -> None:
-        """Record places that a pull has passed over. An expired record is none."""
+        """Record places that a pull has skipped, except expired records."""
         with self._lock:
             for skip in skipped:
                 place = (topic, queue_id, skip.queue_offset)
@@ -56,7 +56,7 @@ class LostUnits:
                     self._append(entry)
 
     def _append(self, entry: dict[str, Any]) -> None:
-        """Append a line where this process may; the pull is answered even if the disk is full."""
+        """Append a line if this process may write; the pull is answered even if the disk is full."""
         if not self._may_write():
             return
         try:
@@ -74,10 +74,10 @@ def _key(entry: dict[str, Any]) -> tuple[str, int, int]:
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of the file; a line that a crash has torn is left out."""
+    """Return the entries of the file, without lines that a crash has torn."""
     try:
         lines = path.read_bytes().splitlines()
-    except OSError:  # none yet, or a folder that this process may not read
+    except OSError:  # no file yet, or a folder that this process may not read
         return []
     found = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""Metrics of the query service: what it has answered, and the store's position when somebody scrapes it."""
+"""Metrics of the query service: counts of its answers, and the store's position at each scrape."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ from .watermark_watcher import WatermarkWatcher
 
 
 class Metrics:
-    """Counts of what was answered, and gauges that are read when they are asked for.
-
-    max_topics  most topics that have series of their own
-    """
+    """Counts of answers, and gauges that are read at each scrape. max_topics: most topics with series of their own."""
 
     def __init__(
         self,
@@ -54,7 +51,7 @@ class Metrics:
         self.skipped = _counter("tidemark_query_skipped_records_total", self.registry)
         row = BY_NAME["tidemark_query_request_seconds"]
         self.seconds = Histogram(row.name, row.text, row.labels, buckets=row.bounds, registry=self.registry)
-        self.answers = functools.cache(self._answers)  # of a route and a status: `labels` takes as long as counting
+        self.answers = functools.cache(self._answers)  # `labels` takes as long as counting
         self.given = TopicCounts(
             limit=max_topics,
             messages="rocketmq_messages_out_total",
@@ -71,7 +68,7 @@ class Metrics:
         return self.requests.labels(path, str(status)), self.seconds.labels(path)
 
     def render(self) -> bytes:
-        """The text format. Reads files: not for the event loop."""
+        """Return the metrics in text format. Reads files, so do not call it on the event loop."""
         return generate_latest(self.registry)
 
 
@@ -81,7 +78,7 @@ def _counter(name: str, registry: CollectorRegistry) -> Counter:
 
 
 class _Given(Collector):
-    """What pulls gave out, by topic."""
+    """Messages and bytes that pulls returned, by topic."""
 
     def __init__(self, given: TopicCounts) -> None:
         self._given = given
@@ -91,7 +88,7 @@ class _Given(Collector):
 
 
 class _Position(Collector):
-    """How far the store is, and what is wrong with it."""
+    """The store's positions and damage."""
 
     def __init__(self, store: StoreReader, watcher: WatermarkWatcher, offsets: ConsumerOffsets) -> None:
         self._store = store
@@ -121,7 +118,7 @@ class _Position(Collector):
 
 
 class _Damages:
-    """The ledger's places by reason; read again when a file of it has grown."""
+    """Counts of the ledger's places by reason, read again when a file of the ledger has grown."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -129,7 +126,7 @@ class _Damages:
         self._by_reason: Tally[str] = Tally()
 
     def family(self) -> Metric:
-        """NONE always stands there: so there is a number while nothing is damaged."""
+        """Return the gauge. It always has the reason NONE, so that the series exists without damage."""
         sizes = {path.name: path.stat().st_size for path in self._folder.glob("ledger-*.jsonl")}
         if sizes != self._sizes:
             self._by_reason = Tally(entry["reason"] for entry in read_ledger(self._folder))
@@ -139,7 +136,7 @@ class _Damages:
 
 
 class _Groups(Collector):
-    """Members of groups, as many as `query_max_groups` lets there be, and their lag."""
+    """Members of groups, at most `query_max_groups` series, and the groups' lag."""
 
     def __init__(self, leases: Leases, lag: GroupLag) -> None:
         self._leases = leases
@@ -155,7 +152,7 @@ class _Groups(Collector):
 
 
 class MetricsMiddleware:
-    """Counts requests by the route's path, never by what stands in it."""
+    """Counts requests, labelled with the route's template and never with the concrete path."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app

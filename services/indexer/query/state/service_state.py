@@ -1,4 +1,4 @@
-"""What every route stands on: the store, the watcher, the settings, and how answers begin."""
+"""State that all routes share: the store, the watcher, the settings, the groups and the writer's channel."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ _log = structlog.get_logger()
 
 
 class Facade:
-    """One store, served.
+    """The shared state of a service for one store.
 
-    tls    None for plaintext
-    guard  None where whoever connects may do everything
+    Args:
+        tls: None for plaintext.
+        guard: None if every caller may do everything.
     """
 
     def __init__(self, settings: QuerySettings, tls: Reloading | None = None, guard: Guard | None = None) -> None:
         self.settings = settings
         self.guard = guard or Guard(None, RateLimits(), None)
-        self.is_draining = False  # a signal came: whoever asks whether we are ready is told to go elsewhere
+        self.is_draining = False  # True after a stop signal: /readyz then answers 503
         self.tls = tls
         self.store = StoreReader(
             settings.store_root,
@@ -108,18 +109,21 @@ class Facade:
         self._readers = ThreadPoolExecutor(settings.query_read_threads, "read")
 
     async def read(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run what reads files on a thread: a cold disk must not stop the others."""
+        """Run *function* on a reading thread, so that a slow disk does not block other requests."""
         call = functools.partial(contextvars.copy_context().run, steady, function, *arguments)
         return await asyncio.get_running_loop().run_in_executor(self._readers, call)
 
     async def read_in_place(self, function: Callable[[], T]) -> T:
-        """As read, by the event loop itself where all is in memory: a thread's turn takes longer than a small read."""
+        """Run *function* on the event loop if all its data is in memory, otherwise as `read`.
+
+        A switch to a thread takes longer than a small read.
+        """
         with contextlib.suppress(NotCachedError), cached_only():
             return steady(function)
         return await self.read(function)
 
     async def wait(self, request: Request, ready: Callable[[Watermark], bool], deadline: float) -> bool:
-        """Until *ready*, or *deadline* (monotonic), or the client is gone. Whether it is worth looking again."""
+        """Wait until *ready*, *deadline* (monotonic) or the client's disconnection; return True if ready."""
         client = "" if request.client is None else request.client.host
         while (left := deadline - time.monotonic()) > 0:
             if await self.watcher.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client):
@@ -129,15 +133,15 @@ class Facade:
         return False
 
     async def let_go_of_deleted(self, every_s: float = 10.0) -> None:
-        """For ever: close files that retention has deleted, also while nobody asks for anything."""
+        """Close files that retention has deleted, in an endless loop, because there may be no requests that do it."""
         while True:
             await asyncio.sleep(every_s)
-            with contextlib.suppress(StoreError, OSError):  # a request tells
+            with contextlib.suppress(StoreError, OSError):  # the next request reports it
                 await self.read(self.store.let_go_of_deleted)
                 await self.read(self.index.tables)
 
     async def let_go_of_expired(self) -> None:
-        """For ever: members whose session is over, also while nobody asks for their group."""
+        """Remove members whose session has timed out, in an endless loop, because no request may name their group."""
         while True:
             await asyncio.sleep(self.settings.query_recheck_ms / 1000)
             self.groups.leases.expire()
@@ -150,14 +154,14 @@ class Facade:
         return True
 
     def require_store(self, name: str | None) -> None:
-        """TopicNotFoundError when a request means another store."""
+        """Raise TopicNotFoundError if a request names another store."""
         if name is not None and name != self.settings.store_name:
             raise TopicNotFoundError(
-                f"this is store {self.settings.store_name}, not {name}", store=self.settings.store_name
+                f"store is {name}, but this service serves {self.settings.store_name}", store=self.settings.store_name
             )
 
     def position(self, watermark: Watermark) -> dict[str, Any]:
-        """Watermark, committed offset and lag, as every answer has them."""
+        """Return watermark, committed offset and lag as every answer contains them."""
         return {
             "watermark": {
                 "term": watermark.term,
@@ -169,14 +173,14 @@ class Facade:
         }
 
     def _take_members(self) -> None:
-        """Of the process that owned the offsets before."""
+        """Take over the members that the previous owner of the offsets saved."""
         try:
             self._leases.take_over(take_members(self.store.paths, self._storage))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             _log.warning("members_not_taken_over", path=str(self.store.paths.members), error=str(error))
 
     async def close(self) -> None:
-        """Let go of everything; members are left to the next process."""
+        """Save the members for the next process, and close all resources."""
         self.watcher.close()
         if self.offsets.is_owner:
             await asyncio.to_thread(leave_members, self.store.paths, self._storage, self._leases.to_json())
@@ -195,7 +199,7 @@ _LOOKS = 5
 
 
 def steady(function: Callable[..., T], *arguments: Any) -> T:
-    """Its outcome; tried again where files have expired under it, since it finds other bounds then."""
+    """Return the function's result. Call it again if files expired during the call: it then reads other bounds."""
     for _ in range(_LOOKS - 1):
         with contextlib.suppress(UnitsGoneError):
             return function(*arguments)
@@ -203,6 +207,6 @@ def steady(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def facade_of(request: Request) -> Facade:
-    """The facade behind a request."""
+    """Return the facade that serves a request."""
     facade: Facade = request.app.state.facade
     return facade

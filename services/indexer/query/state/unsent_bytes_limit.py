@@ -1,4 +1,4 @@
-"""How much of large answers lies in memory because clients have not taken it yet."""
+"""Limit on the bytes of large answers in memory that are not sent yet because clients take them slowly."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _RETRY_AFTER_MS = 1_000
 
 
 class UntakenAnswers:
-    """A limit on the bytes of all of them together. An answer larger than it passes while there is no other."""
+    """A limit on the bytes of all unsent answers together. A larger answer passes while there is no other."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._bytes = 0
 
     def require_room(self) -> None:
-        """InFlightLimitError when there is none, before anything is read."""
+        """Raise InFlightLimitError if the limit is reached. Call it before reading data for an answer."""
         if self._bytes >= self._limit_bytes:
             raise self._refusal()
 
     @contextlib.contextmanager
     def held(self, size: int) -> Iterator[None]:
-        """While an answer of *size* bytes is sent. InFlightLimitError when it would be too much."""
+        """Count an answer of *size* bytes while it is sent; raise InFlightLimitError if it would exceed the limit."""
         if self._bytes and self._bytes + size > self._limit_bytes:
             raise self._refusal()
         self._bytes += size
@@ -35,5 +35,8 @@ class UntakenAnswers:
 
     def _refusal(self) -> InFlightLimitError:
         return InFlightLimitError(
-            "clients have not taken what they asked for", limit_bytes=self._limit_bytes, retry_after_ms=_RETRY_AFTER_MS
+            f"too many bytes of answers are waiting to be sent: at most {self._limit_bytes} "
+            "(TIDEMARK_QUERY_MAX_UNTAKEN_BYTES)",
+            limit_bytes=self._limit_bytes,
+            retry_after_ms=_RETRY_AFTER_MS,
         )

@@ -1,4 +1,4 @@
-"""Waiting for messages to become visible: the event loop itself hears who publishes, and wakes whom it concerns."""
+"""Waits for messages to become visible: the event loop watches the marks and wakes the requests that are ready."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.store.marks import Marks
 
 Ready = Callable[[Watermark], bool]
 _RETRY_AFTER_MS = 1000
-_POLL_S = 0.002  # where nobody tells
+_POLL_S = 0.002  # interval while the marks cannot be watched
 
 
 class _Waiter:
@@ -24,20 +24,20 @@ class _Waiter:
         self.outcome = outcome
 
     def is_ready(self, watermark: Watermark) -> bool:
-        """A question that fails counts as yes: whoever asked it finds out by itself."""
+        """Return True if the request is ready, or if its check fails: its next read then reports the error."""
         try:
             return self.ready(watermark)
         except (StoreError, OSError):
             return True
 
     def end(self, is_ready: bool) -> None:
-        """Let the one who waits go on."""
+        """End the wait."""
         if not self.outcome.done():
             self.outcome.set_result(is_ready)
 
 
 class WatermarkWatcher:
-    """Wakes requests that wait. Lives on one event loop; looks only while somebody waits."""
+    """Wakes waiting requests. Belongs to one event loop; checks the marks only while requests wait."""
 
     def __init__(
         self, store: StoreReader, *, recheck_ms: int, max_waiting: int, max_waiting_per_client: int | None = None
@@ -56,28 +56,28 @@ class WatermarkWatcher:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait now."""
+        """Number of waiting requests."""
         return len(self._waiters)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nobody may wait any more."""
+        """True after `stop` or `close`: requests do not wait any more."""
         return self._is_stopped
 
     def start(self) -> None:
-        """Begin to watch, on the event loop that runs."""
+        """Start watching on the running event loop."""
         self._loop = asyncio.get_running_loop()
-        with contextlib.suppress(OSError):  # too many of them on this machine, or none at all: looking helps
+        with contextlib.suppress(OSError):  # too many watches on this machine, or none supported: poll instead
             self._watch = FileWatch()
 
     def stop(self) -> None:
-        """Wake everybody, for good: who waits answers with what there is. From a signal's handler, too."""
+        """Wake all waiters permanently; each answers with the data available. Safe in a signal handler."""
         self._is_stopped = True
-        with contextlib.suppress(AttributeError, RuntimeError):  # never started, or over
+        with contextlib.suppress(AttributeError, RuntimeError):  # never started, or the loop is closed
             self._loop.call_soon_threadsafe(self._wake_everybody)
 
     def close(self) -> None:
-        """Watch no more."""
+        """Wake all waiters, and stop watching."""
         self._is_stopped = True
         self._wake_everybody()
         self._disarm()
@@ -86,10 +86,16 @@ class WatermarkWatcher:
             self._watch = None
 
     async def wait(self, ready: Ready, timeout_s: float, *, client: str = "") -> bool:
-        """Until *ready* says so of the watermark, at most *timeout_s*; whether it did (or the service stops).
+        """Wait until *ready* returns True for the watermark, at most *timeout_s*.
 
-        client  its address
-        raises InFlightLimitError when too many wait already, of this client or in all
+        Args:
+            client: the client's address.
+
+        Returns:
+            True if it is ready or the service stops during the wait; False after the timeout or a stop before.
+
+        Raises:
+            InFlightLimitError: too many requests wait already, of this client or in all.
         """
         if self._is_stopped:
             return False
@@ -101,7 +107,7 @@ class WatermarkWatcher:
             self._arm()
         timeout = self._loop.call_later(timeout_s, waiter.end, False)
         try:
-            if waiter.is_ready(self._store.watermark()):  # it came between the asker's look and this one
+            if waiter.is_ready(self._store.watermark()):  # published between the caller's read and this check
                 return True
             return await waiter.outcome
         finally:
@@ -111,11 +117,17 @@ class WatermarkWatcher:
 
     def _require_place(self, client: str) -> None:
         if len(self._waiters) >= self._max_waiting:
-            raise InFlightLimitError("too many requests wait", limit=self._max_waiting, retry_after_ms=_RETRY_AFTER_MS)
+            raise InFlightLimitError(
+                f"{len(self._waiters)} requests wait: at most {self._max_waiting} (TIDEMARK_QUERY_MAX_WAITING)",
+                limit=self._max_waiting,
+                retry_after_ms=_RETRY_AFTER_MS,
+            )
         limit = self._max_waiting_per_client
         if self._waiting_by_client.get(client, 0) >= limit:
             raise InFlightLimitError(
-                "too many requests of this address wait", limit=limit, retry_after_ms=_RETRY_AFTER_MS
+                f"{limit} requests from this address wait, which is the limit (TIDEMARK_QUERY_MAX_WAITING_PER_CLIENT)",
+                limit=limit,
+                retry_after_ms=_RETRY_AFTER_MS,
             )
 
     def _leave(self, client: str) -> None:
@@ -123,7 +135,7 @@ class WatermarkWatcher:
         if not self._waiting_by_client[client]:
             del self._waiting_by_client[client]
 
-    # Armed until a look finds nobody waiting: a consumer is soon back, and arming costs as much as a look.
+    # Armed until a check finds no waiter: a consumer soon waits again, and arming costs as much as a check.
 
     def _arm(self) -> None:
         if self._watch is not None:
@@ -144,7 +156,7 @@ class WatermarkWatcher:
             self._look()
 
     def _recheck(self) -> None:
-        """What nobody tells: marks that came into being or were replaced, and expiry."""
+        """Check for changes that the watch does not report: new or replaced marks, and expired files."""
         if not self._waiters:
             self._disarm()
             return
@@ -158,12 +170,12 @@ class WatermarkWatcher:
             return
         self._watched = None
         if marks is not None:
-            with contextlib.suppress(OSError):  # just replaced: next time
+            with contextlib.suppress(OSError):  # just replaced: the next recheck watches the new file
                 self._watch.watch(self._store.paths.marks)
                 self._watched = marks
 
     def _look(self) -> None:
-        """Wake who is ready."""
+        """Wake the waiters that are ready."""
         try:
             watermark = self._store.watermark()
         except (StoreError, OSError):

@@ -1,4 +1,4 @@
-"""POST → the writer's AppendBatch and CreateTopic. The only place of the query facade that speaks gRPC."""
+"""Forwards requests to the writer's AppendBatch, SendBack and CreateTopic; the query service's only gRPC client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RECEIVE_LIMIT_BYTES = 64 << 20
 
 
 class Original(NamedTuple):
-    """A stored message that is sent back. inner_index: within its inner batch; None for a record of its own."""
+    """A stored message to send back. inner_index: its index in an inner batch; None if it is a record of its own."""
 
     topic: str
     queue_id: int
@@ -33,8 +33,11 @@ class Original(NamedTuple):
 
 
 class WriterForward:
-    """A channel to the writer, opened at the first append, and anew after one for which it was not reached over TLS:
-    the files of *credentials*, whom it trusts and what it shows, may be others by then."""
+    """A channel to the writer, opened by the first call.
+
+    It is opened again after a call that could not reach the writer over TLS, because the files of *credentials* may
+    have been replaced.
+    """
 
     def __init__(self, address: str | None, *, timeout_ms: int, credentials: Credentials) -> None:
         self._address = address
@@ -46,7 +49,7 @@ class WriterForward:
     async def append(
         self, topic: str, body: AppendBody, request_id: str, *, authorization: str | None
     ) -> tuple[bool, dict[str, Any]]:
-        """(acknowledged, the answer's JSON without store and topic); raises as `_call`."""
+        """Return (acknowledged, the answer's JSON without store and topic). Raises as `_call`."""
         from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
         request = _request(topic, body, request_id)
@@ -81,7 +84,7 @@ class WriterForward:
         }
 
     async def create_topic(self, body: TopicBody, *, authorization: str | None) -> tuple[bool, TopicConfig]:
-        """(created, the topic as it is); raises as `_call`."""
+        """Return (created, the topic's current configuration). Raises as `_call`."""
         from tidemark.v1 import topics_pb2
         from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 
@@ -100,11 +103,15 @@ class WriterForward:
         return answer.created, config
 
     async def _call(self, stub: Any, method: str, request: Any, authorization: str | None) -> Any:
-        """The writer's answer to *request*.
+        """Return the writer's answer to *request*.
 
-        authorization  the caller's header, which the writer goes by; None: the service shows its own token
-        raises WriterUnreachableError when there is no writer; TlsFailedError, TlsFilesError; what the writer refuses,
-        by its reason
+        Args:
+            authorization: the caller's header, which the writer checks; None: the service sends its own token.
+
+        Raises:
+            WriterUnreachableError: the writer cannot be reached, or none is configured.
+            TlsFailedError, TlsFilesError: the TLS connection failed, or its files cannot be used.
+            StoreError: the writer refused the request; the class follows from its reason.
         """
         import grpc
 
@@ -112,7 +119,7 @@ class WriterForward:
         from tidemark.client.errors.tls_faults import told_apart
 
         if self._address is None:
-            raise WriterUnreachableError("no writer is configured (TIDEMARK_WRITER_ADDRESS)")
+            raise WriterUnreachableError("no writer is configured: set TIDEMARK_WRITER_ADDRESS")
         if self._channel is None:
             self._channel = _open(self._address, self._credentials)
         try:
@@ -132,7 +139,7 @@ class WriterForward:
         return () if shown is None else (("authorization", shown),)
 
     def _let_go(self) -> None:
-        """The next append opens a channel; those under way end on the old one."""
+        """Close the channel after its running calls have ended; the next call opens another."""
         if self._channel is not None:
             closing = asyncio.create_task(self._channel.close(self._timeout_s))
             self._closing.add(closing)
@@ -163,7 +170,7 @@ def _open(address: str, credentials: Credentials) -> grpc.aio.Channel:
 
 
 def _same_request() -> tuple[tuple[str, str], ...]:
-    """Metadata by which the writer's log has this request under the same id."""
+    """Return the metadata that gives the request the same id in the writer's log."""
     request_id = current_request_id()
     return () if request_id is None else ((HEADER, request_id),)
 

@@ -1,6 +1,6 @@
-"""A response whose body is a row of buffers: large ones go to the socket as they are, without a copy to join them.
+"""A response whose body is a list of buffers. Large buffers are sent as they are, without a copy.
 
-Little ones are joined: each is a turn through every layer of the server, which costs more than the copy.
+Small buffers are joined, because each send passes through every layer of the server, which costs more than a copy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LITTLE_BYTES, _JOINED_BYTES = 64 << 10, 256 << 10
 
 
 class PiecesResponse(Response):
-    """200 with the *pieces* one after the other. answers: where what a client is slow to take counts."""
+    """A 200 response with *pieces* as its body. answers: accounts for response bytes that are not sent yet."""
 
     def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str, answers: UntakenAnswers) -> None:
         self._size = sum(map(len, pieces))
@@ -26,11 +26,11 @@ class PiecesResponse(Response):
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; InFlightLimitError before that when too much is under way."""
+        """Send the response. Raises InFlightLimitError before it begins if too many bytes are not sent yet."""
         if self._size > _LITTLE_BYTES:
             with self._answers.held(self._size):
                 await self._send(send)
-                await send({"type": "http.response.body"})  # once all but a little has gone to the socket
+                await send({"type": "http.response.body"})  # returns after nearly all bytes are in the socket
         else:
             await self._start(send)
             await send({"type": "http.response.body", "body": self._pieces[0] if self._pieces else b""})

@@ -1,8 +1,7 @@
-"""uvicorn's HTTP/1.1 connection, with limits: how many there are, how long a request may take to come and an answer to
-go, and how large a request's head may be.
+"""uvicorn's HTTP/1.1 connection with limits on connections, on a request's head, and on the times of both directions.
 
-uvicorn with httptools has none of these. What is refused here is `application/problem+json` too, and is no line in the
-log, which anybody could fill.
+uvicorn with httptools has none of these. Refusals are `application/problem+json`, and they are not logged, because any
+client could fill the log with them.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from tidemark.errors import InFlightLimitError
 from ..config import QuerySettings
 from .problems import of_store_error, problem
 
-_LEAST_TAKEN_BYTES = 64 << 10  # of an answer, within the write timeout: less is as good as nothing
+_LEAST_TAKEN_BYTES = 64 << 10  # a client that takes less of an answer within the write timeout is disconnected
 _BYTES_AROUND_A_HEADER = 4
 _RETRY_AFTER_MS = 1_000
 _LINGER_NOT = struct.pack("ii", 1, 0)
 
 
 class ConnectionLimits(NamedTuple):
-    """What holds for each connection, and how many there may be."""
+    """Limits of each connection, and the most connections at once."""
 
     connections: int
     head_bytes: int
@@ -38,7 +37,7 @@ class ConnectionLimits(NamedTuple):
 
     @classmethod
     def of(cls, settings: QuerySettings, connections: int) -> ConnectionLimits:
-        """As they are set; *connections* is what the process can hold."""
+        """Return the limits of *settings*. connections: most connections that the process can hold."""
         return cls(
             connections,
             settings.query_max_head_bytes,
@@ -49,14 +48,14 @@ class ConnectionLimits(NamedTuple):
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    """One connection. A subclass per server carries its `limits`, because uvicorn makes the instances."""
+    """One connection. Each server has a subclass with its `limits`, because uvicorn creates the instances."""
 
     limits: ConnectionLimits
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._received_bytes = 0  # since the head that is coming began
-        self._head_bytes = 0  # of it, as far as it is understood
+        self._received_bytes = 0  # bytes since the beginning of the current head
+        self._head_bytes = 0  # bytes of the current head that are parsed
         self._in_head = True
         self._refusal: Response | None = None
         self._reading: asyncio.TimerHandle | None = None
@@ -65,18 +64,20 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     # -- the connection -------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
-        """One more, unless there are too many: then it is told so and closed, and the others do not notice."""
+        """Accept the connection; beyond the limit, answer 429 and close it."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             error = InFlightLimitError(
-                "too many connections", limit=self.limits.connections, retry_after_ms=_RETRY_AFTER_MS
+                f"too many connections: at most {self.limits.connections} (TIDEMARK_MAX_CONNECTIONS and open files)",
+                limit=self.limits.connections,
+                retry_after_ms=_RETRY_AFTER_MS,
             )
             self._refuse(of_store_error(error))
         else:
             self._expect(self.limits.head_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Gone."""
+        """Stop the timers."""
         self._stop_reading_timer()
         self._stop_writing_timer()
         super().connection_lost(exc)
@@ -84,43 +85,43 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     # -- a request ------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """As uvicorn's, without a line in the log for what is no HTTP."""
+        """Parse data as uvicorn does, but do not log malformed requests."""
         self._unset_keepalive_if_required()
         if self._in_head:
             self._received_bytes += len(data)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:  # to a protocol that nobody here speaks: the request is answered as it is
+        except httptools.HttpParserUpgrade:  # no other protocol is supported: answer the HTTP request
             pass
         except httptools.HttpParserError:
-            self.send_400_response("this is no request of HTTP/1.1")
+            self.send_400_response("the data is not an HTTP/1.1 request")
         else:
             self._wait_for_the_rest()
 
     def on_url(self, url: bytes) -> None:
-        """A piece of it."""
+        """Count a piece of the URL."""
         super().on_url(url)
         self._add_to_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A whole one."""
+        """Count a header."""
         super().on_header(name, value)
         self._add_to_head(len(name) + len(value) + _BYTES_AROUND_A_HEADER)
 
     def on_headers_complete(self) -> None:
-        """The head is there; its body has a time of its own."""
+        """Stop the head's timer; the body has its own."""
         self._in_head = False
         self._stop_reading_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """All of the request is there: now it is ours to hurry."""
+        """Stop the body's timer: the request is complete."""
         self._in_head, self._received_bytes, self._head_bytes = True, 0, 0
         self._stop_reading_timer()
         super().on_message_complete()
 
     def _wait_for_the_rest(self) -> None:
-        """Of a request that is not there whole. Most are, and need no timer."""
+        """Start a timer if the request is incomplete. Most requests are complete and need none."""
         if self._in_head and self._received_bytes > self.limits.head_bytes:
             self._refuse(self._too_large_head())
         elif self._reading is None and (self._received_bytes or not self._in_head):
@@ -134,18 +135,19 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def _too_large_head(self) -> Response:
         limit = self.limits.head_bytes
-        return problem(431, "HEAD_TOO_LARGE", "the request's line and headers are too large", {"limit_bytes": limit})
+        detail = f"the request's line and headers are larger than {limit} bytes (TIDEMARK_QUERY_MAX_HEAD_BYTES)"
+        return problem(431, "HEAD_TOO_LARGE", detail, {"limit_bytes": limit})
 
     def _expect(self, seconds: float) -> None:
-        """What is to come has to be here within *seconds*."""
+        """Require the rest of the head or body within *seconds*."""
         self._stop_reading_timer()
         self._reading = self.loop.call_later(seconds, self._too_slow)
 
     def _too_slow(self) -> None:
         self._reading = None
         if self.cycle is None or self.cycle.response_complete or self._in_head:
-            self._refuse(problem(408, "REQUEST_TIMEOUT", "the request did not come in time"))
-        else:  # a handler reads the body: it is told that the client is gone
+            self._refuse(problem(408, "REQUEST_TIMEOUT", "the request did not arrive in time"))
+        else:  # a handler reads the body, and gets a disconnect
             self._cut()
 
     def _stop_reading_timer(self) -> None:
@@ -156,13 +158,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     # -- an answer ------------------------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
-        """The client takes it more slowly than it is written."""
+        """Start to check the client's progress: it takes the answer more slowly than it is written."""
         super().pause_writing()
         self._stop_writing_timer()
         self._look_again(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Stop checking: the client has caught up."""
         self._stop_writing_timer()
         super().resume_writing()
 
@@ -184,22 +186,22 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     # -- refusing -------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls for anything that is no HTTP; here also for what is too large."""
+        """Answer 400 for malformed data, or with the refusal of a head that is too large. uvicorn calls this, too."""
         self._refuse(self._refusal or problem(400, "BAD_REQUEST", msg))
 
     def _cut(self) -> None:
-        """Close at once. What the kernel still has for the client goes, too: it would wait for minutes to be taken."""
+        """Close at once and drop the data in the kernel's send buffer, where it could otherwise stay for minutes."""
         connection = self.transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
         self.transport.abort()
 
     def _refuse(self, response: Response) -> None:
-        """Answer and close. Whatever else comes is not read."""
+        """Answer and close. Data that arrives later is not read."""
         if self.transport.is_closing():
             return
         self._stop_reading_timer()
-        if self.cycle is None or self.cycle.response_complete:  # else an answer is under way, and this is none of it
+        if self.cycle is None or self.cycle.response_complete:  # otherwise another answer is being sent
             head = b"".join(b"%s: %s\r\n" % header for header in response.raw_headers)
             self.transport.write(
                 STATUS_LINE[response.status_code] + head + b"connection: close\r\n\r\n" + bytes(response.body)
@@ -208,5 +210,5 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
 
 def limited(limits: ConnectionLimits, kind: type[LimitedHttpProtocol]) -> type[LimitedHttpProtocol]:
-    """The class for one server."""
+    """Return a subclass of *kind* with *limits*, for one server."""
     return type("HttpProtocol", (kind,), {"limits": limits})

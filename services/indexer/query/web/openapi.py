@@ -1,5 +1,7 @@
-"""What the OpenAPI document says beyond what FastAPI finds: bodies and arguments that routes read by themselves, and
-failures, which are `application/problem+json` everywhere.
+"""Completes FastAPI's OpenAPI document.
+
+Adds the bodies and parameters that routes read themselves, and the failures, which are always
+`application/problem+json`.
 """
 
 from __future__ import annotations
@@ -43,16 +45,16 @@ _ARGUMENTS = (
     LogBytesArguments,
 )
 _PROBLEM = SCHEMA_REFERENCE.format(model=ProblemAnswer.__name__)
-_ANYWHERE = {  # what each path may answer, whatever is asked of it
-    "422": "An argument is missing, malformed or out of its range",
-    "500": "Bytes of the store are not what they should be",
-    "503": "Not now",
+_ANYWHERE = {  # failures of every path
+    "422": "An argument is missing, malformed or out of range",
+    "500": "Stored data is damaged, or the service failed",
+    "503": "The store, the writer or the service is unavailable",
 }
-_FASTAPIS_OWN = ("HTTPValidationError", "ValidationError")  # a shape that no answer of ours has
+_FASTAPIS_OWN = ("HTTPValidationError", "ValidationError")  # schemas that no answer uses
 
 
 def describe(app: FastAPI) -> None:
-    """Let *app* serve the whole document."""
+    """Make *app* serve the completed document."""
     make = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -60,7 +62,7 @@ def describe(app: FastAPI) -> None:
             document = make()
             _add_schemas(document["components"]["schemas"])
             document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            document["security"] = [{"token": []}, {}]  # {}: where there is no access file, or by a certificate
+            document["security"] = [{"token": []}, {}]  # {}: without an access file, or with a client certificate
             for path in document["paths"].values():
                 for operation in path.values():
                     _describe_failures(operation["responses"])
@@ -88,6 +90,6 @@ def _describe_failures(responses: dict[str, Any]) -> None:
 
 
 def _is_problem(response: dict[str, Any]) -> bool:
-    """As FastAPI describes it: JSON, of the model that the route names."""
+    """Return True if FastAPI describes the response as JSON of the model ProblemAnswer."""
     schema = response.get("content", {}).get("application/json", {}).get("schema", {})
     return bool(schema.get("$ref") == _PROBLEM)

@@ -1,6 +1,6 @@
-"""A route whose endpoint reads the request itself; FastAPI describes it and stays out of the way.
+"""A route whose endpoint reads the request itself; FastAPI only describes it.
 
-Its own reading and checking of arguments, and the stacks it opens for dependencies, take longer than a small pull.
+FastAPI's parsing of arguments and its stacks for dependencies take longer than a small pull.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from .route_access import GuardedRoute
 
 
 class PlainRoute(GuardedRoute):
-    """For endpoints of (request, and what is in the path) that return a Response.
+    """A route for endpoints that take the request and the path's parameters and return a Response.
 
-    raises TypeError when it is given dependencies, which it would not ask
+    Raises:
+        TypeError: it has dependencies, which this route would ignore.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **described: Any) -> None:
         super().__init__(path, endpoint, **described)
         if self.dependencies:
-            raise TypeError(f"{path}: a plain route has no dependencies")
+            raise TypeError(f"{path}: a PlainRoute can have no dependencies")
         self._respond = self.get_route_handler()
 
     async def _go_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What the endpoint raises, the application's handlers answer."""
+        """Send the endpoint's response; the application's exception handlers answer its errors."""
         response = await self._respond(Request(scope, receive, send))
         await response(scope, receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """As FastAPI asks for it. The handler raises RequestValidationError for a path that does not fit."""
+        """Return the handler for FastAPI. It raises RequestValidationError for an invalid path parameter."""
         endpoint: Callable[..., Coroutine[Any, Any, Response]] = self.endpoint
         parameters = inspect.signature(endpoint, eval_str=True).parameters
         adapters = {name: TypeAdapter(one.annotation) for name, one in parameters.items() if name != "request"}

@@ -1,4 +1,4 @@
-"""Failures → `application/problem+json` (RFC 9457), by the one table `tidemark.status`."""
+"""Converts failures to `application/problem+json` (RFC 9457) by the table in `tidemark.status`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 
 
 def problem(status: int, reason: str, detail: str, facts: dict[str, Any] | None = None) -> Response:
-    """A problem's response. *facts* stand beside RFC 9457's members, which they never replace."""
+    """Return a problem as a response. *facts* are added to RFC 9457's members and never replace them."""
     content = {
         **(facts or {}),
         "type": TYPE_PREFIX + reason.lower().replace("_", "-"),
@@ -48,7 +48,7 @@ def problem(status: int, reason: str, detail: str, facts: dict[str, Any] | None 
 
 
 def of_store_error(error: StoreError, **more: Fact) -> Response:
-    """What a named failure looks like. more: facts beside its own."""
+    """Return *error* as a problem. more: facts in addition to the error's own."""
     status = status_of(error)
     return problem(status.http_status, status.reason, error.message, {**error.facts, **more})
 
@@ -60,7 +60,7 @@ def _of_validation(error: RequestValidationError) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Every failure of *app* leaves as a problem."""
+    """Make *app* answer every failure as a problem."""
 
     @app.exception_handler(StoreError)
     async def _store(_: Request, error: StoreError) -> Response:
@@ -77,11 +77,11 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def _gone(_: Request, error: ClientDisconnect) -> Response:
-        return problem(400, "BAD_REQUEST", "the connection ended within the request")  # nobody reads it
+        return problem(400, "BAD_REQUEST", "the connection ended during the request")  # the client is gone
 
     @app.exception_handler(Exception)
     async def _unknown(request: Request, error: Exception) -> Response:
         _log.error("request_failed", path=request.url.path, error=repr(error))
-        response = problem(500, "INTERNAL", "an error that should not happen; the log tells more")
-        response.headers[HEADER] = current_request_id() or ""  # it does not pass by the middleware
+        response = problem(500, "INTERNAL", "internal error: see request_failed in the service's log")
+        response.headers[HEADER] = current_request_id() or ""  # this response does not pass through the middleware
         return response

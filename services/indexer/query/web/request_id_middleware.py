@@ -1,4 +1,4 @@
-"""RequestIdMiddleware: each request has an id, the caller's own or a new one; the log and its answer have it."""
+"""RequestIdMiddleware: gives each request the caller's id or a new one, which is in the log and the answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HEADER = HEADER.encode()
 
 
 class RequestIdMiddleware:
-    """The outermost: what others log belongs to the request, too."""
+    """Sets the request's id. It must be the outermost middleware, so that all log lines of a request have the id."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

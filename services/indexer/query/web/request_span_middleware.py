@@ -1,4 +1,4 @@
-"""RequestSpanMiddleware: a span for each request, named by its route, never by what stands in the path."""
+"""RequestSpanMiddleware: makes a span for each request, named after its route and never after the concrete path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SERVER_FAULT = 500
 
 
 class RequestSpanMiddleware:
-    """Added where traces are on. A request with a `traceparent` header goes on with that trace."""
+    """Makes the spans of requests if traces are on. A request with a `traceparent` header continues that trace."""
 
     def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
         self._app = app
@@ -59,7 +59,7 @@ def _tell_status(span: Span, status: int) -> None:
 
 
 def _name(span: Span, scope: Scope) -> None:
-    """By the route, which is known once it was found."""
+    """Name the span after the route, which is known only after routing."""
     path = getattr(scope.get("route"), "path", None)
     if path is not None:
         span.update_name(f"{scope['method']} {path}")

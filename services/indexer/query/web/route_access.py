@@ -1,4 +1,4 @@
-"""What each route needs of its caller: one table, asked before an endpoint begins."""
+"""The right that each route requires of its caller: one table, checked before the endpoint runs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ _NOWHERE = "127.0.0.1"  # a Unix socket
 
 
 class Needs(NamedTuple):
-    """right: of (what is in the path, the store's name); None: whoever is known may, or the endpoint asks for more."""
+    """Requirement of a route.
+
+    right: makes the right from the path's parameters and the store's name; None: any admitted caller may use the route,
+    or its endpoint checks rights itself.
+    """
 
     right: Callable[[Mapping[str, str], str], Right] | None
-    is_open: bool = False  # to everybody
+    is_open: bool = False  # no caller is refused
 
 
 def _topic(*actions: Action) -> Needs:
@@ -45,9 +49,9 @@ def _store(*actions: Action) -> Needs:
     return Needs(lambda _, store: on_store(store, *actions))
 
 
-_OPEN = Needs(None, is_open=True)  # holds nothing of the store
+_OPEN = Needs(None, is_open=True)  # the answer contains no data of the store
 _KNOWN = Needs(None)
-_EACH = Needs(None)  # the endpoint leaves out what the caller may not know, or asks once it knows the topics
+_EACH = Needs(None)  # the endpoint omits items that the caller may not see, or checks rights when it knows the topics
 _NEEDS: Mapping[tuple[str, str], Needs] = {
     ("GET", "/healthz"): _OPEN,
     ("GET", "/readyz"): _OPEN,
@@ -82,7 +86,11 @@ _NEEDS: Mapping[tuple[str, str], Needs] = {
 
 
 class GuardedRoute(APIRoute):
-    """Its endpoint is not reached by whom the table does not let. KeyError for a route that is not in the table."""
+    """A route that runs its endpoint only for callers with the right in the table.
+
+    Raises:
+        KeyError: the table has no such route.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **described: Any) -> None:
         described["responses"] = {**_REFUSALS, **(described.get("responses") or {})}
@@ -92,7 +100,11 @@ class GuardedRoute(APIRoute):
         self._action = f"{self._method} {path}"
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As starlette's Route. UnauthenticatedError, ForbiddenError, RateLimitedError."""
+        """Check the caller's right, then handle the request as starlette's Route does.
+
+        Raises:
+            UnauthenticatedError, ForbiddenError, RateLimitedError: the caller is refused.
+        """
         if self._needs.is_open or scope["method"] != self._method:
             await super().handle(scope, receive, send)
             return
@@ -114,25 +126,26 @@ class GuardedRoute(APIRoute):
 
 
 def _require_no_foreign_page(headers: Headers) -> None:
-    """ForbiddenError for what a page of another site makes a browser do here, in the name of who looks at that page.
+    """Raise ForbiddenError for a request that a page of another site makes through a user's browser.
 
-    Browsers say it themselves (Fetch Metadata), and no script can make them say otherwise; other clients do not.
+    Browsers report this in Fetch Metadata headers, which no script can change. Other clients do not send them.
     """
     if headers.get("sec-fetch-site") in _FOREIGN:
-        raise ForbiddenError("a page of another site asks for this", origin=headers.get("origin"))
+        raise ForbiddenError("a page of another site must not make changes", origin=headers.get("origin"))
 
 
 def caller_of(request: Request) -> Caller:
-    """Who asks."""
+    """Return the caller that was admitted for *request*."""
     caller: Caller = request.scope[_CALLER]
     return caller
 
 
 @contextlib.contextmanager
 def changing(caller: Caller, right: Right) -> Iterator[None]:
-    """Around a change, where an endpoint knows only now which right it needs. ForbiddenError.
+    """Check the right for a change that only the endpoint knows, and write the outcome to the audit log.
 
-    What came of it is told in the audit log, as for routes whose path names what they change.
+    Raises:
+        ForbiddenError: the caller does not have the right.
     """
     caller.require(right)
     outcome = "OK"
@@ -157,7 +170,7 @@ def _presented(scope: Scope) -> Presented:
 
 
 def _telling(send: Send, caller: Caller, right: Right) -> Send:
-    """*send*, which tells the audit log how the answer begins."""
+    """Return a *send* that writes the status of the answer to the audit log."""
 
     async def send_and_tell(message: Message) -> None:
         if message["type"] == "http.response.start":
