@@ -24,9 +24,9 @@ class AttachSettings(BaseSettings):
         cli_implicit_flags=True,
     )
 
-    store_root: Path = Field(Path("data"), description="the store's directory")
+    store_root: Path = Field(Path("data"), description="directory of the store")
     state_root: Path = Field(
-        description="folder for our own files when the store is a broker's, which is attached and only read"
+        description="folder of Tidemark's own files if the store is a broker's, which is attached and only read"
     )
     attach_poll_ms: int = Field(10, ge=1, le=10_000, description="longest pause between two polls of an idle log")
     attach_index: bool = Field(True, description="index the keys that the broker of an attached store does not index")

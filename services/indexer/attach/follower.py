@@ -81,7 +81,7 @@ class Follower:
         if self._walk is not None:
             self._walk.close()
 
-    # -- a look -----------------------------------------------------------------------------------------------------
+    # -- polling ----------------------------------------------------------------------------------------------------
 
     def poll(self) -> bool:
         """Read the log once; return True if the watermark has moved."""

@@ -107,7 +107,7 @@ class KeyFollower:
                 return header.end_physical_offset
         return -1
 
-    # -- our own ----------------------------------------------------------------------------------------------------
+    # -- our own index ----------------------------------------------------------------------------------------------
 
     def _open_own(self) -> None:
         """Begin an index at the position, or continue the index of an earlier run."""

@@ -28,19 +28,20 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         cli_implicit_flags=True,
     )
 
-    store_root: Path = Field(Path("data"), description="the store's directory")
+    store_root: Path = Field(Path("data"), description="directory of the store")
     commit_log_paths: str = Field(
-        "", description="folders of the CommitLog between commas; relative ones below the store; empty: commitlog"
+        "",
+        description="comma-separated folders of the CommitLog; a relative path is below the store; empty: commitlog",
     )
     commit_log_read_only_paths: str = Field(
-        "", description="further folders of the CommitLog, in which no new file is made"
+        "", description="further folders of the CommitLog, comma-separated, in which no new file is created"
     )
     state_root: Path | None = Field(
-        None, description="folder for our own files when the store is a broker's, which is attached and only read"
+        None, description="folder of Tidemark's own files if the store is a broker's, which is attached and only read"
     )
-    query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free one")
+    query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free port")
     store_name: str = Field(
-        "tidemark-0", min_length=1, max_length=255, description="the store's broker name, which every answer contains"
+        "tidemark-0", min_length=1, max_length=255, description="name of the store, as broker name, in every answer"
     )
     writer_address: str | None = Field(
         None, description="writer that appends are forwarded to (host:port or tls://host:port); unset: appends are off"
@@ -54,7 +55,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     console: bool = Field(True, description="serve the console at /console")
     log_level: LogLevelSetting = LogLevel.INFO
     metrics_max_topics: int = Field(
-        1_000, ge=1, le=100_000, description="topics that get a label of their own in metrics; the others share one"
+        1_000, ge=1, le=100_000, description="number of topics with a metrics label of their own; the others share one"
     )
 
     query_default_messages: int = Field(500, ge=1, le=100_000, description="max_messages of a pull that sets none")
@@ -71,7 +72,9 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="largest wait_ms of a request")
     query_max_waiting: int = Field(10_000, ge=1, description="requests that may wait at once; beyond: 429")
     query_max_waiting_per_client: int = Field(
-        5_000, ge=1, description="requests of one client address that may wait at once; beyond: 429. A proxy is one"
+        5_000,
+        ge=1,
+        description="requests of one client address that may wait at once; beyond: 429. A proxy counts as one address",
     )
     query_max_untaken_bytes: int = Field(
         512 << 20, ge=1, description="bytes of large answers that are not sent yet, over all clients; beyond: 429"
@@ -83,7 +86,10 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     query_max_scanned_units: int = Field(200_000, ge=1, description="queue units that one pull by tag reads")
     query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="largest request body, bytes")
     max_connections: int = Field(
-        16_384, ge=1, le=1 << 20, description="clients' connections at once; never more than the process may open files"
+        16_384,
+        ge=1,
+        le=1 << 20,
+        description="maximum number of client connections; also limited by the files that the process may open",
     )
     query_max_head_bytes: int = Field(
         65_536, ge=1_024, le=1 << 20, description="bytes of a request's line and headers; beyond: 431"
@@ -101,28 +107,28 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         description="a client that takes less than 64 KiB of its answer in this time is disconnected",
     )
     query_max_log_bytes: int = Field(
-        65_536, ge=1, le=16 << 20, description="bytes of the log, as stored, that GET /v1/log/bytes returns"
+        65_536, ge=1, le=16 << 20, description="most bytes that one GET /v1/log/bytes returns"
     )
     query_max_log_scan_bytes: int = Field(
-        16 << 20, ge=4096, le=1 << 30, description="bytes of the log that one GET /v1/log/records reads"
+        16 << 20, ge=4096, le=1 << 30, description="bytes of the log after which one GET /v1/log/records stops"
     )
     query_read_threads: int = Field(8, ge=1, le=256, description="threads that read files for requests")
     query_writer_timeout_ms: int = Field(10_000, ge=1, description="time for the writer to answer a forwarded request")
     drain_ms: int = Field(
-        0, ge=0, le=300_000, description="at a stop: served so long after health says not ready, for load balancers"
+        0, ge=0, le=300_000, description="time at a stop for which calls are served after health reports not ready"
     )
     query_recheck_ms: int = Field(
         250, ge=1, le=10_000, description="longest interval between two checks of waiting requests and member sessions"
     )
 
     query_session_timeout_ms: int = Field(
-        10_000, ge=1, description="session timeout of a member that sets none: without a heartbeat it is then removed"
+        10_000, ge=1, description="default time without a heartbeat after which a member of a group is removed"
     )
     query_min_session_timeout_ms: int = Field(1_000, ge=1, description="smallest session timeout of a member")
     query_max_session_timeout_ms: int = Field(300_000, ge=1, description="largest session timeout of a member")
     query_max_groups: int = Field(1_000, ge=1, description="groups that may have members at once; beyond: 429")
-    query_max_group_members: int = Field(1_000, ge=1, description="members a group may have; beyond: 429")
-    query_max_member_topics: int = Field(1_000, ge=1, description="topics a member may subscribe to")
+    query_max_group_members: int = Field(1_000, ge=1, description="members that a group may have; beyond: 429")
+    query_max_member_topics: int = Field(1_000, ge=1, description="topics that a member may subscribe to")
     query_max_offsets: int = Field(
         100_000,
         ge=1,
@@ -186,10 +192,10 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
 
     @property
     def host(self) -> str:
-        """The address to bind."""
+        """Address to bind, without the port."""
         return self.query_listen.rpartition(":")[0].removeprefix("[").removesuffix("]")
 
     @property
     def port(self) -> int:
-        """The port to bind."""
+        """Port to bind."""
         return int(self.query_listen.rpartition(":")[2])

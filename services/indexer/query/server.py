@@ -85,7 +85,7 @@ class QueryServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a stop signal. (uvicorn's handler raises it again after the stop; then the exit status is not 0.)"""
-        self.force_exit = self.should_exit and sig == signal.SIGINT  # another Ctrl-C
+        self.force_exit = self.should_exit and sig == signal.SIGINT  # a second Ctrl-C
         if self._drain_s and not self._facade.is_draining:
             self._stop_at = time.monotonic() + self._drain_s
         else:

@@ -138,7 +138,7 @@ class ConsumerGroups:
                 self.leases.as_holder, group, body.member_id, generation=body.generation, queues=body.queues
             )
             if not body.force:
-                with as_holder():  # a member that was replaced learns that first
+                with as_holder():  # report a lost lease before an offset above the end
                     pass
                 await self._read(lambda: self._require_within(offsets))
             holder = as_holder()
@@ -174,12 +174,12 @@ class ConsumerGroups:
             try:
                 queue = self._store.queue(offset.topic, offset.queue_id)
             except (TopicNotFoundError, QueueIllegalError):
-                continue  # a member commits its last offsets in a topic that was deleted
+                continue  # a member may commit its last offsets in a deleted topic
             end = self._store.bounds(queue, watermark).max_offset
             if offset.offset > end + to_come:
                 raise ArgumentIllegalError(
                     f"offset {offset.offset} of queue {offset.queue_id} of {offset.topic} is above the queue's end, "
-                    f"{end}: give at most {end}, or set force",
+                    f"{end}: send at most {end}, or set force",
                     argument="offset",
                     topic=offset.topic,
                     queue_id=offset.queue_id,

@@ -119,7 +119,7 @@ class ConsumerOffsets:
         with contextlib.suppress(DiskFullError):  # offsets can still be read, and the next commit reports it
             self._own()
 
-    # -- who owns them --------------------------------------------------------------------------------------------
+    # -- ownership ------------------------------------------------------------------------------------------------
 
     @property
     def is_owner(self) -> bool:
@@ -250,7 +250,7 @@ class ConsumerOffsets:
                 commit.done.set_result(None)
 
     def _has_room(self, table: OffsetTable, commit: _Commit) -> bool:
-        """Return True if the offsets of *commit* fit into *table*; else fail the commit."""
+        """Return True if the offsets of *commit* fit into *table*; otherwise fail the commit."""
         keys = {(f"{one.topic}{SEPARATOR}{one.group}", one.queue_id) for one in commit.offsets}
         new = sum(queue_id not in table.get(key, {}) for key, queue_id in keys)
         if not new or _size(table) + new <= self._limit:
@@ -276,7 +276,7 @@ class ConsumerOffsets:
             log.info("offsets_dropped", topics=len(gone), why="the topics were deleted")
 
     def _save_if(self, table: OffsetTable, *, is_changed: bool) -> StoreError | None:
-        """Write *table* to the file if it has changed; return the failure, after which the old offsets hold."""
+        """Write *table* to the file if it has changed; return the failure, after which the old table stays."""
         if not is_changed:
             return None
         try:

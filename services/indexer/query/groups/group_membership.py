@@ -147,7 +147,7 @@ class Membership:
             member_id, self.generation, member.session_timeout_ms, sorted(self.members), assigned, unknown, has_new
         )
 
-    # -- over a restart -------------------------------------------------------------------------------------------
+    # -- restart of the service -----------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
         """Return the whole state, for `from_json`."""
@@ -192,7 +192,7 @@ class Membership:
         membership._rebalance()  # raises the generation to its old value; members and queues determine the allocation
         return membership
 
-    # -- questions ------------------------------------------------------------------------------------------------
+    # -- state and checks -----------------------------------------------------------------------------------------
 
     def expired(self, now_s: float) -> list[str]:
         """Return the ids of members whose session has timed out."""
@@ -230,7 +230,7 @@ class Membership:
             return
         raise GenerationStaleError(why, member_id=member_id, generation=self.generation)
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- internals ------------------------------------------------------------------------------------------------
 
     def _forget(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)

@@ -56,7 +56,7 @@ class Leases:
         self.rebalances = 0
         self.fenced_commits = 0
 
-    # -- what members do ------------------------------------------------------------------------------------------
+    # -- calls of members -----------------------------------------------------------------------------------------
 
     def join(
         self,
@@ -141,14 +141,14 @@ class Leases:
             for group in list(self._groups):
                 self._living(group)
 
-    # -- what offsets need ----------------------------------------------------------------------------------------
+    # -- checks for commits of offsets ----------------------------------------------------------------------------
 
     @contextmanager
     def as_holder(self, group: str, member_id: str, *, generation: int, queues: Collection[Queue]) -> Iterator[None]:
         """Guarantee while it is entered that the member's last lease has *generation* and that it holds *queues*.
 
         Raises:
-            GenerationStaleError: it is not so.
+            GenerationStaleError: the lease is older, or the member does not hold them.
         """
         with self._lock:
             membership = self._living(group)
@@ -175,7 +175,7 @@ class Leases:
                 )
             yield
 
-    # -- questions ------------------------------------------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------------------------------
 
     def topics(self, group: str) -> frozenset[str]:
         """Return the topics that the group's members subscribe to."""
@@ -201,7 +201,7 @@ class Leases:
             living = {group: self._living(group) for group in sorted(self._groups)}
             return {group: one.state(self._clock()) for group, one in living.items() if one is not None}
 
-    # -- over a restart -------------------------------------------------------------------------------------------
+    # -- restart of the service -----------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
         """Return all groups, for `take_over`."""
@@ -221,7 +221,7 @@ class Leases:
         with self._lock:
             self._groups = taken | self._groups
 
-    # -- inside, under the lock -----------------------------------------------------------------------------------
+    # -- internals; the caller holds the lock ---------------------------------------------------------------------
 
     def _begin(self, group: str, strategy: Strategy) -> Membership:
         if len(self._groups) >= self._max_groups:

@@ -87,10 +87,16 @@ def _by_place(store: StoreReader, message: RetriedMessage) -> Original:
             min_offset=bounds.min_offset,
         )
     if message.queue_offset >= bounds.max_offset and watermark.lag_bytes > 0:
-        raise MessageNotYetVisibleError(f"offset {message.queue_offset} is not visible yet", **facts)
+        raise MessageNotYetVisibleError(
+            f"offset {message.queue_offset} is not visible yet: the queue's visible end is {bounds.max_offset}", **facts
+        )
     for skip in result.skipped:
         if skip.queue_offset == message.queue_offset:
-            raise CorruptMessageError("the record is damaged", reason_of_damage=skip.reason, **facts)
+            raise CorruptMessageError(
+                f"the record at offset {message.queue_offset} is damaged: {skip.reason}",
+                reason_of_damage=skip.reason,
+                **facts,
+            )
     for part in result.parts:
         if int(part.messages["queue_offset"][0]) == message.queue_offset:
             return _original(part)._replace(topic=queue.topic)
@@ -117,7 +123,7 @@ async def send_back(
     """Send each original back; return one result per message of the request, in its order.
 
     Raises:
-        WriterUnreachableError, TlsFailedError: the writer answers nothing at all.
+        WriterUnreachableError, TlsFailedError: the writer answered none of the calls.
     """
 
     async def send(one: Found) -> Found | tuple[Original, dict[str, Any]]:

@@ -39,7 +39,7 @@ async def get_watermark(request: Request) -> Response:
     )
 
 
-@router.get("/v1/status", summary="The store on one screen", dependencies=_STRICT)
+@router.get("/v1/status", summary="Status of the store", dependencies=_STRICT)
 async def get_status(request: Request) -> Response:
     """Return the state of the writer, the pipeline, the groups, the disk and the damage.
 

@@ -101,7 +101,9 @@ class AppendBody(BaseModel):
         if all(message.body_encoding != "json" for message in self.messages):
             return
         request = JsonWalk(document)
-        [messages] = [request.text() for name in request.members() if name == "messages"][-1:]  # as pydantic: the last
+        [messages] = [request.text() for name in request.members() if name == "messages"][
+            -1:
+        ]  # the last one, as in pydantic
         walk = JsonWalk(messages)
         for message, _ in zip(self.messages, walk.elements(), strict=True):
             for name in walk.members():

@@ -27,7 +27,7 @@ class RetryResultAnswer(BaseModel):
     queue_id: int | None = None
     queue_offset: int | None = None
     sent_back: SentBackAnswer | None = Field(description="the stored copy; null if the message was not stored again")
-    problem: ProblemAnswer | None = Field(description="the reason why the message was not stored again; else null")
+    problem: ProblemAnswer | None = Field(description="the reason why the message was not stored again; otherwise null")
 
 
 class RetryAnswer(BaseModel):

@@ -51,7 +51,7 @@ class Metrics:
         self.skipped = _counter("tidemark_query_skipped_records_total", self.registry)
         row = BY_NAME["tidemark_query_request_seconds"]
         self.seconds = Histogram(row.name, row.text, row.labels, buckets=row.bounds, registry=self.registry)
-        self.answers = functools.cache(self._answers)  # `labels` takes as long as counting
+        self.answers = functools.cache(self._answers)  # cached, because `labels` takes as long as counting
         self.given = TopicCounts(
             limit=max_topics,
             messages="rocketmq_messages_out_total",

@@ -123,7 +123,7 @@ class Facade:
         return await self.read(function)
 
     async def wait(self, request: Request, ready: Callable[[Watermark], bool], deadline: float) -> bool:
-        """Wait until *ready*, *deadline* (monotonic) or the client's disconnection; return True if ready."""
+        """Wait until *ready*, *deadline* (monotonic) or a disconnect; return True if the caller should read again."""
         client = "" if request.client is None else request.client.host
         while (left := deadline - time.monotonic()) > 0:
             if await self.watcher.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client):

@@ -139,7 +139,7 @@ class WriterForward:
         return () if shown is None else (("authorization", shown),)
 
     def _let_go(self) -> None:
-        """Close the channel after its running calls have ended; the next call opens another."""
+        """Close the channel. Running calls may end within the timeout; the next call opens another channel."""
         if self._channel is not None:
             closing = asyncio.create_task(self._channel.close(self._timeout_s))
             self._closing.add(closing)
@@ -158,7 +158,7 @@ def _open(address: str, credentials: Credentials) -> grpc.aio.Channel:
     from tidemark.client.wire.channel import credentials_of, proxy_option
 
     options = (
-        ("grpc.max_send_message_length", -1),  # the writer decides
+        ("grpc.max_send_message_length", -1),  # the writer limits the size
         ("grpc.max_receive_message_length", _RECEIVE_LIMIT_BYTES),
         ("grpc.max_reconnect_backoff_ms", 1_000),
         proxy_option(),

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 connection with limits on connections, on a request's head, and on the times of both directions.
+"""uvicorn's HTTP/1.1 connection with limits on connections, a request's head, and the times to receive and to send.
 
 uvicorn with httptools has none of these. Refusals are `application/problem+json`, and they are not logged, because any
 client could fill the log with them.
@@ -82,7 +82,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._stop_writing_timer()
         super().connection_lost(exc)
 
-    # -- a request ------------------------------------------------------------------------------------------------
+    # -- receiving a request --------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Parse data as uvicorn does, but do not log malformed requests."""
@@ -155,7 +155,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._reading.cancel()
             self._reading = None
 
-    # -- an answer ------------------------------------------------------------------------------------------------
+    # -- sending an answer ----------------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
         """Start to check the client's progress: it takes the answer more slowly than it is written."""
@@ -183,7 +183,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._writing.cancel()
             self._writing = None
 
-    # -- refusing -------------------------------------------------------------------------------------------------
+    # -- refusals -------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
         """Answer 400 for malformed data, or with the refusal of a head that is too large. uvicorn calls this, too."""

@@ -22,8 +22,8 @@ from ..schema.responses import ProblemAnswer
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 _REFUSALS: Mapping[int | str, dict[str, Any]] = dict.fromkeys((401, 403, 429), _PROBLEM)
 _CALLER = "tidemark.caller"
-_FOREIGN = ("cross-site", "same-site")  # Sec-Fetch-Site; another port or name is another origin
-_NOWHERE = "127.0.0.1"  # a Unix socket
+_FOREIGN = ("cross-site", "same-site")  # values of Sec-Fetch-Site; same-site includes other ports and subdomains
+_NOWHERE = "127.0.0.1"  # address of callers on a Unix socket
 
 
 class Needs(NamedTuple):
@@ -75,10 +75,10 @@ _NEEDS: Mapping[tuple[str, str], Needs] = {
     ("GET", "/v1/messages/{offset_msg_id}"): _EACH,
     ("GET", "/v1/groups"): _EACH,
     ("GET", "/v1/groups/{group}"): _group(*READING),
-    ("POST", "/v1/groups/{group}/members"): _group(Action.SUB),  # and Sub on each topic: the endpoint
+    ("POST", "/v1/groups/{group}/members"): _group(Action.SUB),  # the endpoint also requires Sub on each topic
     ("PUT", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
     ("DELETE", "/v1/groups/{group}/members/{member_id}"): _group(Action.SUB),
-    ("POST", "/v1/groups/{group}/retry"): _group(Action.SUB),  # and Sub on each message's topic: the endpoint
+    ("POST", "/v1/groups/{group}/retry"): _group(Action.SUB),  # the endpoint also requires Sub on each message's topic
     ("PUT", "/v1/groups/{group}/offsets"): _group(Action.SUB, Action.UPDATE),
     ("GET", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(*READING),
     ("PUT", "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"): _group(Action.SUB, Action.UPDATE),
