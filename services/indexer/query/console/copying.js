@@ -65,7 +65,7 @@ export function say(text) {
 /** Buttons that copy a request for *url*. */
 export function copyButtons(url) {
   const button = (name, text) => el("button", { type: "button", class: "quiet", on: { click: async () => {
-    say((await copy(text())) ? `Copied as ${name}` : "The browser does not let the console copy");
+    say((await copy(text())) ? `Copied as ${name}` : "The browser does not allow the console to copy");
   } } }, `Copy as ${name}`);
   return el("span", { class: "copying" }, button("curl", () => asCurl(url)), button("Python", () => asPython(url)));
 }

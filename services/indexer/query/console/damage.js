@@ -11,11 +11,11 @@ const BEFORE_BYTES = 32; // shown before the place
 const MOST_BYTES = 1024; // and of it
 const MEANING = {
   MAGIC: "No record and no blank record starts here.",
-  LENGTH: "Its lengths do not add up, or lead over the file's end.",
-  POSITION: "The record says that it lies elsewhere: stale or misplaced bytes.",
-  BODY_CRC: "Its lengths are right, its body is not.",
-  NUMBER: "A property that must be a number is none.",
-  PROPERTY_CRC: "The record is not what the checksum in its properties says.",
+  LENGTH: "The record's lengths contradict each other, or exceed the file's end.",
+  POSITION: "The record contains another physical offset: stale or misplaced bytes.",
+  BODY_CRC: "The lengths are right, but the body does not match its checksum.",
+  NUMBER: "A property that must be a number is not a number.",
+  PROPERTY_CRC: "The record does not match the checksum in its properties.",
   FILE_MISSING: "A file of the log is missing.",
 };
 
@@ -31,7 +31,7 @@ export async function damage(page, parameters, { signal }) {
   ]);
   page.append(
     table("Damaged places", [["Place", "number"], ["Size", "number wide"], "What", "Queue", ["Found", "wide"]], rows,
-      { empty: "No damage. The pipeline checks every record before it is shown, and writes down here what fails." }),
+      { empty: "No damage. The pipeline checks every record before it becomes visible, and lists failures here." }),
     answer.next_after === null ? "" : el("p", {}, el("a", { class: "button", href: to("/damage", { after: answer.next_after }) }, "Next page")));
   const chosen = answer.corruptions.find((one) => String(one.physical_offset) === place);
   if (chosen) page.append(await view(chosen, signal));

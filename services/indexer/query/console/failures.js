@@ -4,25 +4,25 @@ import { el } from "./dom.js";
 import { visible } from "./text.js";
 
 const ADVICE = {
-  UNREACHABLE: "Look whether it runs: `tidemark status`. The console goes on by itself once it answers.",
-  UNAUTHENTICATED: "The service wants a token: reload the page to be asked again.",
-  FORBIDDEN: "Your token does not allow this. Ask whoever gave it to you, or use another one.",
+  UNREACHABLE: "Check with `tidemark status` whether it runs. The console continues when the service answers.",
+  UNAUTHENTICATED: "The service requires a token: reload the page to enter one.",
+  FORBIDDEN: "Your token does not allow this. Ask your administrator, or use another token.",
   WRITER_UNREACHABLE: "Start the writer, or set TIDEMARK_WRITER_ADDRESS of the query service.",
-  GROUP_ACTIVE: "Stop the group's members first, or wait until their sessions are over.",
-  STORE_LOCKED: "Another query process owns the groups' offsets: open that one's console.",
-  OFFSET_TOO_SMALL: "What was there has been deleted by retention. Go on from the minimum.",
-  OFFSET_OUT_OF_RANGE: "Nothing is stored there yet. Go back to the newest messages.",
-  NOT_YET_VISIBLE: "It is stored, but not indexed yet. Try again in a moment.",
-  CORRUPT_MESSAGE: "The record is damaged: the page Damage tells more.",
-  TOPIC_NOT_FOUND: "Look it up on the page Topics: names are case-sensitive.",
-  TOPIC_EXISTS: "A topic of this name has another shape. Choose another name.",
-  RATE_LIMITED: "More was asked than you may. Try again in a moment.",
+  GROUP_ACTIVE: "Stop the group's members first, or wait until their sessions time out.",
+  STORE_LOCKED: "Another query process owns the groups' offsets: open the console of that process.",
+  OFFSET_TOO_SMALL: "Retention has deleted these messages. Continue from the minimum.",
+  OFFSET_OUT_OF_RANGE: "No message is stored there yet. Go back to the newest messages.",
+  NOT_YET_VISIBLE: "The message is stored, but not indexed yet. Try again in a moment.",
+  CORRUPT_MESSAGE: "The record is damaged: see the page Damage.",
+  TOPIC_NOT_FOUND: "Look for the topic on the page Topics: names are case-sensitive.",
+  TOPIC_EXISTS: "A topic of this name has other settings. Choose another name.",
+  RATE_LIMITED: "You have sent more requests than your limit. Try again in a moment.",
   IN_FLIGHT_LIMIT: "Too many requests wait. Try again in a moment.",
 };
 
 /** A box that tells a failure; *again*: what its button does. */
 export function failure(problem, again) {
-  const title = problem.status === 403 ? "Not allowed" : visible(problem.reason ?? "A fault of the console");
+  const title = problem.status === 403 ? "Not allowed" : visible(problem.reason ?? "An error of the console");
   const advice = ADVICE[problem.reason] ?? (problem.status === 403 ? ADVICE.FORBIDDEN : null);
   return el("div", { class: "failure", role: "alert" },
     el("strong", {}, title),

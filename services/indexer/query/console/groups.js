@@ -14,7 +14,7 @@ export async function groups(page, _, { signal }) {
     brief(topics.join(", "), 80), count(queues), count(members),
   ]);
   page.append(table("Consumer groups", ["Group", "Topics", ["Queues", "number wide"], ["Members", "number"]], rows,
-    { empty: "No groups yet: one is there once it commits an offset or a member joins." }));
+    { empty: "No groups yet. A group appears when it commits an offset or a member joins." }));
 }
 
 export async function group(page, parameters, { signal, poll }) {
@@ -44,18 +44,18 @@ function groupView(answer, look) {
     el("section", { class: "card" }, facts([
       ["Lag", count(answer.lag)],
       ["Lost to retention", count(answer.below_min)],
-      ["Members", answer.members === null ? "kept by another process" : count(answer.members.length)],
+      ["Members", answer.members === null ? "managed by another process" : count(answer.members.length)],
       ["Generation", count(answer.generation)],
       ["Strategy", answer.strategy === null ? "–" : visible(answer.strategy)],
     ])),
-    table("Members", ["Member", ["Heard", "number"], "Holds"], (answer.members ?? []).map((member) => [
+    table("Members", ["Member", ["Last heartbeat", "number"], "Holds"], (answer.members ?? []).map((member) => [
       brief(member.member_id), `${span(member.heartbeat_age_ms)} ago`,
       brief(member.holds.map((queue) => `${queue.topic}/${queue.queue_id}`).join(", "), 120) || "nothing",
-    ]), { empty: "No living members." }),
+    ]), { empty: "No live members." }),
     ...topics.map((topic) => el("section", {},
       el("div", { class: "resultbar" }, el("h2", {}, el("a", { href: to("/topic", { name: topic }) }, brief(topic))),
         el("span", {}, "All queues: ", reset(topic, null))),
-      table(`Offsets in ${brief(topic)}`, [["Queue", "number"], ["Goes on at", "number"], ["Newest", "number wide"], ["Lag", "number"], ""],
+      table(`Offsets in ${brief(topic)}`, [["Queue", "number"], ["Next offset", "number"], ["Newest", "number wide"], ["Lag", "number"], ""],
         answer.queues.filter((queue) => queue.topic === topic).map((queue) => [
           count(queue.queue_id),
           el("a", { href: to("/messages", { topic, queue: queue.queue_id, by: "offset", value: queue.offset }) }, count(queue.offset)),
@@ -69,7 +69,7 @@ function groupView(answer, look) {
 /** A dialog in two steps: where to, then what that means. queue: null for all of the topic. */
 function askReset(answer, topic, queue, look) {
   const queues = queue ? [queue] : answer.queues.filter((one) => one.topic === topic);
-  const places = [["latest", "The newest message: skip what is behind"], ["earliest", "The oldest message: read all again"], ["time", "A time"]];
+  const places = [["latest", "The end of the queue: skip all messages"], ["earliest", "The oldest message: read all messages again"], ["time", "A time"]];
   if (queue) places.push(["offset", "An offset"]);
   const where = choice("where", places, "latest");
   const at = el("input", { name: "time", type: "datetime-local", step: "1" });
@@ -84,7 +84,7 @@ function askReset(answer, topic, queue, look) {
   const step = el("div", { class: "step" });
   const form = el("form", { method: "dialog" },
     el("h2", {}, `Reset ${visible(answer.group)}`),
-    el("p", { class: "muted" }, queue ? `In queue ${queue.queue_id} of ${visible(topic)}.` : `In all ${queues.length} queues of ${visible(topic)} that it has an offset in.`),
+    el("p", { class: "muted" }, queue ? `In queue ${queue.queue_id} of ${visible(topic)}.` : `In all ${queues.length} queues of ${visible(topic)} in which the group has an offset.`),
     field("Go on at", where), atField, offsetField, step,
     el("div", { class: "actions" },
       el("button", { type: "button", class: "quiet", on: { click: () => dialog.close() } }, "Cancel"),
@@ -129,7 +129,7 @@ function confirmation(name, targets, done) {
     }
   };
   return [
-    table("What changes", [["Queue", "number"], ["From", "number"], ["To", "number"]], targets.map((one) => [count(one.queue_id), count(one.from), count(one.offset)])),
+    table("Changes", [["Queue", "number"], ["From", "number"], ["To", "number"]], targets.map((one) => [count(one.queue_id), count(one.from), count(one.offset)])),
     el("p", {}, `The group ${text}.`),
     el("button", { type: "button", class: "danger", on: { click: put } }, "Reset now"),
     outcome,

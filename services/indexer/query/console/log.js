@@ -60,7 +60,7 @@ function marksOf(answer) {
 }
 
 function filesView(answer, from) {
-  if (!answer.files.length) return [el("p", { class: "muted" }, "The log has no files yet: the first append makes one.")];
+  if (!answer.files.length) return [el("p", { class: "muted" }, "The log has no files yet: the first append creates one.")];
   const marks = marksOf(answer);
   const earlier = BigInt(answer.files[0].start) > BigInt(answer.min_physical_offset);
   const back = BigInt(answer.files[0].start) - BigInt(FILES) * BigInt(answer.file_size_bytes);

@@ -116,9 +116,9 @@ function askOnce(wasRefused) {
   return new Promise((resolve) => {
     const input = el("input", { type: "password", name: "token", required: true, autocomplete: "off", spellcheck: "false" });
     const form = el("form", { method: "dialog" },
-      el("h2", {}, "A token, please"),
-      el("p", { class: "muted" }, wasRefused ? "The service did not take that one." : "This service answers only to those who show one."),
-      field("Token", input, "Kept in this tab alone, until it is closed."),
+      el("h2", {}, "Enter a token"),
+      el("p", { class: "muted" }, wasRefused ? "The service did not take that one." : "This service requires a token."),
+      field("Token", input, "Stored in this tab only, until the tab is closed."),
       el("div", { class: "actions" },
         el("button", { type: "button", class: "quiet", on: { click: () => dialog.close() } }, "Cancel"),
         el("button", { type: "submit", class: "primary" }, "Go on")));

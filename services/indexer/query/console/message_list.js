@@ -119,5 +119,5 @@ function keyLink(topic, key) {
 
 async function copyLink(message) {
   const link = new URL(to("/messages", { by: "place", value: message.physical_offset }), location.href);
-  say((await copy(link.href)) ? "Link copied" : "The browser does not let the console copy");
+  say((await copy(link.href)) ? "Link copied" : "The browser does not allow the console to copy");
 }

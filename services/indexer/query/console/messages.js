@@ -12,7 +12,7 @@ const WAYS = [["offset", "Offset"], ["time", "Time"], ["key", "Key"], ["unique",
 const SIZES = [20, 50, 100];
 const OF_ALL_QUEUES = new Set(["time", "key", "unique", "tail"]);
 const WITHOUT_TOPIC = new Set(["id", "place"]);
-const HINTS = { offset: "newest, or a number", time: "", key: "one of a message's keys", unique: "the id its client made", id: "32 or 56 hex digits", place: "physical offset" };
+const HINTS = { offset: "newest, or a number", time: "", key: "one of a message's keys", unique: "id that the client made", id: "32 or 56 hex digits", place: "physical offset" };
 
 export async function messages(page, parameters, life) {
   const asked = readAsked(parameters);
@@ -117,10 +117,10 @@ async function look(result, asked, topic, signal) {
 
 async function single(result, relative, asked, signal) {
   if (!asked.value) {
-    result.append(el("p", { class: "muted" }, "Paste what you look for."));
+    result.append(el("p", { class: "muted" }, "Enter the message id or the physical offset."));
     return;
   }
-  if (relative.split("/").some((segment) => segment === "." || segment === "..")) throw new Problem(0, "NAME_ILLEGAL", "That is no message id.");
+  if (relative.split("/").some((segment) => segment === "." || segment === "..")) throw new Problem(0, "NAME_ILLEGAL", "This is not a message id: expected 32 or 56 hex digits.");
   const query = { body_encoding: "base64" };
   const answer = await get(relative, query, signal);
   const rows = new MessageList(answer.topic, { open: String(answer.messages[0]?.physical_offset) });
@@ -148,7 +148,7 @@ async function pull(result, asked, offset, signal) {
   const older = requested - BigInt(asked.size) > BigInt(answer.min_offset) ? requested - BigInt(asked.size) : answer.min_offset;
   const step = (name, value, there) => (there ? el("a", { class: "button", href: at(value) }, name) : el("span", { class: "button off", "aria-disabled": "true" }, name));
   result.append(
-    bar(`Queue ${answer.queue_id} holds ${count(answer.min_offset)} to ${count(answer.max_offset)}`,
+    bar(`Queue ${answer.queue_id} has offsets ${count(answer.min_offset)} to ${count(answer.max_offset)}`,
       el("span", { class: "steps" },
         step("First", "earliest", requested > BigInt(answer.min_offset)),
         step("Older", older, requested > BigInt(answer.min_offset)),
@@ -161,23 +161,23 @@ async function pull(result, asked, offset, signal) {
 
 function emptyPull(answer, asked) {
   if (answer.status === "NO_MESSAGE_IN_QUEUE") return "This queue is empty. Choose another one above.";
-  if (answer.status === "NO_MATCHED_MESSAGE") return "No message with this tag among those looked at. Go on with “Newer”.";
-  return asked.tag ? "No message with this tag from here on." : "Nothing from here on. This is the queue's end.";
+  if (answer.status === "NO_MATCHED_MESSAGE") return "No message with this tag on this page. Continue with “Newer”.";
+  return asked.tag ? "No message with this tag from here on." : "No messages from here on. This is the queue's end.";
 }
 
 async function search(result, asked, signal) {
   const relative = `${path("topics", asked.topic)}/messages`;
   if (asked.by !== "time" && !asked.value) {
-    result.append(el("p", { class: "muted" }, "Say which key."));
+    result.append(el("p", { class: "muted" }, "Enter a key."));
     return;
   }
   const of = { key: { key: asked.value }, unique: { unique_key: asked.value }, time: { from: asked.value || "0" } };
   const query = { ...of[asked.by], limit: asked.size, cursor: asked.cursor };
   const answer = await get(relative, { ...query, body_encoding: "base64" }, signal);
-  const rows = new MessageList(asked.topic, { open: asked.open, empty: answer.next_cursor ? "None on this page; go on." : "No message was found." });
+  const rows = new MessageList(asked.topic, { open: asked.open, empty: answer.next_cursor ? "No message on this page. Continue with “Next page”." : "No message was found." });
   const { topic, by, value } = asked;
   result.append(
-    bar(by === "time" ? "All queues, in the order of the log" : "Those that the key index knows, in the order of the log",
+    bar(by === "time" ? "All queues, in the order of the log" : "Messages in the key index, in the order of the log",
       answer.next_cursor && el("a", { class: "button", href: to("/messages", { topic, by, value, size: asked.size, cursor: answer.next_cursor }) }, "Next page"),
       copyButtons(urlOf(relative, { ...query, body_encoding: "auto" }))),
     rows.element, skipped(answer));

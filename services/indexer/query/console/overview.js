@@ -66,12 +66,12 @@ function verdictOf(status) {
   if (disk.full_in_s !== null && disk.full_in_s < 86_400) return ["bad", `The disk is full in ${span(1000 * disk.full_in_s)} at this rate.`];
   if (status.attached) return ["good", "Attached to a broker's store, read-only."];
   if (pipeline.alive_age_ms === null) return ["warn", "The store was never indexed: start the pipeline."];
-  if (pipeline.alive_age_ms > STALE_MS) return ["warn", `The pipeline was not heard for ${span(pipeline.alive_age_ms)}.`];
-  if (!writer.present) return ["warn", "No writer holds the store: nothing is appended."];
+  if (pipeline.alive_age_ms > STALE_MS) return ["warn", `The pipeline has sent no sign of life for ${span(pipeline.alive_age_ms)}.`];
+  if (!writer.present) return ["warn", "No writer has the store open: no messages can be appended."];
   if (pipeline.behind_since_ms !== null && Date.now() - Number(pipeline.behind_since_ms) > STALE_MS) {
-    return ["warn", `Readers are behind since ${time(pipeline.behind_since_ms)}.`];
+    return ["warn", `The watermark has been behind the committed offset since ${time(pipeline.behind_since_ms)}.`];
   }
-  return ["good", "Writer and pipeline are at work, and everything committed can be read."];
+  return ["good", "Writer and pipeline are running, and everything committed can be read."];
 }
 
 function positionOf(status) {
@@ -91,21 +91,21 @@ function positionOf(status) {
 
 function servicesOf({ version, writer, pipeline, query }) {
   return [el("h2", {}, "Services"), facts([
-    ["Writer", writer.present ? `at work, process ${writer.pid ?? "unknown"}` : "not there"],
+    ["Writer", writer.present ? `running, process ${writer.pid ?? "unknown"}` : "not running"],
     ["Term", count(writer.term)],
     ["Flush mode", writer.flush_mode],
     ["Last append", time(writer.last_append_ms)],
-    ["Pipeline", pipeline.alive_age_ms === null ? "never heard" : `heard ${span(pipeline.alive_age_ms)} ago`],
+    ["Pipeline", pipeline.alive_age_ms === null ? "never started" : `alive ${span(pipeline.alive_age_ms)} ago`],
     ["Last indexed", pipeline.published_age_ms === null ? "–" : `${span(pipeline.published_age_ms)} ago`],
     ["Shards", count(pipeline.shards.length)],
     ["Version", brief(version)],
     ["Waiting pulls", count(query.waiting_requests)],
-    ["Appends over REST", writer.forwarding_to === null ? "off" : `go to ${brief(writer.forwarding_to)}`],
+    ["Appends over REST", writer.forwarding_to === null ? "off" : `forwarded to ${brief(writer.forwarding_to)}`],
   ])];
 }
 
 function groupsOf({ groups }) {
   const rows = (groups.most_lag ?? []).map(({ group, lag }) => [el("a", { href: to("/group", { name: group }) }, brief(group)), count(lag)]);
-  const empty = groups.most_lag === null ? "Too many offsets to add up here." : groups.count ? "No group lags." : "No group has an offset yet.";
+  const empty = groups.most_lag === null ? "Too many offsets to compute the lag here." : groups.count ? "No group lags." : "No group has an offset yet.";
   return [el("h2", {}, `Groups behind, of ${count(groups.count)}`), table("Groups that lag most", ["Group", ["Lag", "number"]], rows, { empty })];
 }

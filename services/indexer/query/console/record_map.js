@@ -16,7 +16,7 @@ const MARKS = ["written", "flushed", "committed", "indexed"];
 export function recordMap(answer, { marks, ledger, from }) {
   const damaged = new Set(ledger.map((one) => String(one.physical_offset)));
   const records = answer.records.map((one) => ({ ...one, isDamaged: damaged.has(String(one.physical_offset)) || (one.kind !== "GAP" && one.fault !== null) }));
-  if (!records.length) return [el("p", { class: "muted" }, "Nothing is committed from here on.")];
+  if (!records.length) return [el("p", { class: "muted" }, "There are no committed records from here on.")];
   const begin = BigInt(records[0].physical_offset);
   const end = BigInt(answer.next_from);
   const colours = coloursOf(records);
@@ -113,7 +113,7 @@ function markOf(name, offset, { begin, end, perLine }) {
 function nameOf(record) {
   const place = `${count(record.physical_offset)}, ${count(record.size)} B`;
   if (record.kind === "BLANK") return `${place}: blank end of the file`;
-  if (record.kind === "GAP") return `${place}: ${record.isDamaged ? `damage, ${record.fault}` : "the rest of a record, or what is none"}`;
+  if (record.kind === "GAP") return `${place}: ${record.isDamaged ? `damage, ${record.fault}` : "the rest of a record, or bytes without a record"}`;
   const inner = record.message_count > 1 ? `, ${count(record.message_count)} messages` : "";
   const fault = record.fault === null ? "" : `, damaged: ${record.fault}`;
   return `${place}: ${brief(record.topic, 60)}/${record.queue_id} at ${count(record.queue_offset)}${inner}, ${time(record.store_timestamp_ms)}${fault}`;

@@ -24,7 +24,7 @@ export async function topics(page, parameters, { signal }) {
           count(one.queue_ids.length), messages, one.queue_type, permission(one.permission),
           el("a", { href: to("/messages", { topic }), "aria-label": `Messages of ${brief(topic)}` }, "Messages"),
         ]),
-        { empty: answer.topics.length ? "No topic has that in its name." : "No topics yet. Create one below, or append to one." }),
+        { empty: answer.topics.length ? "No topic has this text in its name." : "No topics yet. Create one below, or append a message to one." }),
       el("p", { class: "muted" }, wanted.length > SHOWN ? `The first ${SHOWN} of ${count(wanted.length)}.` : `${count(wanted.length)} of ${count(answer.topics.length)}.`));
     tally(cells, signal);
   };
@@ -70,7 +70,7 @@ function creation() {
     if (kind.value !== "SimpleCQ") body.attributes = { "queue.type": kind.value };
     try {
       const made = await request("POST", "v1/topics", { body });
-      outcome.replaceChildren(made.created ? "Created: " : "It was there already: ", el("a", { href: to("/topic", { name: made.topic }) }, brief(made.topic)));
+      outcome.replaceChildren(made.created ? "Created: " : "The topic exists already: ", el("a", { href: to("/topic", { name: made.topic }) }, brief(made.topic)));
     } catch (problem) {
       outcome.replaceChildren(failure(problem));
     }
