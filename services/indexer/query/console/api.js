@@ -1,10 +1,10 @@
-// The one way to the service: every request of the console goes through `request`.
+// Requests to the service: every request of the console goes through `request`.
 
-const ROOT = new URL("../", import.meta.url); // the console lies at console/
-const TOKEN = "tidemark-token"; // in sessionStorage alone: gone with the tab
+const ROOT = new URL("../", import.meta.url); // the console is served at console/
+const TOKEN = "tidemark-token"; // in sessionStorage only, which ends with the tab
 const NAME = /^(?=.{1,255}$)(?:%RETRY%[%|a-zA-Z0-9_-]+\+)?[%|a-zA-Z0-9_-]+$/; // of topics and groups: none leads out of its path
 
-/** A failure, as problem+json tells it; reason UNREACHABLE when nobody answered. */
+/** A failure as in problem+json; the reason is UNREACHABLE if there was no answer. */
 export class Problem extends Error {
   constructor(status, reason, detail, facts = {}) {
     super(detail);
@@ -12,7 +12,7 @@ export class Problem extends Error {
   }
 }
 
-/** JSON whose integers beyond 2^53 become BigInt: none is ever rounded. */
+/** Parse JSON. Integers beyond 2^53 become BigInt, so that none is rounded. */
 export function parseExactly(text) {
   return JSON.parse(text, (_, value, context) => {
     if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
@@ -21,12 +21,12 @@ export function parseExactly(text) {
   });
 }
 
-/** JSON of what parseExactly gives. */
+/** Write a value of parseExactly as JSON. */
 export function writeExactly(value) {
   return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? JSON.rawJSON(part.toString()) : part));
 }
 
-/** A path of the API from its segments: path("topics", name, "queues", 0). Problem for a name that there cannot be. */
+/** Return a path of the API: path("topics", name, "queues", 0). Throws a Problem for an illegal name. */
 export function path(...segments) {
   const parts = segments.map((segment) => {
     if (!NAME.test(segment)) throw new Problem(0, "NAME_ILLEGAL", `“${segment}” is no name: letters, digits and % | _ - only.`);
@@ -35,7 +35,7 @@ export function path(...segments) {
   return `v1/${parts.join("/")}`;
 }
 
-/** The URL of a path, with the arguments that are not empty. */
+/** Return the URL of a path, with the parameters that are not empty. */
 export function urlOf(relative, query = {}) {
   const url = new URL(relative, ROOT);
   for (const [name, value] of Object.entries(query)) {
@@ -48,7 +48,7 @@ export function urlOf(relative, query = {}) {
 
 const listeners = { reachable: () => {}, store: () => {}, token: () => {}, askToken: async () => false };
 
-/** Who is told: reachable(yes), store(name), token(held); and who asks for a token: askToken() → whether there is one now. */
+/** Set the handlers reachable(yes), store(name), token(held) and askToken(), which returns true after a token was entered. */
 export function listen(handlers) {
   Object.assign(listeners, handlers);
 }
@@ -67,7 +67,7 @@ export const token = {
   },
 };
 
-/** The answer's JSON. Asks for a token when the service wants one, and goes on; Problem for any other failure. */
+/** Return the answer's JSON. Asks for a token if the service requires one; throws a Problem for any other failure. */
 export async function request(method, relative, { query, body, signal } = {}) {
   for (;;) {
     const used = token.held;

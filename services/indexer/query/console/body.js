@@ -3,15 +3,15 @@
 import { el } from "./dom.js";
 import { visible } from "./text.js";
 
-const SHOWN_BYTES = 64 * 1024; // at first; all of it on request
+const SHOWN_BYTES = 64 * 1024; // shown at first; a button shows all
 const DEEPEST_INDENT = 40;
 
-/** Bytes of base64. */
+/** Decode base64. */
 export function bytesOf(base64) {
   return Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
 }
 
-/** Text of UTF-8; null for bytes that are none. */
+/** Decode UTF-8; return null for other bytes. */
 export function textOf(bytes) {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -20,7 +20,7 @@ export function textOf(bytes) {
   }
 }
 
-/** JSON with line breaks and indents; numbers and strings stay as they are written. null for text that is none. */
+/** Indent JSON; numbers and strings stay as they are written. Return null for a text that is not JSON. */
 export function indented(text) {
   try {
     JSON.parse(text);
@@ -44,12 +44,12 @@ export function indented(text) {
   }).join("");
 }
 
-/** Two digits a byte: "0a ff". */
+/** Format bytes as two hex digits each: "0a ff". */
 export function pairsOf(bytes) {
   return Array.from(bytes, (one) => one.toString(16).padStart(2, "0")).join(" ");
 }
 
-/** A hex dump: place, bytes, ASCII. *start*: the first byte's place; *width*: bytes a line. */
+/** Return a hex dump: offset, bytes, ASCII. *start*: the first byte's offset; *width*: bytes per line. */
 export function hexOf(bytes, { start = 0, width = 16 } = {}) {
   const lines = [];
   const first = BigInt(start);
@@ -65,7 +65,7 @@ export function hexOf(bytes, { start = 0, width = 16 } = {}) {
 
 export const hexWidth = () => (matchMedia("(max-width: 720px)").matches ? 8 : 16);
 
-/** The body with a choice of how to look at it; the best one first. */
+/** Return the body with buttons for its views; the most readable one is shown first. */
 export function bodyView(bytes) {
   const text = textOf(bytes);
   const json = text === null ? null : indented(text);

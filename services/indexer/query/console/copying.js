@@ -1,14 +1,14 @@
-// A request as text that runs elsewhere: curl and Python, quoted whatever it holds; and the clipboard.
+// Requests as curl commands and Python programs, with all values quoted; and the clipboard.
 
 import { token } from "./api.js";
 import { el } from "./dom.js";
 
-/** One word of a POSIX shell. */
+/** Quote *text* as one word of a POSIX shell. */
 export function shellWord(text) {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A Python string literal, in ASCII. */
+/** Return *text* as a Python string literal in ASCII. */
 export function pythonText(text) {
   const escaped = Array.from(text, (one) => {
     const code = one.codePointAt(0);
@@ -19,13 +19,13 @@ export function pythonText(text) {
   return `"${escaped.join("")}"`;
 }
 
-/** The command that asks for *url*. The token itself is never in it. */
+/** Return the curl command for *url*. It never contains the token itself. */
 export function asCurl(url) {
   const bearer = token.held === null ? "" : ' -H "Authorization: Bearer $TIDEMARK_TOKEN"';
   return `curl -sS${bearer} ${shellWord(String(url))}`;
 }
 
-/** The program that does; it needs nothing installed. */
+/** Return the Python program for *url*. It needs no installed packages. */
 export function asPython(url) {
   const lines = ["import json"];
   if (token.held !== null) lines.push("import os");
@@ -37,14 +37,14 @@ export function asPython(url) {
   return lines.join("\n");
 }
 
-/** Puts *text* on the clipboard; whether that went well. */
+/** Copy *text* to the clipboard; return true on success. */
 export async function copy(text) {
   if (navigator.clipboard) {
     try {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // not allowed: the old way may be
+      // not allowed: try execCommand
     }
   }
   const area = el("textarea", { class: "unseen", "aria-label": "To copy", value: text });
@@ -55,14 +55,14 @@ export async function copy(text) {
   return done;
 }
 
-/** Tell something to everybody, screen readers too, for a moment. */
+/** Show a message for a moment, also to screen readers. */
 export function say(text) {
   const place = document.getElementById("said");
   place.textContent = text;
   setTimeout(() => place.textContent === text && (place.textContent = ""), 2500);
 }
 
-/** Buttons that copy a request for *url*. */
+/** Return buttons that copy a request for *url*. */
 export function copyButtons(url) {
   const button = (name, text) => el("button", { type: "button", class: "quiet", on: { click: async () => {
     say((await copy(text())) ? `Copied as ${name}` : "The browser does not allow the console to copy");

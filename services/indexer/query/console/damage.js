@@ -1,4 +1,4 @@
-// The ledger of damage, and the bytes at each damaged place.
+// The page Damage: the ledger of damage, and the bytes at a damaged place.
 
 import { get, urlOf } from "./api.js";
 import { bytesOf, hexOf, hexWidth } from "./body.js";
@@ -7,8 +7,8 @@ import { el, facts, table, to } from "./dom.js";
 import { failure } from "./failures.js";
 import { brief, count, size, time, visible } from "./text.js";
 
-const BEFORE_BYTES = 32; // shown before the place
-const MOST_BYTES = 1024; // and of it
+const BEFORE_BYTES = 32; // shown before and after the place
+const MOST_BYTES = 1024; // shown of the place
 const MEANING = {
   MAGIC: "No record and no blank record starts here.",
   LENGTH: "The record's lengths contradict each other, or exceed the file's end.",
@@ -52,7 +52,7 @@ async function view(one, signal) {
   return card;
 }
 
-/** Hex of what lies before the place, of the place, and behind it: the place is marked. */
+/** Return a hex dump of the place, which is marked, and of the bytes before and after it. */
 async function dump(one, signal) {
   const start = BigInt(one.physical_offset);
   const width = BigInt(hexWidth());

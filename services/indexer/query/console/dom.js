@@ -1,13 +1,13 @@
-// Elements. Text gets into the page here and as text alone: nothing of the console ever parses HTML.
+// Makes elements. All text enters the page here, and only as text: the console never parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: el("a", {class: "x", href: "#/", on: {click}}, "text", child, …). Links stay within the console. */
+/** Make an element: el("a", {class: "x", href: "#/", on: {click}}, "text", child, …). Links must stay in the console. */
 export function el(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-/** The same of a drawing. */
+/** Make an SVG element. */
 export function svg(name, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);
 }
@@ -25,7 +25,7 @@ function fill(element, { on = {}, ...attributes }, children) {
   return element;
 }
 
-/** A link to a page: to("/messages", {topic: "orders"}); empty parameters are left out. */
+/** Return a link to a page: to("/messages", {topic: "orders"}); empty parameters are left out. */
 export function to(page, parameters = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -35,7 +35,7 @@ export function to(page, parameters = {}) {
   return `#${page}${text ? `?${text}` : ""}`;
 }
 
-/** A table of *rows* (each a list of cells) under *heads*. A head that is [text, class] gives its class to its cells. */
+/** Make a table of *rows* (each a list of cells) under *heads*. A head [text, class] gives its class to its cells. */
 export function table(caption, heads, rows, { empty = "Nothing here." } = {}) {
   const columns = heads.map((head) => (Array.isArray(head) ? head : [head, ""]));
   const body = rows.map((row) => el("tr", {}, row.map((cell, i) => el("td", { class: columns[i][1] || null }, cell))));
@@ -47,18 +47,18 @@ export function table(caption, heads, rows, { empty = "Nothing here." } = {}) {
       el("tbody", {}, body.length ? body : hint)));
 }
 
-/** A labelled field of a form. */
+/** Make a labelled field of a form. */
 export function field(label, input, hint) {
   return el("label", { class: "field" }, el("span", {}, label), input, hint && el("small", {}, hint));
 }
 
-/** A choice of [value, text] pairs. */
+/** Make a select element of [value, text] pairs. */
 export function choice(name, options, chosen, on = {}) {
   return el("select", { name, on },
     options.map(([value, text]) => el("option", { value, selected: String(value) === String(chosen) }, text)));
 }
 
-/** Terms and what they mean, in a grid. Pairs whose value is null are left out. */
+/** Make a grid of terms and values. Pairs whose value is null are left out. */
 export function facts(pairs) {
   const there = pairs.filter(([, value]) => value !== null && value !== undefined);
   return el("dl", { class: "facts" }, there.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))));

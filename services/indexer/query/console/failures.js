@@ -1,4 +1,4 @@
-// What went wrong, and what to do about it.
+// Failures, with advice on how to resolve them.
 
 import { el } from "./dom.js";
 import { visible } from "./text.js";
@@ -20,7 +20,7 @@ const ADVICE = {
   IN_FLIGHT_LIMIT: "Too many requests wait. Try again in a moment.",
 };
 
-/** A box that tells a failure; *again*: what its button does. */
+/** Return a box that shows a failure; *again*: called by its button. */
 export function failure(problem, again) {
   const title = problem.status === 403 ? "Not allowed" : visible(problem.reason ?? "An error of the console");
   const advice = ADVICE[problem.reason] ?? (problem.status === 403 ? ADVICE.FORBIDDEN : null);

@@ -1,10 +1,10 @@
-// The field “Go to”: what was typed → a page and its parameters.
+// The field “Go to”: converts the typed text to a page and its parameters.
 
 const ID = /^([0-9a-f]{32}|[0-9a-f]{56})$/i;
 const PLACE = /^@?(\d{1,19})$/;
 const QUEUE = /^([^/@:\s]+)\/(\d+)(?:@(\d{1,19}|earliest|latest))?$/;
 
-/** [page, parameters]; null for nothing. `topic/0@12`, `topic:key`, a message id, a place of the log, or a topic. */
+/** Return [page, parameters] of `topic/0@12`, `topic:key`, a message id, a physical offset or a topic; null for "". */
 export function placeOf(typed) {
   const text = typed.trim();
   if (text === "") return null;

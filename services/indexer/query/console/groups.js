@@ -1,4 +1,4 @@
-// Consumer groups: who is in them, where they go on, and setting that anew.
+// The pages Groups and Group: members, offsets, and the reset of offsets.
 
 import { get, path, request, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
@@ -66,7 +66,7 @@ function groupView(answer, look) {
 
 // -- reset ----------------------------------------------------------------------------------------------------------
 
-/** A dialog in two steps: where to, then what that means. queue: null for all of the topic. */
+/** Open a dialog in two steps: choose the new position, then confirm the changes. queue: null for all of the topic. */
 function askReset(answer, topic, queue, look) {
   const queues = queue ? [queue] : answer.queues.filter((one) => one.topic === topic);
   const places = [["latest", "The end of the queue: skip all messages"], ["earliest", "The oldest message: read all messages again"], ["time", "A time"]];

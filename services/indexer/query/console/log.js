@@ -1,4 +1,4 @@
-// The log itself, drawn to scale: its files, how far it is written, flushed, committed and indexed, and its records.
+// The page Log: files, records, and the written, flushed, committed and indexed positions, drawn to scale.
 
 import { get, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
@@ -6,7 +6,7 @@ import { el, svg, table, to } from "./dom.js";
 import { recordMap } from "./record_map.js";
 import { count, size, time } from "./text.js";
 
-const FILES = 60; // on one drawing
+const FILES = 60; // files on one drawing
 const RECORDS = 400;
 const WIDTH = 1000;
 const FILE_HEIGHT = 30;
@@ -29,7 +29,7 @@ export async function log(page, parameters, { signal, poll }) {
     return answer;
   };
   const first = await look();
-  poll(look, 2000); // first of all: whoever may not see records still sees files
+  poll(look, 2000); // before the records: a user without the right to see records may still see files
   if (first.files.length) {
     const start = from === "" ? tailOf(first) : from;
     const answer = await get("v1/log/records", { from: start, max: RECORDS }, signal);
@@ -38,7 +38,7 @@ export async function log(page, parameters, { signal, poll }) {
   }
 }
 
-/** The page of files that was asked for, else the last ones. */
+/** Return the requested page of files, by default the last one. */
 async function lastFiles(asked, signal) {
   if (asked !== null) return get("v1/log", { limit: FILES, from: asked }, signal);
   const one = await get("v1/log", { limit: 1 }, signal);
@@ -46,7 +46,7 @@ async function lastFiles(asked, signal) {
   return get("v1/log", { limit: FILES, from: start }, signal);
 }
 
-/** Where to look when nothing was asked for: a little before the end, at the earliest the file of it. */
+/** Return the default start of the records: 64 KiB before the end, but not before the last file. */
 function tailOf(answer) {
   const end = BigInt(answer.committed_offset);
   const files = answer.files.map((file) => BigInt(file.start)).filter((start) => start < end);
@@ -77,7 +77,7 @@ function filesView(answer, from) {
   ];
 }
 
-/** Files side by side, and below them a bar for each mark, all to one scale. */
+/** Draw the files in a row, and below them a bar for each mark, at the same scale. */
 function drawFiles(answer, marks, from) {
   const begin = BigInt(answer.files[0].start);
   const fileSize = BigInt(answer.file_size_bytes);

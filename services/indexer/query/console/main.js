@@ -1,4 +1,4 @@
-// The frame around the pages: which one is shown, keys, theme, token.
+// The frame of the console: selects the page, and handles keys, theme and token.
 
 import { listen, token } from "./api.js";
 import { damage } from "./damage.js";
@@ -25,12 +25,12 @@ const PAGES = {
 };
 const THEMES = ["auto", "light", "dark"];
 const main = document.getElementById("main");
-let life = new AbortController(); // of the page that is shown
+let life = new AbortController(); // aborted when the user leaves the page
 let shown = null;
 
-/** Shows what the URL says. A page gets its place, its parameters, and how long it lives. */
+/** Show the page of the URL. A page gets its element, its parameters, and a signal that aborts when it is left. */
 async function route() {
-  if (location.hash && !location.hash.startsWith("#/")) return; // no page of ours
+  if (location.hash && !location.hash.startsWith("#/")) return; // not a page of the console
   const [path, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
   const place = path || "/";
   const page = Object.hasOwn(PAGES, place) ? PAGES[place] : null;
@@ -55,7 +55,7 @@ async function route() {
   }
 }
 
-/** poll(look, everyMs): look now and again, one at a time; not while the page is hidden. Failures are looked over. */
+/** Return poll(look, everyMs): call look periodically, one call at a time, not while the page is hidden; ignore errors. */
 function poller(signal) {
   return (look, everyMs) => {
     let timer;
@@ -65,7 +65,7 @@ function poller(signal) {
       try {
         await look();
       } catch {
-        // unreachable: the banner tells; anything else is gone or comes again
+        // if the service is unreachable, the banner shows it; other errors end or recur with the next call
       }
       if (!signal.aborted) timer = setTimeout(turn, everyMs);
     };

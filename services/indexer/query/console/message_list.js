@@ -1,4 +1,4 @@
-// Messages as rows, each of which opens into all that is known of it.
+// A table of messages. Each row opens to show all facts of its message.
 
 import { path, urlOf } from "./api.js";
 import { bodyView, bytesOf, pairsOf, textOf } from "./body.js";
@@ -9,7 +9,7 @@ import { brief, count, size, time, visible } from "./text.js";
 const COLUMNS = 6;
 const PREVIEW_BYTES = 400;
 
-/** A list to which messages are added. open: the place of one to open, as text. */
+/** A list to which messages are added. open: physical offset, as text, of the message to open. */
 export class MessageList {
   constructor(topic, { open = null, empty = "No messages here." } = {}) {
     this.topic = topic;
@@ -21,7 +21,7 @@ export class MessageList {
     this.body.addEventListener("keydown", (event) => this.#walk(event));
   }
 
-  /** Adds messages below the others, or above them where *newestFirst*; keeps *most* of them. */
+  /** Add messages below the others, or above them if *newestFirst*; keep at most *most* rows. */
   add(messages, { newestFirst = false, most = Infinity } = {}) {
     if (messages.length) this.hint.remove();
     for (const message of messages) {
@@ -65,7 +65,7 @@ export class MessageList {
     history.replaceState(null, "", to(page, { ...Object.fromEntries(parameters), open: opens ? message.physical_offset : null }));
   }
 
-  /** Arrow keys go from row to row. */
+  /** Move between rows with the arrow keys. */
   #walk(event) {
     if (!event.target.classList.contains("opener") || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
     event.preventDefault();
@@ -80,7 +80,7 @@ function preview(bytes) {
   return text === null ? pairsOf(bytes.subarray(0, 24)) : brief(text, 200);
 }
 
-/** Without a character that was cut in its middle. */
+/** Return *bytes* without an incomplete UTF-8 character at the end. */
 function wholeCharacters(bytes) {
   let end = bytes.length;
   while (end > bytes.length - 4 && (bytes[end - 1] & 0xc0) === 0x80) end -= 1;

@@ -1,4 +1,4 @@
-// The message browser: by offset, time, key, id and place; and the live tail.
+// The page Messages: messages by offset, time, key, id and physical offset, and the live tail.
 
 import { Problem, get, path, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
@@ -48,7 +48,7 @@ function firstWithMessages({ queues }) {
   return (queues.find((queue) => queue.max_offset > queue.min_offset) ?? queues[0])?.queue_id ?? 0;
 }
 
-// -- what is asked --------------------------------------------------------------------------------------------------
+// -- the form -------------------------------------------------------------------------------------------------------
 
 async function form(asked, topic, signal) {
   const names = el("datalist", { id: "topic-names" });
@@ -95,14 +95,14 @@ async function form(asked, topic, signal) {
     el("button", { type: "submit", class: "primary" }, "Show"), names);
 }
 
-/** Epoch milliseconds as a datetime-local field has them; "" for what is none. */
+/** Convert epoch milliseconds to the value of a datetime-local field; invalid text to "". */
 function localTime(text) {
   const date = new Date(/^\d{1,15}$/.test(text) ? Number(text) : NaN);
   if (Number.isNaN(date.getTime())) return "";
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
 }
 
-// -- what comes -----------------------------------------------------------------------------------------------------
+// -- the results ----------------------------------------------------------------------------------------------------
 
 async function look(result, asked, topic, signal) {
   if (asked.by === "id") return single(result, `v1/messages/${encodeURIComponent(asked.value)}`, asked, signal);
@@ -129,7 +129,7 @@ async function single(result, relative, asked, signal) {
   rows.add(answer.messages.map((message) => ({ ...message, queue_id: answer.queue_id })));
 }
 
-/** Where a pull starts: what was asked, or so that the page ends with the newest message. */
+/** Return the offset where a pull starts: the requested one, or one whose page ends with the newest message. */
 function startOf(asked, topic) {
   if (asked.value !== "") return asked.value;
   const queue = topic.queues.find((one) => String(one.queue_id) === asked.queue);

@@ -1,11 +1,11 @@
-// The store on one screen: is it written, indexed and read; how fast; and what is wrong.
+// The page Overview: the state of the writer, the pipeline and the groups, the rates, and a verdict.
 
 import { get } from "./api.js";
 import { el, facts, table, to } from "./dom.js";
 import { Series, plotTile } from "./plot.js";
 import { brief, count, rate, size, span, time } from "./text.js";
 
-const series = { written: new Series(), indexed: new Series(), lag: new Series() }; // kept from page to page
+const series = { written: new Series(), indexed: new Series(), lag: new Series() }; // kept when the user leaves the page
 const STALE_MS = 10_000;
 let before = null;
 
@@ -59,7 +59,7 @@ function sample(at, answer) {
   before = now;
 }
 
-/** [good | warn | bad, a sentence]. */
+/** Return [good | warn | bad, a sentence]. */
 function verdictOf(status) {
   const { writer, pipeline, disk } = status;
   if (status.corruptions) return ["bad", `In the ledger: ${count(status.corruptions)} damaged ${Number(status.corruptions) === 1 ? "place" : "places"}.`];

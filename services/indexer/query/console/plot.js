@@ -1,15 +1,15 @@
-// Small plots of the last two minutes: SVG, one line and what is below it.
+// Small SVG plots of the last two minutes: a line and the area below it.
 
 import { el, svg } from "./dom.js";
 
 const WIDTH = 240;
 const HEIGHT = 48;
 const SHOWN_MS = 120_000;
-const LEAST_MS = 20_000; // a young plot is stretched
+const LEAST_MS = 20_000; // a plot with fewer samples is stretched
 
-/** Samples of one number over time; old ones fall out. */
+/** Samples of one number over time; old samples are removed. */
 export class Series {
-  samples = []; // {at, value}; value null: not known then
+  samples = []; // {at, value}; value is null if it was unknown at that time
 
   add(at, value) {
     this.samples.push({ at, value });
@@ -25,7 +25,7 @@ export class Series {
   }
 }
 
-/** A tile with a number and its plot: {element, draw(series, now)}. *write*: a value as text. */
+/** Return a tile with a number and its plot: {element, draw(series, now)}. *write* formats a value. */
 export function plotTile(name, write, hint) {
   const line = svg("path", { class: "line" });
   const area = svg("path", { class: "area" });
@@ -49,7 +49,7 @@ export function plotTile(name, write, hint) {
   return { element, draw };
 }
 
-/** Stretches of samples without a hole. */
+/** Split samples into runs without gaps. */
 function runsOf(samples) {
   const runs = [];
   let run = null;

@@ -1,18 +1,18 @@
-// A stretch of the log as lines of equally many bytes, its records in the colours of their topics.
+// A drawing of a part of the log in lines of equal length, with the records in the colours of their topics.
 
 import { urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
 import { el, svg, table, to } from "./dom.js";
 import { brief, count, size, time } from "./text.js";
 
-const LINES = 16; // about so many
+const LINES = 16; // approximate number of lines
 const LINE_HEIGHT = 22;
 const WIDTH = 1000;
 const COLOURS = 8;
-const SHADES = 4; // of a topic's colour: its queues
+const SHADES = 4; // shades of a topic's colour, for its queues
 const MARKS = ["written", "flushed", "committed", "indexed"];
 
-/** Parts of the page for an answer of /v1/log/records. ledger: damage from there on; from: what was asked for. */
+/** Return the page's elements for an answer of /v1/log/records. ledger: damage from its start on; from: the request's. */
 export function recordMap(answer, { marks, ledger, from }) {
   const damaged = new Set(ledger.map((one) => String(one.physical_offset)));
   const records = answer.records.map((one) => ({ ...one, isDamaged: damaged.has(String(one.physical_offset)) || (one.kind !== "GAP" && one.fault !== null) }));
@@ -43,7 +43,7 @@ function swatch(kind, text) {
   return el("span", {}, el("i", { class: `swatch ${kind}` }), text);
 }
 
-/** topic → number of its colour, by first appearance; those beyond the eighth share the last. */
+/** Return topic → number of its colour, by first appearance; topics beyond the eighth share the last colour. */
 function coloursOf(records) {
   const colours = new Map();
   for (const { topic } of records) {
@@ -90,7 +90,7 @@ function blockOf(record, { begin, perLine, colours, told }) {
     : svg("g", { ...attributes, role: "img" }, rects);
 }
 
-/** [line, from, to] of each line that a piece lies on. */
+/** Return [line, from, to] for each line that a piece covers. */
 function linesOf(start, length, perLine) {
   const parts = [];
   for (let at = start; at < start + length; ) {

@@ -1,4 +1,4 @@
-// The live tail: of one queue by waiting pulls; of a whole topic by its bounds, and pulls where they have moved.
+// The live tail: of one queue by waiting pulls; of a topic by its bounds, and by pulls from queues whose end has moved.
 
 import { get, path } from "./api.js";
 import { el } from "./dom.js";
@@ -7,7 +7,7 @@ import { count } from "./text.js";
 
 const WAIT_MS = 20_000;
 const ASK_EVERY_MS = 1000;
-const MOST_ROWS = 2 * 200; // a row and its detail
+const MOST_ROWS = 2 * 200; // two per message: a row and its detail
 const A_PAGE = 100;
 
 export function tail(result, asked, topic, { signal, poll }) {
@@ -41,7 +41,7 @@ function oneQueue(asked, topic, signal) {
   };
 }
 
-/** By the next offset of each queue; bounds first, so that nothing is pulled where nothing came. */
+/** Pull from the queues of a topic. Their bounds are read first, so that only queues with new messages are pulled. */
 function wholeTopic(asked, topic, signal) {
   const next = new Map(topic.queues.map((queue) => [queue.queue_id, queue.max_offset]));
   return async () => {

@@ -1,15 +1,15 @@
-// Numbers, sizes, times and foreign text, as people read them.
+// Formats numbers, sizes, times and foreign text for the page.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-// Controls, zero-width and direction marks: what makes text look like other text.
+// Control characters, zero-width and direction marks, which can make a text look like another one.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-/** 1,234,567 of a number or BigInt; a dash for null. */
+/** Format a number or BigInt as 1,234,567; null as a dash. */
 export function count(value) {
   return value === null || value === undefined ? "–" : value.toLocaleString("en-US");
 }
 
-/** 1.5 MiB. */
+/** Format a size as "1.5 MiB". */
 export function size(bytes) {
   if (bytes === null || bytes === undefined) return "–";
   let value = Number(bytes);
@@ -23,7 +23,7 @@ export function size(bytes) {
 
 export const rate = (bytesPerSecond) => `${size(bytesPerSecond)}/s`;
 
-/** 2026-11-22 17:05:01.234, in the reader's own zone; a dash for what is no time. */
+/** Format a time as 2026-11-22 17:05:01.234 in the browser's time zone; an invalid time as a dash. */
 export function time(ms) {
   const date = new Date(Number(ms));
   if (ms === null || ms === undefined || Number(ms) <= 0 || Number.isNaN(date.getTime())) return "–";
@@ -32,7 +32,7 @@ export function time(ms) {
   return `${day} ${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}.${pad(date.getMilliseconds(), 3)}`;
 }
 
-/** "12 ms", "3.4 s", "5 min", "2 h", "9 d". */
+/** Format a duration as "12 ms", "3.4 s", "5 min", "2 h" or "9 d". */
 export function span(ms) {
   if (ms === null || ms === undefined) return "–";
   const value = Number(ms);
@@ -42,12 +42,12 @@ export function span(ms) {
   return value < 172_800_000 ? `${Math.round(value / 3_600_000)} h` : `${Math.round(value / 86_400_000)} d`;
 }
 
-/** Foreign text with its unseen characters shown as ⟨U+202E⟩. Line feeds and tabs stay. */
+/** Replace invisible characters of foreign text by ⟨U+202E⟩ and so on. Line feeds and tabs stay. */
 export function visible(text) {
   return String(text).replace(UNSEEN, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** The same on one line, no longer than *most* characters. */
+/** As `visible`, on one line of at most *most* characters. */
 export function brief(text, most = 160) {
   const start = String(text).slice(0, most + 1);
   return visible(start.slice(0, most)).replace(/[\n\t]/g, " ") + (start.length > most ? "…" : "");

@@ -1,4 +1,4 @@
-// One topic and its queues.
+// The page Topic: one topic and its queues.
 
 import { get, path, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";

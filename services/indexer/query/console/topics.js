@@ -1,12 +1,12 @@
-// All topics, and a form for a new one.
+// The page Topics: all topics, and a form that creates one.
 
 import { get, path, request } from "./api.js";
 import { choice, el, field, table, to } from "./dom.js";
 import { failure } from "./failures.js";
 import { brief, count } from "./text.js";
 
-const SHOWN = 200; // at once; the filter finds the others
-const COUNTED = 50; // of them are asked how many messages they hold
+const SHOWN = 200; // topics shown at once; the filter finds the others
+const COUNTED = 50; // topics whose messages are counted
 
 export async function topics(page, parameters, { signal }) {
   const filter = el("input", { type: "search", name: "filter", value: parameters.get("filter") ?? "", placeholder: "Part of a name", "aria-label": "Filter topics" });
@@ -35,7 +35,7 @@ export async function topics(page, parameters, { signal }) {
   draw();
 }
 
-/** Ask for the bounds of the first ones, one after the other. */
+/** Request the bounds of the first topics, one after the other. */
 async function tally(cells, signal) {
   for (const { messages } of cells.slice(COUNTED)) messages.textContent = "";
   for (const { topic, messages } of cells.slice(0, COUNTED)) {
@@ -50,7 +50,7 @@ async function tally(cells, signal) {
   }
 }
 
-/** Messages that these queues hold. */
+/** Return the number of messages in these queues. */
 export function total(queues) {
   return queues.reduce((sum, queue) => sum + BigInt(queue.max_offset) - BigInt(queue.min_offset), 0n);
 }
