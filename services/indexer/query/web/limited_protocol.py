@@ -68,7 +68,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             error = InFlightLimitError(
-                f"too many connections: at most {self.limits.connections} (TIDEMARK_MAX_CONNECTIONS and open files)",
+                f"too many connections: at most {self.limits.connections} "
+                "(TIDEMARK_MAX_CONNECTIONS, or the process's limit of open files)",
                 limit=self.limits.connections,
                 retry_after_ms=_RETRY_AFTER_MS,
             )

@@ -142,7 +142,7 @@ def caller_of(request: Request) -> Caller:
 
 @contextlib.contextmanager
 def changing(caller: Caller, right: Right) -> Iterator[None]:
-    """Check the right for a change that only the endpoint knows, and write the outcome to the audit log.
+    """Check a right that only the endpoint can determine, and write the outcome of the change to the audit log.
 
     Raises:
         ForbiddenError: the caller does not have the right.
