@@ -36,7 +36,7 @@ def test_a_variable_that_nobody_reads_is_refused_in_one_line(tmp_path: Path, ser
     """With the nearest name; nothing is made in the store."""
     root = tmp_path / "store"
     done = start(service, root, TIDEMARK_FLUSH_MOD="async", TIDEMARK_QUERY_URL="http://127.0.0.1:1")
-    told = f"{service}: TIDEMARK_FLUSH_MOD: there is no such setting; did you mean TIDEMARK_FLUSH_MODE?\n"
+    told = f"{service}: TIDEMARK_FLUSH_MOD: unknown setting; did you mean TIDEMARK_FLUSH_MODE?\n"
     assert (done.returncode, done.stderr) == (2, told)
     assert not root.exists()
 

@@ -1,1 +1,1 @@
-"""Who may do what: identities, rules, rates, and the trail of both. Knows neither gRPC nor HTTP."""
+"""Access control: identities, rules, rate limits and the audit log. Imports neither gRPC nor HTTP."""

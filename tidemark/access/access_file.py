@@ -1,4 +1,4 @@
-"""AccessFile: principals and rules, TOML, checked as a whole: docs/security.md. Nothing in it is guessed at."""
+"""AccessFile: principals and rules in TOML (docs/security.md). Any fault rejects the whole file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def _require_hash(text: str) -> str:
     if not _HASH.fullmatch(text):
-        raise ValueError("a hash has 64 hexadecimal digits: `tidemark access token` makes a token and its hash")
+        raise ValueError("a token hash has 64 lower-case hexadecimal digits; `tidemark access token` creates both")
     return text
 
 
@@ -46,10 +46,12 @@ class _Strict(BaseModel):
 
 
 class _Principal(_Strict):
-    """token_sha256            of static tokens: more than one while they are changed
-    certificates            subjects, or `dns:…`, `uri:…`, `email:…`
-    jwt_subjects            of JSON Web Tokens
-    max_requests_per_s, max_append_bytes_per_s    over what the service is set to; 0: no limit
+    """A principal of the file.
+
+    token_sha256     hashes of static tokens; several are valid at once while a token is being replaced
+    certificates     certificate subjects, or `dns:…`, `uri:…`, `email:…`
+    jwt_subjects     subjects of JSON Web Tokens
+    max_requests_per_s, max_append_bytes_per_s    override the limits of the service; 0: no limit
     """
 
     name: str = Field(max_length=255, pattern=r"^[A-Za-z0-9._@/-]+$")
@@ -62,7 +64,7 @@ class _Principal(_Strict):
 
 
 class _Rule(_Strict):
-    """sources: networks like 10.0.0.0/8"""
+    """A rule of the file. sources: networks such as 10.0.0.0/8"""
 
     principals: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
@@ -74,7 +76,7 @@ class _Rule(_Strict):
     @model_validator(mode="after")
     def _names_somebody(self) -> Self:
         if not self.principals and not self.roles:
-            raise ValueError("a rule names principals or roles")
+            raise ValueError("a rule must name at least one principal or role")
         return self
 
     @property
@@ -106,34 +108,34 @@ class _Content(_Strict):
         ):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
-                raise ValueError(f"{what} {twice[0]} stands there twice")
+                raise ValueError(f"{what} {twice[0]} occurs more than once")
         for line in self._unknown():
             raise ValueError(line)
         return self
 
     def _unknown(self) -> Iterator[str]:
-        """Names that nobody has are typing errors: a rule that denies must not come to nothing."""
+        """Yield an error for each undefined name: a typing error must not disable a rule, least of all a Deny rule."""
         names = {principal.name for principal in self.principal} | {"*"}
         roles = {role for principal in self.principal for role in principal.roles}
         for at, rule in enumerate(self.rule):
             for name in rule.principals:
                 if name not in names and not (self.jwt is not None and name.startswith("jwt:")):
-                    yield f"rule.{at}: there is no principal {name}"
+                    yield f"rule.{at}: principal {name} is not defined"
             for role in rule.roles:
                 if role not in roles and self.jwt is None:
-                    yield f"rule.{at}: nobody has the role {role}"
+                    yield f"rule.{at}: no principal has the role {role}"
         if self.jwt is None and any(principal.jwt_subjects for principal in self.principal):
-            yield "jwt_subjects are given, and there is no section [jwt]"
+            yield "jwt_subjects requires a section [jwt]"
 
 
 @dataclass(frozen=True)
 class AccessFile:
-    """The file at *path*, and the key set that it names."""
+    """The access file at *path* and the JWKS file that it names."""
 
     path: Path
 
     def load(self) -> Loaded:
-        """Read and check both. AccessFileError names what is wrong, and nothing secret."""
+        """Read and check both files. Raises AccessFileError, whose message contains no secret."""
         content = self._content()
         options = content.jwt and content.jwt.model_copy(update={"jwks_file": self._beside(content.jwt.jwks_file)})
         principals = content.principal
@@ -151,7 +153,7 @@ class AccessFile:
         return Loaded(authenticator, Policy(one.rule for one in content.rule), rates)
 
     def stamps(self) -> tuple[Stamp, ...]:
-        """They change when the file does, or the key set."""
+        """Return stamps that differ after the access file or the JWKS file has changed."""
         try:
             jwt = self._content().jwt
         except AccessFileError:
@@ -164,22 +166,22 @@ class AccessFile:
     def _content(self) -> _Content:
         try:
             if self.path.stat().st_mode & _OTHERS_MAY_WRITE:
-                raise AccessFileError(f"{self.path}: others than its owner may write it", path=str(self.path))
+                raise AccessFileError(f"{self.path} is writable by others: run chmod go-w", path=str(self.path))
             text = self.path.read_text("utf-8")
         except OSError as error:
             raise AccessFileError(f"{self.path}: {error.strerror}", path=str(self.path)) from None
         except UnicodeDecodeError:
-            raise AccessFileError(f"{self.path} is no text in UTF-8", path=str(self.path)) from None
+            raise AccessFileError(f"{self.path} is not UTF-8 text", path=str(self.path)) from None
         try:
             return _Content.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise AccessFileError(f"{self.path} is no TOML: {error}", path=str(self.path)) from None
+            raise AccessFileError(f"{self.path} is not valid TOML: {error}", path=str(self.path)) from None
         except ValidationError as error:
             raise AccessFileError(f"{self.path}: {_faults(error)}", path=str(self.path)) from None
 
 
 def _faults(error: ValidationError) -> str:
-    """Where and what, without the values: they may be secrets at the wrong place."""
+    """Format *error* as locations and messages, without the values, because a misplaced value may be a secret."""
     lines: list[str] = []
     for fault in error.errors(include_url=False, include_input=False):
         where: list[Any] = list(fault["loc"])

@@ -1,8 +1,8 @@
-"""Audit: who did what, from where, and what came of it. No secret and no message is in it.
+"""Audit: log of each caller, its action, address and the outcome. Contains no secrets and no message data.
 
-What changes something, and what is refused, is told when it happens; a repeat of the same within the interval is
-counted, and the count told when the interval is over. So nobody can fill a disk by being refused, and reading and
-writing cost a count.
+Administrative changes and refusals are logged when they happen. Repeats of the same entry within the interval are
+only counted, and the count is logged at the end of the interval. Refused requests therefore cannot fill a disk, and
+reads and writes cost one counter increment.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from typing import Any, NamedTuple
 
 from tidemark.tracing.request_id import current_request_id
 
-_MOST_KINDS = 10_000  # remembered at once; beyond, all are told
+_MOST_KINDS = 10_000  # distinct entries counted per interval; when full, the counts are written early
 
 
 class Deed(NamedTuple):
-    """principal  empty: nobody knows who
-    address    where from: IP address, without port
+    """An audit entry.
+
+    principal  empty: not identified
+    address    IP address of the client, without port
     action     the call or route
-    resource   what was asked for, `Pub Topic:orders`
-    outcome    ALLOWED, or the reason of the refusal; of what changes something: what came of it
+    resource   the resource and requested action, `Pub Topic:orders`
+    outcome    ALLOWED or the reason of the refusal; for an administrative change its result
     """
 
     principal: str
@@ -37,7 +39,7 @@ class Deed(NamedTuple):
 
 
 class Audit:
-    """handler: writes lines; service: who tells; repeat_ms: the interval. For one thread."""
+    """Writer of audit entries. handler: writes the lines; repeat_ms: the interval. Not thread-safe."""
 
     def __init__(self, handler: logging.Handler, *, service: str, repeat_ms: int) -> None:
         self._handler = handler
@@ -46,7 +48,7 @@ class Audit:
         self._repeats: dict[Deed, int] = {}
 
     def note(self, deed: Deed) -> None:
-        """Tell *deed*, or count it where it was told within the interval."""
+        """Write *deed*, or count it if the same was already written in this interval."""
         repeats = self._repeats.get(deed)
         if repeats is not None:
             self._repeats[deed] = repeats + 1
@@ -57,23 +59,23 @@ class Audit:
         self.note_change(deed)
 
     def note_change(self, deed: Deed) -> None:
-        """Tell *deed*, however often, with the id of its request."""
+        """Write *deed* with its request id, even if it is a repeat."""
         self._write(deed, 1, current_request_id())
 
     def tell_repeats(self) -> None:
-        """The interval is over."""
+        """Write the counts of repeats and start a new interval."""
         for deed, repeats in self._repeats.items():
             if repeats:
                 self._write(deed, repeats)
         self._repeats.clear()
 
     def close(self) -> None:
-        """Nothing more happens: what was counted is told."""
+        """Write the remaining counts and close the handler."""
         self.tell_repeats()
         self._handler.close()
 
     async def follow(self) -> None:
-        """Tell repeats after each interval, for ever."""
+        """Write the counts after each interval, until cancelled."""
         while True:
             await asyncio.sleep(self._repeat_s)
             self.tell_repeats()
@@ -93,8 +95,8 @@ class Audit:
 
 
 def audit_handler(path: Path | None) -> logging.Handler:
-    """Where lines go: to a file, opened again when it was moved away (logrotate); None: standard error.
+    """Return a handler for audit lines that writes to *path*, or to standard error if it is None.
 
-    raises OSError where the file cannot be written
+    The file is reopened after logrotate has moved it. Raises OSError if it cannot be written.
     """
     return logging.StreamHandler() if path is None else WatchedFileHandler(path, encoding="utf-8")

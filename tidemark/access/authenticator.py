@@ -1,4 +1,4 @@
-"""Authenticator: what somebody shows → who they are."""
+"""Authenticator: maps a presented token or certificate to an identity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ _NO_ROLES: frozenset[str] = frozenset()
 
 
 class Authenticator:
-    """tokens, certificates, subjects  → principal's name; roles: by principal; jwt: None where none are taken"""
+    """Credentials of one access file.
+
+    tokens, certificates, subjects  map to the principal's name
+    roles                           by principal
+    jwt                             None: JSON Web Tokens are not accepted
+    """
 
     def __init__(
         self,
@@ -32,28 +37,30 @@ class Authenticator:
         self._jwt = jwt
 
     def identify(self, presented: Presented) -> Known:
-        """A token goes before a certificate. UnauthenticatedError where neither is known here."""
+        """Return the identity; a token has precedence over a certificate. Raises UnauthenticatedError if unknown."""
         if presented.token is not None:
             return self._of_token(presented.token)
         if presented.certificate is not None:
             for name in names_in(presented.certificate):
                 if name in self._certificates:
                     return self._known(self._certificates[name])
-            raise UnauthenticatedError("the access file does not know the client's certificate")
-        raise UnauthenticatedError("a token is needed: authorization: Bearer …")
+            raise UnauthenticatedError("no principal of the access file has a name of the client's certificate")
+        raise UnauthenticatedError("a token is required: send the header `authorization: Bearer …`")
 
     def roles_of(self, principal: str) -> frozenset[str]:
-        """Those that the file gives; none where it has no such principal."""
+        """Return the roles of *principal* in the file; an empty set for an unknown principal."""
         return self._roles.get(principal, _NO_ROLES)
 
     def _of_token(self, token: str) -> Known:
         if not token or not token.isascii() or len(token) > MAX_TOKEN_BYTES:
-            raise UnauthenticatedError("the header authorization is not `Bearer` and a token")
+            raise UnauthenticatedError(
+                f"the header authorization must be `Bearer` and at most {MAX_TOKEN_BYTES} ASCII characters"
+            )
         principal = self._tokens.get(hash_token(token))
         if principal is not None:
             return self._known(principal)
         if self._jwt is None or token.count(".") != 2:
-            raise UnauthenticatedError("nobody has this token")
+            raise UnauthenticatedError("the token is unknown")
         claims = self._jwt.check(token)
         principal = self._subjects.get(claims.subject)
         if principal is None:

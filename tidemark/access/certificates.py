@@ -1,4 +1,4 @@
-"""Names in a client's certificate, as the access file writes them."""
+"""Names in a client certificate, in the notation of the access file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from cryptography import x509
 
 @functools.lru_cache(maxsize=1024)
 def names_in(certificate: bytes) -> tuple[str, ...]:
-    """Of a certificate in DER: its subject as RFC 4514 has it (`CN=orders,O=Example`), and its alternative names as
-    `dns:…`, `uri:…`, `email:…`. None for what is no certificate."""
+    """Return the names in *certificate* (DER); an empty tuple if it cannot be parsed.
+
+    They are the subject as in RFC 4514 (`CN=orders,O=Example`) and alternative names as `dns:…`, `uri:…`, `email:…`.
+    """
     try:
         parsed = x509.load_der_x509_certificate(certificate)
         subject = parsed.subject.rfc4514_string()

@@ -1,4 +1,4 @@
-"""Guard: what stands before every request of a service. Caller: one of those who ask."""
+"""Guard: authenticates, authorises and rate-limits every request of a service. Caller: the client of one request."""
 
 from __future__ import annotations
 
@@ -23,27 +23,30 @@ _ANYBODY = Identity("", frozenset())
 
 
 class Guard:
-    """access: None where everybody may do everything, and rates go by address; audit: None where nothing is told."""
+    """Access check of a service.
+
+    access: None: every caller may do everything, and rate limits apply per address. audit: None: no audit log.
+    """
 
     def __init__(self, access: Access | None, rates: RateLimits, audit: Audit | None) -> None:
         self.access = access
         self.rates = rates
         self.audit = audit
-        self.refused: Counter[str] = Counter()  # by reason
+        self.refused: Counter[str] = Counter()  # count by reason
 
     def followers(self) -> list[Coroutine[Any, Any, None]]:
-        """For the service to run as long as it lives: files are read again, repeats told."""
+        """Return the coroutines that the service must run until it stops: file reload and audit counts."""
         return [one.follow() for one in (self.access, self.audit) if one is not None]
 
     def close(self) -> None:
-        """The service ends: what was counted is told."""
+        """Write the remaining audit counts."""
         if self.audit is not None:
             self.audit.close()
 
     def admit(self, presented: Presented, *, address: str, action: str) -> Caller:
-        """Who asks for *action*, from *address* (IP, without port), and once more.
+        """Authenticate the caller of *action* and count the request. address: IP, without port.
 
-        raises UnauthenticatedError, RateLimitedError: of those whom nobody knows each address has its rate
+        Raises UnauthenticatedError or RateLimitedError. Unauthenticated requests are rate-limited per address.
         """
         caller = Caller(self, presented, address=address, action=action)
         try:
@@ -57,7 +60,7 @@ class Guard:
 
 
 class Caller:
-    """Of one request, or of one stream, for as long as it lasts: its token may expire, and the rules may change."""
+    """Client of one request or stream. Checks again during a stream: its token may expire, and the rules may change."""
 
     def __init__(self, guard: Guard, presented: Presented, *, address: str, action: str) -> None:
         self._guard = guard
@@ -69,11 +72,11 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """Of the principal; empty where nobody is asked who they are."""
+        """Name of the principal; empty if there is no access file."""
         return self._known.identity.name
 
     def refresh(self) -> None:
-        """Be sure who this is, by what the access file says now. UnauthenticatedError."""
+        """Identify the caller again if its token expired or the access file changed. Raises UnauthenticatedError."""
         access = self._guard.access
         if access is None:
             return
@@ -85,38 +88,38 @@ class Caller:
             self._by = loaded
 
     def may(self, right: Right) -> bool:
-        """Whether *right* is allowed now. UnauthenticatedError where the caller is not known any more."""
+        """Return True if *right* is allowed now. Raises UnauthenticatedError if the caller is no longer known."""
         self.refresh()
         return self._by is None or self._by.policy.allows(self._known.identity, right, self._address)
 
     def require(self, right: Right) -> None:
-        """ForbiddenError where it is not allowed, UnauthenticatedError; told in the audit log."""
+        """Check *right* and write to the audit log. Raises ForbiddenError or UnauthenticatedError."""
         try:
             if not self.may(right):
-                raise ForbiddenError(f"{self.name} may not {right}", principal=self.name, right=str(right))
+                raise ForbiddenError(f"{self.name} is not allowed to {right}", principal=self.name, right=str(right))
         except StoreError as error:
             self.refused(str(right), error)
             raise
-        if self._guard.audit is not None and not right.changes:  # else nobody wants to know what it is called
+        if self._guard.audit is not None and not right.changes:  # changes are noted with their outcome
             self.note(str(right), ALLOWED)
 
     def take_request(self) -> None:
-        """One more; RateLimitedError."""
+        """Count one request. Raises RateLimitedError."""
         self._take(lambda rates, own: rates.take_request(self._payer, own.requests_per_s))
 
     def take_append(self, size: int) -> None:
-        """So many bytes more; RateLimitedError."""
+        """Count *size* bytes to append. Raises RateLimitedError."""
         self._take(lambda rates, own: rates.take_append(self._payer, own.append_bytes_per_s, size))
 
     def note(self, resource: str, outcome: str, *, changes: bool = False) -> None:
-        """Tell the audit log what came of it."""
+        """Write the outcome to the audit log."""
         audit = self._guard.audit
         if audit is not None:
             deed = Deed(self.name, self._address, self._action, resource, outcome)
             (audit.note_change if changes else audit.note)(deed)
 
     def refused(self, resource: str, error: StoreError) -> None:
-        """Count it, and tell the audit log."""
+        """Count the refusal and write it to the audit log."""
         reason = status_of(error).reason
         self._guard.refused[reason] += 1
         self.note(resource, reason)

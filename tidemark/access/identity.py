@@ -1,4 +1,4 @@
-"""Identity: who somebody is; Presented: what they show for it; Known: how long that is good."""
+"""Identity of a caller, the credentials it presented, and when the identity expires."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ _BEARER = "bearer "
 
 
 class Identity(NamedTuple):
-    """name   of a principal of the access file; `jwt:` and the subject, where a JSON Web Token's subject is not in it
-    roles  those of the principal and those of the token
+    """An authenticated caller.
+
+    name   of a principal of the access file; `jwt:` and the subject if the file has no principal with this JWT subject
+    roles  union of the principal's and the token's roles
     """
 
     name: str
@@ -18,15 +20,17 @@ class Identity(NamedTuple):
 
 
 class Known(NamedTuple):
-    """expires: Unix time, seconds, from which on the identity must be shown again."""
+    """An identity and its expiry. expires: Unix time in seconds at which the caller must authenticate again."""
 
     identity: Identity
     expires: float
 
 
 class Presented(NamedTuple):
-    """token        what stands behind `Bearer ` in the header `authorization`; None: no such header
-    certificate  of the client, DER, whose CA the transport has checked; None: it showed none
+    """Credentials of a request.
+
+    token        the text after `Bearer ` in the header `authorization`; None: no such header
+    certificate  client certificate, DER, verified by the transport; None: none was presented
     """
 
     token: str | None
@@ -34,7 +38,7 @@ class Presented(NamedTuple):
 
     @classmethod
     def of(cls, authorization: str | bytes | None, certificate: bytes | None) -> Presented:
-        """authorization: the header as it came; an empty token stands for one that is no bearer token."""
+        """Parse the header *authorization*. A header that is not a bearer token becomes an empty token."""
         if authorization is None:
             return cls(None, certificate)
         text = authorization.decode("latin-1") if isinstance(authorization, bytes) else authorization

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Algorithm(enum.StrEnum):
-    """Signatures by a private key that this side never has."""
+    """Asymmetric signature algorithms: the service needs only public keys."""
 
     RS256 = "RS256"
     RS384 = "RS384"
@@ -24,9 +24,11 @@ class Algorithm(enum.StrEnum):
 
 
 class JwtOptions(BaseModel):
-    """jwks_file    public keys of the issuer, JSON Web Key Set; relative to the access file; read again when it changes
-    roles_claim  a list of texts, or one text with blanks between
-    leeway_s     that clocks may differ by, seconds
+    """How to verify JSON Web Tokens.
+
+    jwks_file    the issuer's public keys, a JSON Web Key Set; relative to the access file; read again when it changes
+    roles_claim  name of the claim with the roles: a list of strings, or one string separated by blanks
+    leeway_s     tolerated clock difference, seconds
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""JSON Web Tokens of somebody else's: checked by the keys of a JWKS file (RFC 7517, 7519), with PyJWT."""
+"""Verification of JSON Web Tokens (RFC 7519) with the keys of a JWKS file (RFC 7517), by PyJWT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REQUIRED = ("exp", "sub", "iss", "aud")
 
 
 class Claims(NamedTuple):
-    """What a good token says. expires: Unix time, seconds, the leeway with it."""
+    """Claims of a valid token. expires: Unix time in seconds, including the leeway."""
 
     subject: str
     roles: frozenset[str]
@@ -25,7 +25,7 @@ class Claims(NamedTuple):
 
 
 class JwtTokens:
-    """options: where the keys are, and what a token must say. AccessFileError for a JWKS file that cannot be used."""
+    """Verifier of tokens. Raises AccessFileError if the JWKS file cannot be used."""
 
     def __init__(self, options: JwtOptions) -> None:
         self._options = options
@@ -33,7 +33,7 @@ class JwtTokens:
         self._remembered: dict[str, Claims] = {}
 
     def check(self, token: str) -> Claims:
-        """UnauthenticatedError for one that is forged, expired, not yet good, or meant for others."""
+        """Return the claims of *token*. Raises UnauthenticatedError if it is invalid, expired or not yet valid."""
         claims = self._remembered.get(token)
         if claims is None:
             claims = self._verify(token)
@@ -66,19 +66,19 @@ class JwtTokens:
             return next(iter(self._keys.values()))
         found = self._keys.get(name) if isinstance(name, str) else None
         if found is None:
-            raise jwt.InvalidKeyError("no key of this name")
+            raise jwt.InvalidKeyError("no key with this kid")
         return found
 
 
 def _told(error: Exception) -> str:
-    """What is wrong, with nothing of the token in it."""
+    """Describe the error without any content of the token."""
     known = {
         jwt.ExpiredSignatureError: "it has expired",
-        jwt.ImmatureSignatureError: "it is not good yet",
-        jwt.InvalidAudienceError: "it is meant for others",
-        jwt.InvalidIssuerError: "its issuer is another",
+        jwt.ImmatureSignatureError: "it is not valid yet",
+        jwt.InvalidAudienceError: "its audience is not the one in the access file",
+        jwt.InvalidIssuerError: "its issuer is not the one in the access file",
         jwt.InvalidAlgorithmError: "its algorithm is not allowed",
-        jwt.InvalidKeyError: "no key of the JWKS file is its",
+        jwt.InvalidKeyError: "the JWKS file has no key for it",
         jwt.InvalidSignatureError: "its signature is wrong",
         jwt.MissingRequiredClaimError: "a claim is missing",
     }
@@ -107,10 +107,10 @@ def _read_keys(path: Path) -> dict[str, jwt.PyJWK]:
     except OSError as error:
         raise AccessFileError(f"{path}: {error.strerror}", path=str(path)) from None
     except (jwt.PyJWTError, ValueError, AttributeError, KeyError, TypeError):
-        raise AccessFileError(f"{path} is no JSON Web Key Set with a key that is known here", path=str(path)) from None
+        raise AccessFileError(f"{path} is not a JSON Web Key Set with a supported key", path=str(path)) from None
     named = {key.key_id or "": key for key in keys if key.public_key_use != "enc"}
     if any(key.key_type == "oct" for key in keys):
-        raise AccessFileError(f"{path} holds a secret that is shared: only public keys are taken", path=str(path))
+        raise AccessFileError(f"{path} contains a symmetric key (kty oct): use only public keys", path=str(path))
     if not named or (len(named) > 1 and "" in named):
-        raise AccessFileError(f"{path}: where there are several keys, each needs its kid", path=str(path))
+        raise AccessFileError(f"{path}: each key needs a kid unless there is exactly one key", path=str(path))
     return named

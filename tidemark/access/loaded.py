@@ -1,4 +1,4 @@
-"""Loaded: what an access file says, ready to be asked."""
+"""Loaded: the checked contents of an access file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Rates(NamedTuple):
-    """Of one principal. None: as the service is set; 0: no limit."""
+    """Rate limits of one principal. None: the limit of the service; 0: no limit."""
 
     requests_per_s: int | None
     append_bytes_per_s: int | None
 
 
 class Loaded(NamedTuple):
-    """rates: by principal"""
+    """Contents of an access file. rates: by principal"""
 
     authenticator: Authenticator
     policy: Policy

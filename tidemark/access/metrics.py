@@ -1,4 +1,4 @@
-"""AccessState: whether the access file can be used, and what was refused, for who scrapes."""
+"""AccessState: metrics of refused requests and of the access file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tidemark.metrics.families import number, numbers
 
 
 class AccessState(Collector):
-    """Of *guard*."""
+    """Collector of the metrics of *guard*."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
     def collect(self) -> Iterator[Metric]:
-        """What was refused; where there is an access file, whether it can be used."""
+        """Yield the counts of refusals and, if there is an access file, whether its last reload failed."""
         refused = self._guard.refused.copy()
         yield numbers("tidemark_refused_requests_total", [((reason,), count) for reason, count in refused.items()])
         if self._guard.access is not None:

@@ -1,4 +1,4 @@
-"""RateLimits: how many requests and bytes a second each caller may, by GCRA: a token bucket that keeps a time instead
+"""RateLimits: limits requests and bytes per second of each caller, by GCRA: a token bucket that stores a time instead
 of a count (throttled-py, on the monotonic clock)."""
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ _LEAST_RETRY_MS = 1
 
 
 class RateLimits:
-    """requests_per_s, append_bytes_per_s  of a caller that has no limit of its own; 0: none
-    greatest_append_bytes               what must fit at once even where the limit is lower
+    """Rate limits per caller.
+
+    requests_per_s, append_bytes_per_s  limits of callers without a limit of their own; 0: no limit
+    greatest_append_bytes               an append of this size is admitted at once even if the limit is lower
     """
 
     def __init__(self, *, requests_per_s: int = 0, append_bytes_per_s: int = 0, greatest_append_bytes: int = 0) -> None:
@@ -26,13 +28,13 @@ class RateLimits:
         self._limiters: dict[tuple[str, int], Throttled] = {}
 
     def take_request(self, caller: str, own_limit: int | None) -> None:
-        """One more request of *caller*; RateLimitedError where that is too many."""
+        """Count one request of *caller*. Raises RateLimitedError above the limit."""
         limit = self._requests_per_s if own_limit is None else own_limit
         if limit:
             self._take("requests", caller, limit, limit, 1)
 
     def take_append(self, caller: str, own_limit: int | None, size: int) -> None:
-        """So many bytes to append; RateLimitedError where that is too much."""
+        """Count *size* bytes to append. Raises RateLimitedError above the limit."""
         limit = self._append_bytes_per_s if own_limit is None else own_limit
         if limit:
             burst = max(limit, self._greatest_append_bytes)
@@ -46,12 +48,15 @@ class RateLimits:
         if found.limited:
             retry_after_ms = max(_LEAST_RETRY_MS, round(found.state.retry_after * 1000))
             raise RateLimitedError(
-                f"{caller} is over its {what} a second", limit=limit, of=what, retry_after_ms=retry_after_ms
+                f"{caller} exceeds {limit} {what} per second",
+                limit=limit,
+                of=what,
+                retry_after_ms=retry_after_ms,
             )
 
 
 def _limiter(limit: int, burst: int) -> Throttled:
-    from throttled import RateLimiterType, Throttled, rate_limiter, store  # an eighth of a second of libraries
+    from throttled import RateLimiterType, Throttled, rate_limiter, store  # imported here because it takes 125 ms
 
     return Throttled(
         using=RateLimiterType.GCRA.value,

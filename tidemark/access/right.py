@@ -1,4 +1,4 @@
-"""Right: what somebody wants to do, in the words of RocketMQ's access control lists (ACL 2.0)."""
+"""Right: an action on a resource, in the terms of RocketMQ's access control lists (ACL 2.0)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kind(enum.StrEnum):
 
 
 class Right(NamedTuple):
-    """To do one of *actions* (whichever is allowed) to a resource: a topic, a group, or the store itself."""
+    """The right to do any of *actions* to a resource: a topic, a group, or the whole store."""
 
     kind: Kind
     name: str
@@ -40,12 +40,12 @@ class Right(NamedTuple):
 
     @property
     def changes(self) -> bool:
-        """Whether somebody administers, which is told in the audit log each time."""
+        """True for administrative actions, which the audit log records each time."""
         return bool({Action.CREATE, Action.UPDATE, Action.DELETE} & set(self.actions))
 
 
-READING = (Action.SUB, Action.GET)  # who may do any of them may read its messages
-KNOWN_ACTIONS = (Action.GET, Action.LIST, Action.PUB, Action.SUB)  # who may do any of them may know that it exists
+READING = (Action.SUB, Action.GET)  # any of them allows to read messages
+KNOWN_ACTIONS = (Action.GET, Action.LIST, Action.PUB, Action.SUB)  # any of them allows to see that a topic exists
 
 
 def on_topic(name: str, *actions: Action) -> Right:
@@ -61,10 +61,10 @@ def on_topic(name: str, *actions: Action) -> Right:
 
 
 def on_group(name: str, *actions: Action) -> Right:
-    """Of a consumer group."""
+    """Return the right to do *actions* to a consumer group."""
     return Right(Kind.GROUP, name, tuple(dict.fromkeys(actions)))
 
 
 def on_store(name: str, *actions: Action) -> Right:
-    """Of the whole store: its raw log, its state."""
+    """Return the right to do *actions* to the whole store: its raw log, its state."""
     return Right(Kind.CLUSTER, name, actions)

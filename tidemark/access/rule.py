@@ -1,4 +1,4 @@
-"""Policy: who is allowed what. What no rule allows is denied; a rule that denies goes before all that allow."""
+"""Policy: decides by rules. The default is to deny, and a Deny rule takes precedence over every Allow rule."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidemark.access.identity import Identity
 from tidemark.access.right import Action, Kind, Right
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-_MOST_DECISIONS = 100_000  # remembered at once
+_MOST_DECISIONS = 100_000  # size of the cache
 
 
 class Pattern(NamedTuple):
-    """Resources: of one kind or any (None), by name or by how their names begin."""
+    """A resource pattern. kind: None: any. name: the exact name, or a prefix of names."""
 
     kind: Kind | None
     name: str
@@ -22,24 +22,26 @@ class Pattern(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
-        """`Topic:orders`, `Topic:orders-*`, `Group:*`, `Cluster:*`, `*`. ValueError for anything else."""
+        """Parse `Topic:orders`, `Topic:orders-*`, `Group:*`, `Cluster:*` or `*`. Raises ValueError otherwise."""
         if text == "*":
             return cls(None, "", True)
         kind, colon, name = text.partition(":")
         if not colon or kind not in list(Kind) or not name or "*" in name[:-1]:
-            raise ValueError(f"{text!r} is no resource: write Topic:name, Topic:begins-*, Group:…, Cluster:… or *")
+            raise ValueError(f"{text!r} is not a pattern: write Topic:name, Topic:prefix-*, Group:…, Cluster:… or *")
         return cls(Kind(kind), name.removesuffix("*"), name.endswith("*"))
 
     def matches(self, right: Right) -> bool:
-        """Whether it names what *right* is about."""
+        """Return True if the pattern matches the resource of *right*."""
         if self.kind is not None and self.kind is not right.kind:
             return False
         return right.name.startswith(self.name) if self.is_prefix else right.name == self.name
 
 
 class Rule(NamedTuple):
-    """principals, roles  who; principals may have "*": everybody who is known
-    networks           from where; none: from everywhere
+    """A rule of the access file.
+
+    principals, roles  callers to which it applies; "*" in principals: every authenticated caller
+    networks           client networks; empty: any address
     """
 
     principals: frozenset[str]
@@ -50,7 +52,7 @@ class Rule(NamedTuple):
     denies: bool
 
     def is_about(self, identity: Identity, right: Right, address: str) -> bool:
-        """Whether it decides: who, what, and from where."""
+        """Return True if the rule applies to this caller, right and address."""
         return (
             ("*" in self.principals or identity.name in self.principals or not self.roles.isdisjoint(identity.roles))
             and any(pattern.matches(right) for pattern in self.patterns)
@@ -69,7 +71,7 @@ def _is_in(address: str, networks: Iterable[Network]) -> bool:
 
 
 class Policy:
-    """All rules of one access file. Decisions are remembered. Safe for several threads."""
+    """All rules of one access file, with a cache of decisions. Thread-safe."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
@@ -77,7 +79,7 @@ class Policy:
         self._decisions: dict[tuple[Identity, Right, str], bool] = {}
 
     def allows(self, identity: Identity, right: Right, address: str) -> bool:
-        """Whether one of the right's actions is allowed, and not denied."""
+        """Return True if at least one action of *right* is allowed and not denied."""
         key = (identity, right, address if self._by_place else "")
         decided = self._decisions.get(key)
         if decided is None:

@@ -1,4 +1,4 @@
-"""AccessSettings: what writer and query service are told about access, the same for both."""
+"""AccessSettings: access settings that the writer and the query service share."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from tidemark.errors import AccessFileError, StoreError
 if TYPE_CHECKING:
     from tidemark.access.guard import Guard
 
-OptionalPath = Annotated[Path | None, BeforeValidator(lambda given: given or None)]  # "", as compose files give it
+OptionalPath = Annotated[Path | None, BeforeValidator(lambda given: given or None)]  # compose files set ""
 _log = structlog.get_logger()
 
 
 class AccessSettings(BaseSettings):
-    """docs/security.md."""
+    """Settings of docs/security.md."""
 
     access_file: OptionalPath = Field(
-        None, description="who may do what, TOML; unset: whoever may connect may do everything"
+        None, description="TOML file of principals and rules; unset: every client that connects may do everything"
     )
     access_reload_ms: int = Field(
-        10_000, ge=10, le=86_400_000, description="how often that file and its key set are looked at"
+        10_000, ge=10, le=86_400_000, description="interval of checks whether the access file or its JWKS file changed"
     )
     audit_file: OptionalPath = Field(
-        None, description="where the audit log goes, where there is an access file; unset: with all other events"
+        None, description="file of the audit log (with an access file only); unset: standard error"
     )
     audit_repeat_ms: int = Field(
-        60_000, ge=100, le=86_400_000, description="the same deed again within this is counted, not told again"
+        60_000, ge=100, le=86_400_000, description="interval in which repeated audit entries are counted, not logged"
     )
     max_requests_per_s: int = Field(
-        0, ge=0, description="of one principal, or of one address where there is no access file; 0: no limit"
+        0, ge=0, description="per principal, or per address if there is no access file; 0: no limit"
     )
 
     def open_guard(self, service: str, *, append_bytes_per_s: int = 0, greatest_append_bytes: int = 0) -> Guard | None:
-        """What stands before the requests of *service*; None where there is neither an access file nor a limit.
+        """Return the guard of *service*; None if there is neither an access file nor a limit.
 
-        raises AccessFileError, also for an audit log that cannot be written
+        Raises AccessFileError, also if the audit log cannot be written.
         """
         if self.access_file is None and not (self.max_requests_per_s or append_bytes_per_s):
             return None
-        from tidemark.access.access_file import AccessFile  # a tenth of a second of libraries
+        from tidemark.access.access_file import AccessFile  # imported here because it takes 100 ms
         from tidemark.access.audit import Audit, audit_handler
         from tidemark.access.guard import Guard
         from tidemark.access.rate_limits import RateLimits
@@ -66,7 +66,7 @@ class AccessSettings(BaseSettings):
 
 
 def tell_access_reload(fault: StoreError | None) -> None:
-    """One event a change of the files."""
+    """Log one event per change of the files."""
     if fault is None:
         _log.info("access_reloaded")
     else:

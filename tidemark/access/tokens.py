@@ -1,19 +1,19 @@
-"""Static tokens: 256 random bits, so that one hash without salt or rounds keeps them (OWASP: high-entropy secrets)."""
+"""Static tokens of 256 random bits: enough entropy to store a plain hash without salt or rounds (OWASP)."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 
-_PREFIX = "tidemark_"  # for programs that look for secrets in other people's repositories
+_PREFIX = "tidemark_"  # lets secret scanners recognise leaked tokens
 _RANDOM_BYTES = 32
 
 
 def make_token() -> str:
-    """A new one."""
+    """Return a new random token."""
     return _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def hash_token(token: str) -> str:
-    """SHA-256 in hexadecimal digits: what the access file has of it."""
+    """Return the SHA-256 of *token* in hexadecimal, as the access file stores it."""
     return hashlib.sha256(token.encode()).hexdigest()

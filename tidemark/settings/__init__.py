@@ -1,4 +1,4 @@
-"""Settings of all services and of the client: where their classes are, how a door reads one, where a value is from.
+"""Settings of all services and of the client: their classes by name, reading them at a start, sources of values.
 
-Knows the classes by name only: a service stays in its own room.
+Imports no service: the registry holds only names of modules and classes.
 """

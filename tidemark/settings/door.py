@@ -1,4 +1,4 @@
-"""How a service's door reads its settings: all of what is wrong with them, a line each."""
+"""Reading of a service's settings at its start, with one line per fault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Settings = TypeVar("_Settings", bound=BaseSettings)
 
 
 class SettingsRefusedError(Exception):
-    """The service cannot be started so. lines: what is wrong, no value of any setting in it."""
+    """The settings are invalid. lines: one fault each, without the value of any setting."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("; ".join(lines))
@@ -24,10 +24,12 @@ class SettingsRefusedError(Exception):
 
 
 def read_settings(service: str, settings: type[_Settings], arguments: Sequence[str] | None = None) -> _Settings:
-    """From the environment, and over it from a command line's *arguments*, where the service takes any.
+    """Read *settings* from the environment and, with precedence, from a command line's *arguments*.
 
-    raises SettingsRefusedError also for a variable TIDEMARK_… that neither a service nor a client reads; SystemExit for
-           --help, and for an option that there is not
+    arguments: None if the service takes none
+
+    Raises SettingsRefusedError, also for a variable TIDEMARK_… that no service and no client reads;
+    SystemExit for --help and for an unknown option.
     """
     lines: list[str] = []
     read: _Settings | None = None
@@ -44,7 +46,7 @@ def read_settings(service: str, settings: type[_Settings], arguments: Sequence[s
 
 
 def faults_of(error: ValidationError) -> list[str]:
-    """A line a fault, with the name that the setting has in the environment. (The error's own text has values.)"""
+    """Format one line per fault with the setting's environment name. The text of *error* itself contains values."""
     return [
         ": ".join([*([variable("_".join(map(str, fault["loc"])))] if fault["loc"] else []), fault["msg"]])
         for fault in error.errors(include_url=False, include_input=False)

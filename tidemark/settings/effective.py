@@ -1,4 +1,4 @@
-"""What a service would be set to, and by what."""
+"""Effective settings of a service and the source of each value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.settings.registry import PREFIX, variable
 
 
 class Source(enum.StrEnum):
-    """Where a value is from."""
+    """Source of a setting's value."""
 
     ENVIRONMENT = "environment"
     FILE = "file"
@@ -24,7 +24,7 @@ class Source(enum.StrEnum):
 
 
 class Setting(NamedTuple):
-    """A value as JSON has it; of a secret there are only asterisks."""
+    """A value as JSON; a secret is shown as asterisks."""
 
     value: Any
     source: Source
@@ -33,11 +33,12 @@ class Setting(NamedTuple):
 def effective(
     settings: type[BaseSettings], arguments: Sequence[str] | None = None, *, given: Source = Source.ENVIRONMENT
 ) -> dict[str, Setting]:
-    """Every setting of a class by its name in the environment, as a start with these *arguments* would read it now.
+    """Return the settings by their environment names, as a start with these *arguments* would read them.
 
-    arguments  None: a service that takes none
-    given      what the environment stands for
-    raises     ValidationError and SettingsError as the class itself
+    arguments  None: the service takes none
+    given      source to report for values from the environment
+
+    Raises ValidationError and SettingsError like the class itself.
     """
     values = settings() if arguments is None else CliApp.run(settings, cli_args=list(arguments))
     on_command_line = CliSettingsSource(settings, cli_parse_args=list(arguments))() if arguments else {}
@@ -53,9 +54,9 @@ def effective(
 
 @contextmanager
 def environment_of(path: Path) -> Iterator[None]:
-    """While it lasts, the variables TIDEMARK_… of this process are those of a file of lines NAME=value, and no others.
+    """Replace the variables TIDEMARK_… of this process by those of a file of lines NAME=value, for a `with` block.
 
-    As systemd starts a service with EnvironmentFile=. OSError when it cannot be read.
+    The file is read like systemd's EnvironmentFile=. Raises OSError if it cannot be read.
     """
     from dotenv import dotenv_values
 

@@ -1,4 +1,4 @@
-"""What a service tells of itself: one line of JSON an event, on standard error; for people where somebody watches."""
+"""Logging of a service to standard error: one JSON line per event, or readable text on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 
 
 class LogLevel(enum.StrEnum):
-    """From where on events are told."""
+    """Lowest level of the events that are logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -24,17 +24,19 @@ def _lower(given: Any) -> Any:
     return given.lower() if isinstance(given, str) else given
 
 
-LogLevelSetting = Annotated[LogLevel, BeforeValidator(_lower), Field(description="debug, info, warning or error")]
+LogLevelSetting = Annotated[
+    LogLevel, BeforeValidator(_lower), Field(description="lowest level: debug, info, warning or error")
+]
 
 
 def set_up_logging(level: LogLevel) -> None:
-    """For the whole process."""
+    """Configure structlog for the whole process."""
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,  # which request it is for
+            structlog.contextvars.merge_contextvars,  # adds request_id
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

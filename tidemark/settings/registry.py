@@ -1,4 +1,4 @@
-"""The one list of settings classes: each service's, and the client's. A class is imported when it is asked for."""
+"""Registry of the settings classes of all services and the client. Each class is imported on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PREFIX = "TIDEMARK_"
 CLIENT = "client"
-_IN_SERVICES = {  # service → module below the services' package, and class
+_IN_SERVICES = {  # service → module in the package of services, class
     "writer": ("writer.config", "WriterSettings"),
     "pipeline": ("indexer.pipeline.config", "PipelineSettings"),
     "query": ("indexer.query.config", "QuerySettings"),
@@ -21,13 +21,15 @@ SERVICES = tuple(_IN_SERVICES)
 
 
 def service_module(name: str) -> str:
-    """Module of `writer` or `indexer`: in `tidemark_services` where a wheel is installed, in a checkout `services`."""
+    """Return the module of `writer` or `indexer`: in `tidemark_services` if a wheel is installed, otherwise in
+    `services`.
+    """
     package = "tidemark_services" if importlib.util.find_spec("tidemark_services") else "services"
     return f"{package}.{name}"
 
 
 def settings_class(name: str) -> type[BaseSettings]:
-    """Of a service, or of `client`; ModuleNotFoundError where it is not installed."""
+    """Return the class of a service or of `client`. Raises ModuleNotFoundError if it is not installed."""
     if name == CLIENT:
         module, class_name = "tidemark.client.settings", "ClientSettings"
     else:
@@ -38,5 +40,5 @@ def settings_class(name: str) -> type[BaseSettings]:
 
 
 def variable(field: str) -> str:
-    """A field's name in the environment."""
+    """Return the environment variable of a field."""
     return PREFIX + field.upper()

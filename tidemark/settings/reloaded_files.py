@@ -1,4 +1,4 @@
-"""ReloadedFiles: what files that settings name hold, read again when they change."""
+"""ReloadedFiles: contents of files that settings name, read again when a file changes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ _Held_co = TypeVar("_Held_co", covariant=True)
 
 
 class Source(Protocol[_Held_co]):
-    """Files, and how they are read."""
+    """Files and how to read them."""
 
     def load(self) -> _Held_co:
-        """What they hold. A StoreError names the file that is wrong."""
+        """Read the files. Raises a StoreError that names the invalid file."""
 
     def stamps(self) -> tuple[Stamp, ...]:
-        """They change when a file does."""
+        """Return stamps that differ after a file has changed."""
 
 
 class ReloadedFiles(Generic[Held]):
-    """files     loaded now; a StoreError where they cannot be used
-    every_ms  how often `follow` looks at them
-    tell      called after each change: with None where what is new is in use; with the fault where the files cannot be
-              used, and what was there before stays in use
+    """Current contents of files. The constructor raises a StoreError if they are invalid.
+
+    every_ms  interval of `follow`
+    tell      called after each change: None if the new contents are in use; the fault if they are invalid and
+              the previous contents stay in use
     """
 
     def __init__(self, files: Source[Held], *, every_ms: int, tell: Tell) -> None:
@@ -41,7 +42,7 @@ class ReloadedFiles(Generic[Held]):
         self.reload_failed = False
 
     def look(self) -> None:
-        """Read the files if they have changed. For one thread."""
+        """Read the files if they have changed. Call it from one thread only."""
         stamps = self._files.stamps()
         if stamps == self._seen:
             return
@@ -52,7 +53,7 @@ class ReloadedFiles(Generic[Held]):
         except StoreError as error:
             fault = error
         if self._files.stamps() != stamps:
-            return  # in the middle of a change; the next look finds its end
+            return  # a change is in progress; the next call sees its end
         self._seen = stamps
         if loaded is not None:
             self.current = loaded
@@ -60,14 +61,14 @@ class ReloadedFiles(Generic[Held]):
         self._tell(fault)
 
     async def follow(self) -> None:
-        """Look, for ever."""
+        """Call `look` at each interval, until cancelled."""
         while True:
             await asyncio.sleep(self._every_s)
             await asyncio.to_thread(self.look)
 
 
 def stamps_of(paths: Iterable[Path | None]) -> tuple[Stamp, ...]:
-    """Of those files that are not None."""
+    """Return the stamps of the paths that are not None."""
     return tuple(_stamp(path) for path in paths if path is not None)
 
 

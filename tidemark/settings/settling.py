@@ -1,4 +1,6 @@
-"""What a service does once it has started: let go of what only the start needed, in memory and for the collector."""
+"""Release of memory that only the start of a service needed, and exclusion of permanent objects from garbage
+collection.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,17 @@ import gc
 from pathlib import Path
 
 _MADV_DONTNEED = 4
-_COMPILER = "libllvmlite"  # 50 MB of code that loads the compiled loops and then rests; read again from its file if not
+_COMPILER = "libllvmlite"  # 50 MB of code, unused once the compiled loops are loaded; pages are read again on use
 
 
 def settle_memory() -> None:
-    """Once, when all code is loaded.
+    """Free memory after the start. Call it once, when all code is loaded.
 
-    A full garbage collection need not look at what stays for ever: in a writer it stopped every thread for 60 ms,
-    each time a quarter more objects lived.
+    `gc.freeze` exempts permanent objects from full collections: in a writer these stopped every thread for 60 ms, each
+    time that the number of objects had grown by a quarter.
     """
     gc.freeze()
-    with contextlib.suppress(OSError, AttributeError):  # another C library
+    with contextlib.suppress(OSError, AttributeError):  # the C library is not glibc
         libc = ctypes.CDLL(None)
         libc.malloc_trim(0)
         for start, size in _code_of(_COMPILER):
@@ -26,7 +28,7 @@ def settle_memory() -> None:
 
 
 def _code_of(library: str) -> list[tuple[int, int]]:
-    """(address, size) of the machine code of a loaded *library*: pages that nobody writes, and that its file has."""
+    """Return (address, size) of the machine code of a loaded *library*: read-only pages backed by its file."""
     found = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, mode, *_, path = line.split()

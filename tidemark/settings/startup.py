@@ -30,6 +30,6 @@ def exit_on_signal(service: str) -> None:
 
 
 def restore_signals() -> None:
-    """Let signals end the process as usual: for a run that is no service."""
+    """Restore the default handlers, for a process that is not a service."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

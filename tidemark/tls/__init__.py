@@ -1,1 +1,1 @@
-"""TLS of services and clients: PEM files, what is made of them, and their reload. Knows no gRPC and no web server."""
+"""TLS of services and clients: PEM files, SSL contexts and reloading. Imports neither gRPC nor a web server."""

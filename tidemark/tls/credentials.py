@@ -1,4 +1,4 @@
-"""Credentials: whom a client trusts, and what it shows."""
+"""Credentials: the CAs that a client trusts, and the certificate or token that it presents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TLS_SCHEME = "tls://"
 
 
 class Pems(NamedTuple):
-    """What the files hold. None: the transport's own list of CAs; no certificate to show."""
+    """Contents of the PEM files. None: the transport's default CAs; no client certificate."""
 
     ca: bytes | None
     cert: bytes | None
@@ -26,7 +26,7 @@ class Pems(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Where gRPC dials, host:port, and how."""
+    """Address for gRPC, host:port, and whether to use TLS."""
 
     address: str
     is_tls: bool
@@ -34,13 +34,13 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Credentials:
-    """Of a client; the files of ca, cert and key are PEM.
+    """Credentials of a client. ca, cert and key are paths of PEM files.
 
-    ca          CAs that sign the services' certificates; None: those that everybody trusts
-    cert        a certificate to show where the service asks for one: a chain, its own first; with it goes
-    key         its private key, without a password
-    token       to show as `authorization: Bearer …`
-    token_file  a file that holds it instead, read again when it changes
+    ca          CAs that sign the services' certificates; None: the system's default CAs
+    cert        client certificate chain, the client's own certificate first; requires key
+    key         private key of cert, without a password
+    token       presented as `authorization: Bearer …`
+    token_file  file with the token, used if token is None; read again when it changes
     """
 
     ca: str | PathLike[str] | None = None
@@ -51,18 +51,20 @@ class Credentials:
 
     @classmethod
     def from_environment(cls) -> Credentials:
-        """TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY, TIDEMARK_TOKEN, TIDEMARK_TOKEN_FILE. (By hand: pydantic
-        is slow to import.)"""
+        """Read TIDEMARK_TLS_CA, TIDEMARK_TLS_CERT, TIDEMARK_TLS_KEY, TIDEMARK_TOKEN and TIDEMARK_TOKEN_FILE.
+
+        Does not use pydantic, which is slow to import.
+        """
         names = ("TLS_CA", "TLS_CERT", "TLS_KEY", "TOKEN", "TOKEN_FILE")
         return cls(*(os.environ.get(f"TIDEMARK_{name}") or None for name in names))
 
     @property
     def shows_token(self) -> bool:
-        """Whether there is one."""
+        """True if a token or a token file is set."""
         return self.token is not None or self.token_file is not None
 
     def authorization(self) -> str | None:
-        """The header's value; None where no token is shown. TokenFileError for a file that holds none."""
+        """Return the header's value; None without a token. Raises TokenFileError if the file contains no token."""
         if self.token is not None:
             return f"Bearer {self.token}"
         return None if self.token_file is None else f"Bearer {self._token_file.read()}"
@@ -73,19 +75,22 @@ class Credentials:
         return TokenFile(Path(self.token_file))
 
     def target(self, address: str) -> Target:
-        """How gRPC dials *address*: with TLS where it is tls://host:port, or where CAs are given."""
+        """Return the target of *address*: with TLS if it is tls://host:port or if `ca` is set."""
         is_tls = address.startswith(TLS_SCHEME) or self.ca is not None
         return Target(address.removeprefix(TLS_SCHEME), is_tls)
 
     def read(self) -> Pems:
-        """For gRPC. TlsFilesError names the file that is wrong."""
+        """Return the PEM data for gRPC. Raises TlsFilesError, which names the invalid file."""
         self.context()
         ca, pair = self._ca, self._pair
         cert, key = (None, None) if pair is None else (read_certificates(pair[0]), read_key(pair[1]))
         return Pems(None if ca is None else read_certificates(ca), cert, key)
 
     def context(self, *, trusts_all: bool = False) -> ssl.SSLContext:
-        """For HTTP. TlsFilesError names the file that is wrong. trusts_all: for who asks its own host how it is."""
+        """Return an SSL context for HTTP. Raises TlsFilesError, which names the invalid file.
+
+        trusts_all: do not verify the server, for health checks of the own host
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if trusts_all:
@@ -108,5 +113,5 @@ class Credentials:
         if self.cert is None and self.key is None:
             return None
         if self.cert is None or self.key is None:
-            raise TlsFilesError(f"{self.cert or self.key}: a certificate and its private key go together")
+            raise TlsFilesError(f"{self.cert or self.key}: set both the certificate and its private key")
         return Path(self.cert), Path(self.key)

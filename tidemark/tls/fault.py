@@ -1,4 +1,4 @@
-"""What is wrong between a client and a service, as far as TLS goes: found by dialling once more and looking."""
+"""Diagnosis of TLS problems between a client and a service, by a second connection attempt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidemark.errors import TlsFilesError
 from tidemark.tls.credentials import Credentials
 
 _TIMEOUT_S = 1.0
-_LAST_WORD_S = 0.3  # in which a server that wants another client certificate ends the connection
-_WANTS_ONE = "it wants a client certificate, and this client showed {}"
-_ALERTS = {  # reasons of the ssl module: what the server says of our certificate
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "none that it takes",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "none that it takes",
+_LAST_WORD_S = 0.3  # time for the server to reject the client certificate after the handshake
+_WANTS_ONE = "it requires a client certificate, and this client presented {}"
+_ALERTS = {  # reason in the ssl module → the server's verdict on our certificate
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "none that it accepts",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "none that it accepts",
     "TLSV1_ALERT_UNKNOWN_CA": "one of a CA that it does not trust",
     "SSLV3_ALERT_BAD_CERTIFICATE": "one that it does not accept",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "one that has expired",
@@ -23,22 +23,23 @@ _ALERTS = {  # reasons of the ssl module: what the server says of our certificat
 
 
 def fault_of(error: BaseException) -> str | None:
-    """What an exception of a TLS connection tells; None where TLS is not what is wrong."""
+    """Describe the exception of a TLS connection; None if TLS is not the cause."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if not isinstance(error, ssl.SSLError):
         return None
     if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
-        return "it does not speak TLS"
+        return "it does not use TLS"
     if error.reason in _ALERTS:
         return _WANTS_ONE.format(_ALERTS[error.reason])
     return None if isinstance(error, ssl.SSLEOFError) else f"TLS failed: {error.reason or error}"
 
 
 def look(host: str, port: int, *, credentials: Credentials, is_tls: bool, protocols: Sequence[str] = ()) -> str | None:
-    """What is wrong with host:port for a client that speaks TLS there, or does not; None: nothing, or another thing.
+    """Connect to host:port and describe the TLS problem; None if there is none or the cause is not TLS.
 
-    protocols  of ALPN, which gRPC insists on
+    is_tls     the client uses TLS
+    protocols  ALPN protocols, which gRPC requires
     """
     try:
         context = credentials.context(trusts_all=not is_tls)
@@ -65,7 +66,7 @@ def _look_with_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> 
             ended = True
         except ssl.SSLError as error:
             return fault_of(error)
-        return _WANTS_ONE.format("none that it takes") if ended else None
+        return _WANTS_ONE.format("none that it accepts") if ended else None
 
 
 def _look_for_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> str | None:
@@ -74,4 +75,4 @@ def _look_for_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> s
     except ssl.SSLError as error:
         if "ALERT" not in (error.reason or ""):
             return None
-    return "it speaks TLS, and this client does not"
+    return "it uses TLS, and this client does not"

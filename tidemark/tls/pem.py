@@ -1,4 +1,4 @@
-"""PEM files: read, and refused by name. What stands in them is never told."""
+"""Reading and validation of PEM files. Errors name the file and contain nothing of its contents."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _OTHER_KEY = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFIC
 
 
 def read_certificates(path: Path) -> bytes:
-    """One certificate or several. TlsFilesError names *path*."""
+    """Return a PEM file of one or more certificates. Raises TlsFilesError, which names *path*."""
     pem = _read(path, _CERTIFICATE, "certificate")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=as_text(pem))
     except (ssl.SSLError, ValueError):
-        raise illegal(path, "a certificate in it cannot be read") from None
+        raise illegal(path, "contains a certificate that cannot be parsed") from None
     return pem
 
 
 def read_key(path: Path) -> bytes:
-    """A private key. TlsFilesError names *path*."""
+    """Return a PEM file of a private key. Raises TlsFilesError, which names *path*."""
     return _read(path, _PRIVATE_KEY, "private key")
 
 
 def load_pair(context: ssl.SSLContext, cert: Path, key: Path) -> None:
-    """Give *context* the certificate and its key. TlsFilesError names the file that is wrong."""
+    """Load the certificate and its key into *context*. Raises TlsFilesError, which names the invalid file."""
     read_certificates(cert)
     read_key(key)
     try:
@@ -36,19 +36,19 @@ def load_pair(context: ssl.SSLContext, cert: Path, key: Path) -> None:
         if error.reason in _OTHER_KEY:
             raise illegal(key, f"is not the key of {cert}") from None
         raise illegal(
-            key, f"cannot be used with {cert}: {error.reason or 'it is encrypted, or no private key'}"
+            key, f"cannot be used with {cert}: {error.reason or 'it is encrypted or not a private key'}"
         ) from None
     except OSError as error:
         raise illegal(key, f"cannot be read: {error.strerror}") from None
 
 
 def as_text(pem: bytes) -> str:
-    """For the ssl module, which takes ASCII alone: comments between certificates may be anything."""
+    """Decode for the ssl module, which accepts only ASCII; comments between certificates may contain other bytes."""
     return pem.decode("ascii", "ignore")
 
 
 def illegal(path: Path, fault: str) -> TlsFilesError:
-    """What is raised for *path*."""
+    """Return the error for *path*."""
     return TlsFilesError(f"{path}: {fault}", path=str(path))
 
 
@@ -58,10 +58,10 @@ def _read(path: Path, marker: bytes, what: str) -> bytes:
     except OSError as error:
         raise illegal(path, f"cannot be read: {error.strerror}") from None
     if marker not in pem:
-        raise illegal(path, f"holds no {what} in PEM")
+        raise illegal(path, f"contains no {what} in PEM format")
     return pem
 
 
 def _no_password() -> str:
-    """Instead of asking whoever sits at the terminal."""
+    """Return no password, so that OpenSSL does not prompt on the terminal."""
     return ""

@@ -1,4 +1,4 @@
-"""Reloading: what a service's TLS files hold, read again when they change. Connections that stand go on."""
+"""Reloading: a service's TLS files, read again when they change. Existing connections are kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Reloading = ReloadedFiles[Loaded]
 
 
 def tell_reload(fault: StoreError | None) -> None:
-    """A service's `tell`: one event a change of the files."""
+    """Log one event per change of the files; callback of `Reloading`."""
     if fault is None:
         _log.info("tls_reloaded")
     else:

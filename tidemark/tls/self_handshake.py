@@ -1,4 +1,4 @@
-"""A certificate tried on itself: a handshake in memory, in which a client that trusts it alone asks for it."""
+"""Check of a server certificate by a handshake in memory with a client that trusts only this certificate."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from tidemark.tls.pem import as_text, illegal
 
 
 class Leaf(NamedTuple):
-    """Of a server's certificate. name: one that it is for; "" where it has none. expires_s: epoch seconds."""
+    """A server's certificate. name: its first DNS name or IP address; "" if it has none. expires_s: epoch seconds."""
 
     name: str
     expires_s: float
 
 
 def try_certificate(server: ssl.SSLContext, pem: bytes, path: Path) -> Leaf:
-    """The certificate of *server*, which is *pem*; TlsFilesError where a client would refuse it: expired, of no use for
-    a server, ..."""
+    """Return facts of the certificate *pem*, which *server* presents.
+
+    Raises TlsFilesError if a client would reject it, for example because it expired or is not for servers.
+    """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    client.check_hostname = False  # whatever its name is
-    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # trusted by itself, not by who has signed it
+    client.check_hostname = False  # the name is not checked
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # trust the certificate itself, not its issuer
     client.load_verify_locations(cadata=as_text(pem))
     try:
         shown = _handshake(client, server)
@@ -34,7 +36,7 @@ def try_certificate(server: ssl.SSLContext, pem: bytes, path: Path) -> Leaf:
 
 
 def _handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> dict[str, object]:
-    """The server's certificate, as the client sees it once it has accepted it."""
+    """Return the server's certificate as the client sees it after accepting it."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(to_client, to_server)
     answering = server.wrap_bio(to_server, to_client, server_side=True)
@@ -47,7 +49,7 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> dict[str, obje
 
 
 def _name(shown: dict[str, object]) -> str:
-    """The first name or address."""
+    """Return the first DNS name or IP address; "" if there is none."""
     names = shown.get("subjectAltName")
     assert names is None or isinstance(names, tuple)
     return next((str(value) for kind, value in names or () if kind in ("DNS", "IP Address")), "")

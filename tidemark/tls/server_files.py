@@ -1,4 +1,4 @@
-"""ServerFiles: the PEM files of a service, and what they hold, checked."""
+"""ServerFiles: the PEM files of a service and their checked contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.tls.self_handshake import Leaf, try_certificate
 
 
 class ClientAuth(enum.StrEnum):
-    """Whether a client has to show a certificate."""
+    """Policy for client certificates."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -29,7 +29,7 @@ _VERIFY = {
 
 
 class Loaded(NamedTuple):
-    """What the files held at one moment. cert, key, client_ca: PEM, for gRPC; context: the same, for HTTP."""
+    """Contents of the files. cert, key, client_ca: PEM, for gRPC; context: the same, for HTTP."""
 
     cert: bytes
     key: bytes
@@ -40,7 +40,10 @@ class Loaded(NamedTuple):
 
 @dataclass(frozen=True)
 class ServerFiles:
-    """cert: a chain, the server's own certificate first. client_ca: who may sign certificates of clients."""
+    """PEM files of a server. cert: a chain, the server's own certificate first. client_ca:
+
+    CAs of client certificates.
+    """
 
     cert: Path
     key: Path
@@ -48,7 +51,7 @@ class ServerFiles:
     client_auth: ClientAuth
 
     def load(self) -> Loaded:
-        """Read and check all of them. TlsFilesError names the one that is wrong."""
+        """Read and check all files. Raises TlsFilesError, which names the invalid file."""
         context = _context(self.cert, self.key)
         cert = read_certificates(self.cert)
         leaf = try_certificate(context, cert, self.cert)
@@ -57,19 +60,20 @@ class ServerFiles:
             client_ca = read_certificates(self.client_ca)
             context.load_verify_locations(cadata=as_text(client_ca))
             context.verify_mode = _VERIFY[self.client_auth]
-            # In 1.2 the ssl module lets a client go on with a session of before, whatever CAs it is checked by now.
+            # With TLS 1.2 the ssl module lets a client resume an old session, even if its certificate's CA is no longer
+            # trusted.
             context.minimum_version = ssl.TLSVersion.TLSv1_3
         return Loaded(cert, read_key(self.key), client_ca, context, leaf)
 
     def stamps(self) -> tuple[Stamp, ...]:
-        """They change when a file does."""
+        """Return stamps that differ after a file has changed."""
         return stamps_of((self.cert, self.key, self.client_ca))
 
 
 def _context(cert: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.num_tickets = 0  # with a ticket, too, a client would go on without showing its certificate again
+    context.num_tickets = 0  # a client could resume a session by a ticket without presenting its certificate
     context.options |= ssl.OP_NO_TICKET
     load_pair(context, cert, key)
     return context

@@ -1,4 +1,4 @@
-"""TlsSettings: what writer and query service are told about TLS, the same for both."""
+"""TlsSettings: TLS settings that the writer and the query service share."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from tidemark.errors import PlaintextRefusedError, TlsFilesError
 from tidemark.tls.reloading import Reloading, Tell
 from tidemark.tls.server_files import ClientAuth, ServerFiles
 
-PemFile = Annotated[Path | None, BeforeValidator(lambda given: given or None)]  # "", as compose files give it, is none
+PemFile = Annotated[Path | None, BeforeValidator(lambda given: given or None)]  # compose files set ""
 
 
 class TlsSettings(BaseSettings):
-    """Files are PEM. docs/security.md."""
+    """Settings of docs/security.md. Files are in PEM format."""
 
-    tls_cert: PemFile = Field(None, description="certificate chain, PEM; what the service shows; unset: no TLS")
-    tls_key: PemFile = Field(None, description="its private key, PEM, without a password")
-    tls_client_ca: PemFile = Field(None, description="CAs whose clients may connect, PEM; unset: every client may")
+    tls_cert: PemFile = Field(None, description="certificate chain of the service, PEM; unset: no TLS")
+    tls_key: PemFile = Field(None, description="private key of tls_cert, PEM, without a password")
+    tls_client_ca: PemFile = Field(None, description="CAs of client certificates, PEM; unset: any client may connect")
     tls_client_auth: ClientAuth | None = Field(
         None,
-        description="none, optional (not for the writer) or required: whether clients must show a certificate; unset: "
-        "required where tls_client_ca is set",
+        description="none, optional (not for the writer) or required: whether clients present a certificate; unset: "
+        "required if tls_client_ca is set, otherwise none",
     )
-    tls_reload_ms: int = Field(10_000, ge=10, le=86_400_000, description="how often the files of TLS are looked at")
-    allow_plaintext: bool = Field(False, description="listen without TLS where other machines can connect, too")
+    tls_reload_ms: int = Field(10_000, ge=10, le=86_400_000, description="interval of checks for changed TLS files")
+    allow_plaintext: bool = Field(False, description="allow plaintext on an address that other machines can reach")
 
     def open_tls(self, listen: str, tell: Tell) -> Reloading | None:
-        """What a service that listens on *listen* (address:port) shows; None: it speaks plaintext.
+        """Return the TLS files of a service that listens on *listen* (address:port); None without TLS.
 
-        raises TlsFilesError; PlaintextRefusedError where it may not
+        Raises TlsFilesError, or PlaintextRefusedError if plaintext is not allowed on this address.
         """
         if self.tls_cert is None or self.tls_key is None:
             self._require_no_half()
             if not (self.allow_plaintext or is_loopback(listen)):
                 raise PlaintextRefusedError(
-                    f"{listen} can be reached from other machines, and there is no TLS: set TIDEMARK_TLS_CERT and "
+                    f"{listen} is reachable from other machines and TLS is not configured: set TIDEMARK_TLS_CERT and "
                     "TIDEMARK_TLS_KEY, or TIDEMARK_ALLOW_PLAINTEXT=true",
                     address=listen,
                 )
@@ -47,7 +47,7 @@ class TlsSettings(BaseSettings):
         default = ClientAuth.NONE if self.tls_client_ca is None else ClientAuth.REQUIRED
         client_auth = self.tls_client_auth or default
         if client_auth is not ClientAuth.NONE and self.tls_client_ca is None:
-            raise TlsFilesError(f"TIDEMARK_TLS_CLIENT_AUTH is {client_auth}, and TIDEMARK_TLS_CLIENT_CA is not set")
+            raise TlsFilesError(f"TIDEMARK_TLS_CLIENT_AUTH is {client_auth}, but TIDEMARK_TLS_CLIENT_CA is not set")
         files = ServerFiles(self.tls_cert, self.tls_key, self.tls_client_ca, client_auth)
         return Reloading(files, every_ms=self.tls_reload_ms, tell=tell)
 
@@ -56,12 +56,12 @@ class TlsSettings(BaseSettings):
             given, missing = getattr(self, f"tls_{name}"), getattr(self, f"tls_{needed}")
             if given not in (None, ClientAuth.NONE) and missing is None:
                 raise TlsFilesError(
-                    f"TIDEMARK_TLS_{name.upper()} is set to {given}, and TIDEMARK_TLS_{needed.upper()} is not set"
+                    f"TIDEMARK_TLS_{name.upper()} is set to {given}, but TIDEMARK_TLS_{needed.upper()} is not set"
                 )
 
 
 def is_loopback(listen: str) -> bool:
-    """Whether only this machine reaches *listen*, address:port."""
+    """Return True if only this machine can connect to *listen*, address:port."""
     host = listen.rpartition(":")[0].strip("[]")
     try:
         return ipaddress.ip_address(host).is_loopback

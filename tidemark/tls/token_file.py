@@ -1,4 +1,4 @@
-"""TokenFile: a token that somebody else renews in its file."""
+"""TokenFile: a file with a token that another program renews."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemark.settings.reloaded_files import Stamp, stamps_of
 
 
 class TokenFile:
-    """The text in the file at *path*, without blanks around it; read again when the file changes."""
+    """Token in the file at *path*, stripped of whitespace; read again when the file changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -17,7 +17,7 @@ class TokenFile:
         self._token = ""
 
     def read(self) -> str:
-        """TokenFileError where the file cannot be read, or holds no token."""
+        """Return the token. Raises TokenFileError if the file cannot be read or contains no token."""
         stamps = stamps_of((self._path,))
         if stamps != self._stamps:
             try:
@@ -28,5 +28,5 @@ class TokenFile:
                 self._token = ""
             self._stamps = stamps
         if not self._token or any(character.isspace() for character in self._token):
-            raise TokenFileError(f"{self._path} holds no token", path=str(self._path))
+            raise TokenFileError(f"{self._path} contains no token: expected one ASCII word", path=str(self._path))
         return self._token

@@ -1,6 +1,6 @@
-"""Names of what spans tell: OpenTelemetry's semantic conventions for messaging, and ours behind them.
+"""Names of span attributes: OpenTelemetry's semantic conventions for messaging, then our own.
 
-Written out: the package that has them moves names between its versions, and a client does not need it.
+Defined here because the conventions' package moves names between versions, and a client does not need it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ERROR_TYPE = "error.type"  # the stable reason
 
 QUEUE_OFFSET = "tidemark.queue_offset"  # of the first message
 PHYSICAL_OFFSET = "tidemark.physical_offset"  # of the first record
-END_PHYSICAL_OFFSET = "tidemark.end_physical_offset"  # behind the last one
+END_PHYSICAL_OFFSET = "tidemark.end_physical_offset"  # exclusive
 DUPLICATE = "tidemark.duplicate"
 REQUEST_ID = "tidemark.request_id"
 

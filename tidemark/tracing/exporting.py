@@ -1,6 +1,6 @@
-"""Tracing: a service's spans on their way to a collector, in the background. What is too much is dropped.
+"""Tracing: sends a service's spans to a collector in the background. Spans beyond the queue's size are dropped.
 
-The SDK is OpenTelemetry's own, set up by its own variables: OTEL_EXPORTER_OTLP_…, OTEL_SERVICE_NAME,
+The SDK is OpenTelemetry's own and reads its own variables: OTEL_EXPORTER_OTLP_…, OTEL_SERVICE_NAME,
 OTEL_TRACES_SAMPLER, OTEL_BSP_….
 """
 
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 class Tracing:
-    """Of one service. exporter: where spans go; by default the collector that the environment names."""
+    """Tracer of one service. exporter: destination of spans; default: the collector from the environment."""
 
     def __init__(self, service: str, *, shutdown_ms: int, exporter: SpanExporter | None = None) -> None:
         _tell_of_failures()
@@ -35,7 +35,7 @@ class Tracing:
         self.tracer: Tracer = self._provider.get_tracer("tidemark", program_version())
 
     def close(self) -> None:
-        """Send what is left, no longer than `trace_shutdown_ms`: a collector may be down."""
+        """Send the remaining spans for at most `trace_shutdown_ms`, because the collector may be down."""
         last = threading.Thread(target=self._provider.shutdown, name="trace-shutdown", daemon=True)
         last.start()
         last.join(self._shutdown_s)
@@ -44,7 +44,7 @@ class Tracing:
 
 
 def _resource(service: str) -> Resource:
-    """What the environment says of this process, and the service's own name where that tells none."""
+    """Return the resource from the environment, with the service's own name as default."""
     own = Resource({SERVICE_NAME: f"tidemark-{service}", SERVICE_VERSION: program_version()})
     given = Resource.create()
     if str(given.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
@@ -53,7 +53,9 @@ def _resource(service: str) -> Resource:
 
 
 class _Failures(logging.Handler):
-    """What OpenTelemetry complains of (no collector, a full queue), as an event; once a minute."""
+    """Log handler that reports OpenTelemetry's warnings (no collector, a full queue) as an event, at most once a
+    minute.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

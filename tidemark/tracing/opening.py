@@ -1,4 +1,4 @@
-"""From settings to Tracing. The only place that services ask, whether traces are on or off."""
+"""Creation of Tracing from the settings: the only place that checks whether traces are on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def open_tracing(settings: TraceSettings, service: str) -> Tracing | None:
-    """None where traces are off: then nothing of OpenTelemetry is imported."""
+    """Return the service's tracing; None if traces are off, without importing OpenTelemetry."""
     if settings.traces is Traces.OFF:
         return None
     from tidemark.tracing.exporting import Tracing

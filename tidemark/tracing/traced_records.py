@@ -1,4 +1,4 @@
-"""Which records of a buffer carry a sampled trace context: found by its bytes, without looking at each message."""
+"""Search of a buffer for records with a sampled trace context, by a byte pattern, without decoding each message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAMPLED = re.compile(TRACEPARENT.encode() + rb"\x01(00-[0-9a-f]{32}-[0-9a-f]{16
 
 
 class TracedRecord(NamedTuple):
-    """A message's trace context, and which row its record is. A record of several messages may come several times."""
+    """A trace context and the row of its record. A record with several messages can occur several times."""
 
     traceparent: str
     row: int
@@ -26,9 +26,9 @@ class TracedRecord(NamedTuple):
 def traced_records(
     buffer: U8Array, places: NDArray[np.int64], rows: RequestArray, *, limit: int
 ) -> Iterator[TracedRecord]:
-    """The first *limit* traced messages of the records *rows*, which begin at *places* in the buffer, ascending.
+    """Yield the first *limit* traced messages of the records *rows*, which begin at ascending *places* in the buffer.
 
-    A compressed body of an inner batch is not looked into; a body that holds the same bytes is taken for a context.
+    The compressed body of an inner batch is not searched. A body that contains the same bytes counts as a context.
     """
     return itertools.islice(_all(buffer, places, rows), limit)
 

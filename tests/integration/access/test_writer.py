@@ -97,7 +97,7 @@ def test_a_producer_sends_where_it_may(
     with RunningWriter(tmp_path / "store", **settings) as writer:
         with Producer(writer.address, credentials=Credentials(token=token)) as producer:
             producer.send("orders-eu", b"1")
-            with pytest.raises(ForbiddenError, match=r"orders may not .*Pub.* Topic:bills"):
+            with pytest.raises(ForbiddenError, match=r"orders is not allowed to .*Pub.* Topic:bills"):
                 producer.send("bills", b"2")
             producer.send("orders-eu", b"3")
         for wrong in (Credentials(), Credentials(token="x")):
@@ -256,7 +256,7 @@ def test_a_client_certificate_is_a_name(
             producer.send("t", b"1", queue_id=0)
         with (
             Producer(writer.address, credentials=Credentials(authority.ca, other.cert, other.key)) as producer,
-            pytest.raises(UnauthenticatedError, match="does not know the client's certificate"),
+            pytest.raises(UnauthenticatedError, match="has a name of the client's certificate"),
         ):
             producer.send("t", b"2", queue_id=0)
 
@@ -302,7 +302,7 @@ def test_a_writer_does_not_start_with_a_typing_error(tmp_path: Path, files: Acce
         check=False,
     )
     assert ended.returncode == 1
-    assert ended.stderr == f"writer: ACCESS_FILE_ILLEGAL: {files.path}: rule.0: there is no principal x\n"
+    assert ended.stderr == f"writer: ACCESS_FILE_ILLEGAL: {files.path}: rule.0: principal x is not defined\n"
     assert not (tmp_path / "store").exists()
 
 

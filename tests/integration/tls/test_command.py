@@ -74,7 +74,7 @@ def test_who_shows_nothing_is_told_what_to_do(stack: LocalStack, authority: Auth
     tidemark.environment["TIDEMARK_TLS_CA"] = str(authority.ca)
     refused = tidemark.run("watermark")
     assert refused.returncode == 5
-    assert b"it wants a client certificate" in refused.stderr
+    assert b"it requires a client certificate" in refused.stderr
     assert b"TIDEMARK_TLS_CERT" in refused.stderr
 
 

@@ -82,11 +82,11 @@ def test_the_wrong_scheme_is_told(store: BuiltStore, authority: Authority, serve
     with serve_query_over_tls(store.root, tls_of(authority).context(), **server.settings) as client:
         error = failure(client.base_url.copy_with(scheme="http"), Credentials())
         assert isinstance(error, TlsFailedError)
-        assert "it speaks TLS, and this client does not: write https://" in error.message
+        assert "it uses TLS, and this client does not: write https://" in error.message
     with serve_query(store.root) as client:
         error = failure(client.base_url.copy_with(scheme="https"), tls_of(authority))
         assert isinstance(error, TlsFailedError)
-        assert "it does not speak TLS" in error.message
+        assert "it does not use TLS" in error.message
 
 
 def test_clients_show_a_certificate_of_the_ca(
@@ -99,7 +99,7 @@ def test_clients_show_a_certificate_of_the_ca(
         for shown in (tls_of(authority), tls_of(authority, strange)):
             error = failure(http.base_url, shown)
             assert isinstance(error, TlsFailedError), error
-            assert "it wants a client certificate" in error.message
+            assert "it requires a client certificate" in error.message
         assert http.get("/v1/watermark").status_code == 200
 
 

@@ -31,7 +31,7 @@ def test_the_source_reads_over_tls(tmp_path: Path, authority: Authority, server:
         assert log.topics() == ["orders"]
         log.close()
         log = open_log(read_options(SourceOptions, {**asked, "tlsCa": files["tlsCa"]}))
-        with pytest.raises(TlsFailedError, match="it wants a client certificate"):
+        with pytest.raises(TlsFailedError, match="it requires a client certificate"):
             log.topics()
         log.close()
 

@@ -68,7 +68,7 @@ def test_plaintext_to_a_tls_port_is_told(tmp_path: Path, server: Pair) -> None:
     with serving(tmp_path, **server.settings) as writer:
         error = failure(writer.address, Credentials())
     assert isinstance(error, TlsFailedError)
-    assert "it speaks TLS, and this client does not" in error.message
+    assert "it uses TLS, and this client does not" in error.message
     assert "tls://host:port" in error.message
 
 
@@ -76,7 +76,7 @@ def test_tls_to_a_plaintext_port_is_told(tmp_path: Path, authority: Authority) -
     with serving(tmp_path) as writer:
         error = failure(writer.address, Credentials(authority.ca))
     assert isinstance(error, TlsFailedError)
-    assert "it does not speak TLS" in error.message
+    assert "it does not use TLS" in error.message
 
 
 def test_clients_show_a_certificate_of_the_ca(
@@ -88,7 +88,7 @@ def test_clients_show_a_certificate_of_the_ca(
         for shown in (Credentials(authority.ca), Credentials(authority.ca, strange.cert, strange.key)):
             error = failure(writer.address, shown)
             assert isinstance(error, TlsFailedError), error
-            assert "it wants a client certificate" in error.message
+            assert "it requires a client certificate" in error.message
         with Topics(writer.address, credentials=Credentials(authority.ca, client.cert, client.key)) as topics:
             assert topics.list_all() == []
 
@@ -165,7 +165,7 @@ def test_a_writer_that_may_not_start_says_why_in_one_line(tmp_path: Path, author
     """Before it opens the store."""
     given, said = (
         {"TIDEMARK_WRITER_LISTEN": "0.0.0.0:0"},
-        "PLAINTEXT_REFUSED: 0.0.0.0:0 can be reached from other machines",
+        "PLAINTEXT_REFUSED: 0.0.0.0:0 is reachable from other machines",
     )
     if fault == "expired":
         pair = authority.issue("expired", expired=True)

@@ -31,19 +31,22 @@ def refusal(path: Path, text: str) -> str:
         ("", "version: Field required"),
         ("version = 2\n", "version: Input should be 1"),
         ("version = 1\n[[rules]]\n", "rules: Extra inputs are not permitted"),
-        ("version = 1\n[[principal]\n", "is no TOML"),
+        ("version = 1\n[[principal]\n", "is not valid TOML"),
         (f'version = 1\n[[principal]]\nname = "a b"\ntoken_sha256 = ["{HASH}"]\n', "principal.0.name"),
-        ('version = 1\n[[principal]]\nname = "a"\ntoken_sha256 = ["secret"]\n', "64 hexadecimal digits"),
-        (f"version = 1\n{PRINCIPAL}{PRINCIPAL}", "principal a stands there twice"),
-        (f"version = 1\n{PRINCIPAL}" + RULE.replace('"a"', '"b"'), "rule.0: there is no principal b"),
-        (f"version = 1\n{PRINCIPAL}" + RULE.replace('principals = ["a"]', 'roles = ["r"]'), "nobody has the role r"),
-        (f"version = 1\n{PRINCIPAL}" + RULE.replace('principals = ["a"]\n', ""), "names principals or roles"),
-        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "topic:t"), "is no resource"),
-        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "Topic:*t"), "is no resource"),
+        ('version = 1\n[[principal]]\nname = "a"\ntoken_sha256 = ["secret"]\n', "64 lower-case hexadecimal digits"),
+        (f"version = 1\n{PRINCIPAL}{PRINCIPAL}", "principal a occurs more than once"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace('"a"', '"b"'), "rule.0: principal b is not defined"),
+        (
+            f"version = 1\n{PRINCIPAL}" + RULE.replace('principals = ["a"]', 'roles = ["r"]'),
+            "no principal has the role r",
+        ),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace('principals = ["a"]\n', ""), "at least one principal or role"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "topic:t"), "is not a pattern"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "Topic:*t"), "is not a pattern"),
         (f"version = 1\n{PRINCIPAL}" + RULE.replace("Pub", "pub"), "rule.0.actions.0"),
         (f"version = 1\n{PRINCIPAL}{RULE}" + 'decision = "deny"\n', "rule.0.decision"),
         (f"version = 1\n{PRINCIPAL}{RULE}" + 'sources = ["10.0.0.1/8"]\n', "has host bits set"),
-        (f'version = 1\n{PRINCIPAL}jwt_subjects = ["x"]\n', "there is no section [jwt]"),
+        (f'version = 1\n{PRINCIPAL}jwt_subjects = ["x"]\n', "requires a section [jwt]"),
     ],
 )
 def test_a_typing_error_is_refused_and_told(tmp_path: Path, text: str, told: str) -> None:
@@ -62,7 +65,7 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "access.toml"
     path.write_text("version = 1\n")
     path.chmod(0o664)
-    with pytest.raises(AccessFileError, match="others than its owner may write it"):
+    with pytest.raises(AccessFileError, match="is writable by others"):
         AccessFile(path).load()
 
 
@@ -75,11 +78,11 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ("{}", "no JSON Web Key Set"),
-        ("[]", "no JSON Web Key Set"),
-        ('{"keys": []}', "no JSON Web Key Set"),
+        ("{}", "not a JSON Web Key Set"),
+        ("[]", "not a JSON Web Key Set"),
+        ('{"keys": []}', "not a JSON Web Key Set"),
         ('{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "x"}]}', "only public keys"),
-        ("\x00", "no JSON Web Key Set"),
+        ("\x00", "not a JSON Web Key Set"),
     ],
 )
 def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, keys: str, told: str) -> None:

@@ -65,7 +65,7 @@ def test_a_token_that_nobody_has_is_refused(folder: AccessFolder, token: str) ->
 
 def test_nothing_shown_is_refused(folder: AccessFolder) -> None:
     """And what to show is told."""
-    assert "a token is needed" in refused(folder, None)
+    assert "a token is required" in refused(folder, None)
 
 
 def test_two_tokens_are_good_while_one_replaces_the_other(folder: AccessFolder) -> None:
@@ -88,7 +88,7 @@ def test_a_certificate_is_known_by_its_subject_or_another_name(folder: AccessFol
         folder.principal(f"by-{len(name)}", certificates=[name])
         assert loaded(folder).identify(Presented(None, der)).identity.name == f"by-{len(name)}"
         folder.forget(f"by-{len(name)}")
-    with pytest.raises(UnauthenticatedError, match="does not know the client's certificate"):
+    with pytest.raises(UnauthenticatedError, match="has a name of the client's certificate"):
         loaded(folder).identify(Presented(None, der))
     with pytest.raises(UnauthenticatedError):
         loaded(folder).identify(Presented(None, b"no certificate"))
@@ -100,7 +100,7 @@ def test_a_bad_token_is_not_made_good_by_a_certificate(folder: AccessFolder, tmp
 
     pair = Authority(tmp_path / "ca", "Good").issue("orders")
     folder.principal("orders", certificates=["CN=orders"])
-    with pytest.raises(UnauthenticatedError, match="nobody has this token"):
+    with pytest.raises(UnauthenticatedError, match="the token is unknown"):
         loaded(folder).identify(Presented("x", ssl.PEM_cert_to_DER_cert(pair.cert.read_text())))
 
 
@@ -121,10 +121,10 @@ def test_a_json_web_token_is_its_subject_with_its_roles(folder: AccessFolder) ->
     [
         ({"exp": 1}, "expired"),
         ({"exp": None}, "a claim is missing"),
-        ({"nbf": 1 << 40}, "not good yet"),
-        ({"aud": "others"}, "meant for others"),
+        ({"nbf": 1 << 40}, "not valid yet"),
+        ({"aud": "others"}, "its audience is not"),
         ({"aud": None}, "a claim is missing"),
-        ({"iss": "https://evil.example"}, "its issuer is another"),
+        ({"iss": "https://evil.example"}, "its issuer is not"),
         ({"sub": ""}, "malformed"),
         ({"sub": "a\nb"}, "malformed"),
         ({"roles": {"a": 1}}, "malformed"),

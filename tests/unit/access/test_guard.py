@@ -77,7 +77,7 @@ def test_what_is_refused_is_told_with_who_and_where_from(stand: Stand) -> None:
     stand.access.look()
     caller = stand.caller(token)
     caller.require(PUB)
-    with pytest.raises(ForbiddenError, match="orders may not Sub Topic:t"):
+    with pytest.raises(ForbiddenError, match="orders is not allowed to Sub Topic:t"):
         caller.require(SUB)
     with pytest.raises(UnauthenticatedError):
         stand.caller("x")

@@ -11,14 +11,14 @@ from tidemark.settings.unknown import unknown_settings
 def test_a_typing_error_is_told_with_the_nearest_name() -> None:
     """One line, which names both."""
     assert unknown_settings({"TIDEMARK_FLUSH_MOD": "async", "HOME": "/"}) == [
-        "TIDEMARK_FLUSH_MOD: there is no such setting; did you mean TIDEMARK_FLUSH_MODE?"
+        "TIDEMARK_FLUSH_MOD: unknown setting; did you mean TIDEMARK_FLUSH_MODE?"
     ]
 
 
 def test_what_is_near_to_nothing_has_no_hint_of_a_name() -> None:
     """The prefix that all share does not make them alike."""
     (line,) = unknown_settings({"TIDEMARK_XYZZY": "1"})
-    assert line == "TIDEMARK_XYZZY: there is no such setting; `tidemark config show` lists those that there are"
+    assert line == "TIDEMARK_XYZZY: unknown setting; `tidemark config show` lists all settings"
 
 
 def test_settings_of_every_service_and_of_clients_are_known_to_all() -> None:

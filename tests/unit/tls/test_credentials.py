@@ -37,7 +37,7 @@ def test_the_environment_names_the_files(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_certificate_goes_with_its_key(server: Pair) -> None:
     for tls in (Credentials(cert=server.cert), Credentials(key=server.key)):
-        with pytest.raises(TlsFilesError, match="go together"):
+        with pytest.raises(TlsFilesError, match="certificate and its private key"):
             tls.context()
 
 

@@ -57,8 +57,8 @@ def test_files_that_are_not_there_are_named(server: Pair, tmp_path: Path) -> Non
 
 def test_files_of_another_kind_are_named(server: Pair, tmp_path: Path) -> None:
     """The certificate in the key's place, the key in the certificate's, and no PEM at all."""
-    assert refusal(Pair(server.cert, server.cert)).message == f"{server.cert}: holds no private key in PEM"
-    assert refusal(Pair(server.key, server.key)).message == f"{server.key}: holds no certificate in PEM"
+    assert refusal(Pair(server.cert, server.cert)).message == f"{server.cert}: contains no private key in PEM format"
+    assert refusal(Pair(server.key, server.key)).message == f"{server.key}: contains no certificate in PEM format"
     text = tmp_path / "text.pem"
     text.write_text("hello")
     assert refusal(server, text).path == str(text)

@@ -28,7 +28,7 @@ def test_a_file_without_a_token_is_told_without_its_content(tmp_path: Path, text
     """Before anything is dialled."""
     path = tmp_path / "token"
     path.write_text(text)
-    with pytest.raises(TokenFileError, match=r"token holds no token$"):
+    with pytest.raises(TokenFileError, match=r"token contains no token"):
         Credentials(token_file=path).authorization()
     with pytest.raises(TokenFileError, match="No such file"):
         Credentials(token_file=tmp_path / "absent").authorization()
