@@ -1,4 +1,4 @@
-"""Comparing an archive with the store it is of, as far as the store still has what is archived."""
+"""Comparison of an archive with its store, as far as the store still has the archived messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Compared(NamedTuple):
-    """rows: that were compared; gone: archived offsets that the store has no longer."""
+    """Result. rows: number of compared messages; gone: number of archived offsets that the store no longer has."""
 
     findings: list[Finding]
     rows: int
@@ -40,9 +40,9 @@ def compare_with_store(
     *,
     on_progress: Progress = lambda step, done, total: None,
 ) -> Compared:
-    """Counts, offsets and the hash over all columns, by topic, day and queue, of both.
+    """Compare counts, offsets and content hashes of store and archive by topic, day and queue.
 
-    raises StoreError of what the store's files say while they are read
+    Raises a StoreError if the store's files cannot be read.
     """
     folder = folder.absolute()
     source = Source(source.root.absolute(), None if source.state is None else source.state.absolute())
@@ -64,7 +64,7 @@ def compare_with_store(
 
 
 def _still_there(source: Source, manifest: Manifest) -> tuple[list[Stretch], list[Finding]]:
-    """What of the archived offsets the store has now."""
+    """Return the archived stretches that the store still has, and queues that are shorter in the store."""
     store = StoreReader(source.root, state=source.state, refresh_s=0)
     stretches: list[Stretch] = []
     findings: list[Finding] = []
@@ -72,7 +72,7 @@ def _still_there(source: Source, manifest: Manifest) -> tuple[list[Stretch], lis
         for queue in manifest.queues:
             try:
                 bounds = bounds_now(store, queue.topic, queue.queue_id)
-            except (TopicNotFoundError, QueueIllegalError):  # deleted since
+            except (TopicNotFoundError, QueueIllegalError):  # deleted after it was archived
                 continue
             if 0 < bounds.max_offset < queue.next:
                 text = f"the store ends at {bounds.max_offset}, the archive at {queue.next}"
@@ -86,7 +86,7 @@ def _still_there(source: Source, manifest: Manifest) -> tuple[list[Stretch], lis
 
 
 def _within(spark: SparkSession, messages: DataFrame, stretches: list[Stretch]) -> DataFrame:
-    """Those of *messages* that are in *stretches*."""
+    """Return those of *messages* that are in *stretches*."""
     names = ("topic", "queue_id", "from_offset", "to_offset")
     types = (pa.string(), pa.int32(), pa.int64(), pa.int64())
     columns = [pa.array(column, kind) for column, kind in zip(zip(*stretches, strict=True), types, strict=True)]

@@ -1,7 +1,7 @@
-"""What a set of messages comes to, by topic, day and queue: counts, edges, and a hash over all columns of all rows.
+"""Digests of messages by topic, day and queue: counts, limits, and a hash over all columns of all rows.
 
-The hash does not depend on the order of rows: xxHash64 of each row, added up exactly. Spark's expressions compute it,
-for the store and for Parquet files alike.
+The hash is the exact sum of the rows' xxHash64, so it does not depend on their order. Spark expressions compute it for
+the store and for Parquet files alike.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pyspark.sql import functions as f
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Spark's hash steps over nulls and the ends of arrays, so lengths and what is null are hashed, too.
+# Spark's hash ignores nulls and array boundaries, so lengths and null flags are hashed as well.
 _ROW = """xxhash64(
     queue_offset, physical_offset, size(keys), keys, isnull(tag), tag, isnull(body), body,
     size(properties), map_entries(properties), unix_micros(born_timestamp), unix_micros(store_timestamp),
     isnull(message_id), message_id, isnull(offset_msg_id), offset_msg_id
 )"""
-_OTHER_COLUMNS_BYTES = 128  # of a message, beside its body: to cut files by
+_OTHER_COLUMNS_BYTES = 128  # estimate per message without its body, for file sizes
 
 
 class Group(NamedTuple):
-    """Messages that are counted together."""
+    """Key of the messages that one digest covers."""
 
     topic: str
     day: str
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """Of one group. Edges are inclusive; content: the hash; size: about so many bytes."""
+    """Digest of one group. Minimum and maximum are inclusive; content: the hash; size: approximate bytes."""
 
     rows: int
     min_offset: int
@@ -43,7 +43,7 @@ class Digest(NamedTuple):
 
 
 def digest(messages: DataFrame) -> dict[Group, Digest]:
-    """By group, in order."""
+    """Return the digest of each group, in order."""
     found = messages.groupBy("topic", "day", "queue_id").agg(
         f.count("*").alias("rows"),
         f.min("queue_offset").alias("min_offset"),
@@ -61,7 +61,7 @@ def _digest(rows: int, least: int, greatest: int, physical: int, content: int, s
 
 
 def differences(store: Mapping[Group, Digest], archive: Mapping[Group, Digest]) -> list[tuple[Group, str]]:
-    """Groups that are not the same in both, and what is different of each."""
+    """Return the groups that differ, with a description of each difference."""
     return [
         (group, _difference(store.get(group), archive.get(group)))
         for group in sorted(store.keys() | archive.keys())
@@ -71,11 +71,11 @@ def differences(store: Mapping[Group, Digest], archive: Mapping[Group, Digest]) 
 
 def _difference(store: Digest | None, archive: Digest | None) -> str:
     if store is None:
-        return "the archive has it, the store has not"
+        return "only the archive has this queue and day"
     if archive is None:
-        return "the store has it, the archive has not"
+        return "only the store has this queue and day"
     if store.rows != archive.rows:
         return f"the store has {store.rows} messages, the archive {archive.rows}"
     if store[1:4] != archive[1:4]:
         return f"the store has messages {store[1]} to {store[2]}, the archive {archive[1]} to {archive[2]}"
-    return f"the {store.rows} messages are not the same"
+    return f"the contents of the {store.rows} messages differ"

@@ -1,12 +1,12 @@
-"""An archive's folder.
+"""Files of an archive's folder.
 
-    manifest.json                                  what the archive is; written last
+    manifest.json                                  contents of the archive; written last
     data/topic=…/day=YYYY-MM-DD/part-….parquet     the messages
-    staging/<run>/topic=…/day=…/part-….parquet     files of a run that is not done: nothing in data/ is unverified
-    lock                                           held while a run works
+    staging/<run>/topic=…/day=…/part-….parquet     files of an unfinished run, so that data/ has only verified files
+    lock                                           held during a run
 
-A run moves its files from staging/ to data/ and then replaces the manifest: killed anywhere, the archive before it is
-untouched. What no manifest names is removed by the next run.
+A run moves its files from staging/ to data/ and then replaces the manifest, so a run that is killed leaves the previous
+archive intact. The next run removes files that no manifest names.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from tidemark.store.storage import Storage
 
 DATA, STAGING, LOCK = "data", "staging", "lock"
 _PART = "part-*.parquet"
-_FIRST_RUNS = {LOCK, f"{NAME}.tmp"}  # all that a run may leave that was killed before it wrote a manifest
+_FIRST_RUNS = {LOCK, f"{NAME}.tmp"}  # files left by a run that was killed before the first manifest
 
 
 @contextlib.contextmanager
 def held_folder(folder: Path, *, outside: Path, storage: Storage) -> Iterator[None]:
-    """The archive's folder, made when it is missing, for one run alone.
+    """Create the archive's folder if needed and hold its lock during the `with` block.
 
-    raises ArgumentIllegalError for one inside of the store at *outside*; StoreLockedError while another run has it;
-    StoreContradictionError for a folder that holds something else
+    Raises ArgumentIllegalError if it is inside the store at *outside*, StoreLockedError during another run, and
+    StoreContradictionError if the folder contains other files.
     """
     if folder.resolve().is_relative_to(outside.resolve()):
-        raise ArgumentIllegalError(f"{folder} lies in the store itself", argument="destination")
+        raise ArgumentIllegalError(f"{folder} is inside the store: choose a folder outside it", argument="destination")
     if folder.exists() and not (folder / NAME).exists():
         foreign = {path.name for path in folder.iterdir()} - _FIRST_RUNS
         if foreign:
             raise StoreContradictionError(
-                f"{folder} is not empty, and has no {NAME}: it is no archive", path=str(folder), found=min(foreign)
+                f"{folder} is not an archive: it is not empty and has no {NAME}", path=str(folder), found=min(foreign)
             )
     storage.make_folder(folder)
     lock = FolderLock(folder / LOCK)
@@ -52,7 +52,7 @@ def held_folder(folder: Path, *, outside: Path, storage: Storage) -> Iterator[No
 
 
 def archive_in(folder: Path) -> Manifest | None:
-    """What is archived already; None in a new folder. CorruptStoreError, StoreTooNewError as `load_manifest`."""
+    """Return the manifest; None in a new folder. Raises CorruptStoreError or StoreTooNewError like `load_manifest`."""
     try:
         return load_manifest(folder)
     except FileNotFoundError:
@@ -60,7 +60,7 @@ def archive_in(folder: Path) -> Manifest | None:
 
 
 def remove_unnamed(folder: Path, manifest: Manifest | None) -> int:
-    """Remove what a run left that did not come to its end; how many files."""
+    """Remove the files of unfinished runs and return their number."""
     named = set() if manifest is None else {file.path for file in manifest.files}
     left = [path for path in (folder / STAGING).rglob(_PART) if path.is_file()]
     shutil.rmtree(folder / STAGING, ignore_errors=True)
@@ -74,18 +74,18 @@ def remove_unnamed(folder: Path, manifest: Manifest | None) -> int:
 
 
 def part_files(folder: Path) -> list[Path]:
-    """All files of messages that lie there, named or not."""
+    """Return all message files in the folder, whether or not a manifest names them."""
     return sorted((folder / DATA).glob(f"topic=*/day=*/{_PART}"))
 
 
 def new_run(folder: Path) -> tuple[str, Path]:
-    """(name, staging folder) of a run that begins now."""
+    """Return the name and staging folder of a new run."""
     name = f"{time.time_ns() // 1_000_000:013d}"
     return name, folder / STAGING / name
 
 
 def publish(folder: Path, staging: Path, files: Iterable[ArchivedFile], storage: Storage) -> list[ArchivedFile]:
-    """Move *files* to where a manifest names them, durably; they as they are there."""
+    """Move *files* durably to their final folder and return them with their new paths."""
     published = []
     for file in files:
         path = Path(DATA) / file.path

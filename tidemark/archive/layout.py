@@ -1,4 +1,4 @@
-"""Which message goes into which file: the queues of a topic's day, one after the other, cut into about equal parts."""
+"""Assignment of messages to files: the queues of one topic and day in order, divided into parts of about equal size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.archive.digest import Digest, Group
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Of a group: its day's first and last part, the messages of its day before it, its own first offset.
+# Per group: first and last part of its day, number of the day's messages before the group, its first queue offset.
 _SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -31,9 +31,9 @@ _PART = "least(last_part, first_part + (rows_before + queue_offset - first_offse
 
 
 class Layout(NamedTuple):
-    """parts: how many files there are to be, numbered from 0; groups: a row each, columns of _SCHEMA.
+    """Division into files. parts: number of files, numbered from 0; groups: one row per group, columns of _SCHEMA.
 
-    full_files  how many there would be, if topics and days did not keep messages apart
+    full_files  number of files if topics and days did not separate messages
     """
 
     parts: int
@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(digests: Mapping[Group, Digest], *, file_bytes: int) -> Layout:
-    """Files of about *file_bytes* for what is in *digests*, at least one a topic and day."""
+    """Return a layout of *digests* in files of about *file_bytes*, at least one per topic and day."""
     rows: list[tuple[str, str, int, int, int, int, int, int]] = []
     part = 0
     for (topic, day), members in itertools.groupby(sorted(digests), key=lambda group: group[:2]):
@@ -64,9 +64,9 @@ def lay_out(digests: Mapping[Group, Digest], *, file_bytes: int) -> Layout:
 
 
 def with_part(spark: SparkSession, messages: DataFrame, layout: Layout) -> DataFrame:
-    """*messages*, each with the number of its `part`; parts together, each in the order of queues and offsets.
+    """Return *messages* with their `part`, grouped by part and sorted by queue and queue offset.
 
-    A task for each full file's worth: small parts share one.
+    There is about one task per full file, so that small parts share a task.
     """
     groups = f.broadcast(spark.createDataFrame(layout.groups))
     numbered = messages.join(groups, ["topic", "day", "queue_id"]).withColumn("part", f.expr(_PART))

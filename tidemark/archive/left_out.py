@@ -1,4 +1,6 @@
-"""Messages of a stretch that a reader does not give: which ones, and why. Damage is told, never skipped in silence."""
+"""Detection of messages of a stretch that reading does not return, with reasons, so that damage is never skipped
+silently.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def find_left_out(
     *,
     tasks: int,
 ) -> list[LeftOut]:
-    """Of the messages of *stretches* those that are not among the *digests* of what was read."""
+    """Return the messages of *stretches* that are missing in *digests*, the digests of the messages read."""
     counts: dict[tuple[str, int], int] = {}
     for group, own in digests.items():
         counts[group.topic, group.queue_id] = counts.get((group.topic, group.queue_id), 0) + own.rows
@@ -46,7 +48,7 @@ def find_left_out(
 
 
 def require_none(left_out: list[LeftOut]) -> None:
-    """CorruptMessageError that names the first of them; nothing where there are none."""
+    """Raise CorruptMessageError, which names the first of *left_out*, unless it is empty."""
     if not left_out:
         return
     told = [
@@ -62,19 +64,19 @@ def require_none(left_out: list[LeftOut]) -> None:
         physical_offset=first.physical_offset,
         reason=first.reason,
     )
-    error.add_note("--no-fail-on-corruption leaves them out, and names them in the manifest")
+    error.add_note("--no-fail-on-corruption omits them and lists them in the manifest")
     raise error
 
 
 def _gaps(spark: SparkSession, source: Source, stretches: list[Stretch], *, tasks: int) -> list[Stretch]:
-    """What lies between messages that follow each other, and at either end of a stretch."""
+    """Return the gaps between consecutive messages and at both ends of a stretch."""
     names = ("topic", "queue_id", "queue_offset")
     frame = stored_messages(spark, source, stretches, tasks=tasks, columns=names)
     in_order = Window.partitionBy("topic", "queue_id").orderBy("queue_offset")
     before = f.lag("queue_offset").over(in_order).alias("before")
     behind = f.lead("queue_offset").over(in_order).alias("behind")
     edges = frame.select(*names, before, behind).where("before is null or behind is null or behind - queue_offset > 1")
-    at = {(one.topic, one.queue_id): one.first for one in stretches}  # how far there is nothing missing
+    at = {(one.topic, one.queue_id): one.first for one in stretches}  # first queue offset not yet accounted for
     gaps: list[Stretch] = []
     for topic, queue_id, offset, previous, following in sorted(edges.collect(), key=lambda row: row[:3]):
         if previous is None and offset > at[topic, queue_id]:
@@ -87,7 +89,7 @@ def _gaps(spark: SparkSession, source: Source, stretches: list[Stretch], *, task
 
 
 def _explained(store: StoreReader, gap: Stretch) -> Iterator[LeftOut]:
-    """Damaged records as reading them tells; the rest of the gap is not stored."""
+    """Yield the damaged records that reading reports; the rest of the gap is not stored."""
     at = gap.first
     for result in _pulls(store, gap):
         reader = store.queue(gap.topic, gap.queue_id)
@@ -112,7 +114,7 @@ def _explained(store: StoreReader, gap: Stretch) -> Iterator[LeftOut]:
 
 
 def _pulls(store: StoreReader, gap: Stretch) -> Iterator[PullResult]:
-    """What reading the gap gives: no messages; UnavailableError where it gives some now."""
+    """Yield the results of pulls over the gap. Raises UnavailableError if they return messages now."""
     reader = store.queue(gap.topic, gap.queue_id)
     at = gap.first
     while at < gap.next:
@@ -123,7 +125,7 @@ def _pulls(store: StoreReader, gap: Stretch) -> Iterator[PullResult]:
             offsets = part.messages["queue_offset"]
             if ((offsets >= gap.first) & (offsets < gap.next)).any():
                 raise UnavailableError(
-                    f"messages of queue {gap.queue_id} of {gap.topic} could not be read, and can be now: run it again",
+                    f"queue {gap.queue_id} of {gap.topic} has messages that could not be read before: run it again",
                     queue_offset=at,
                 )
         yield result

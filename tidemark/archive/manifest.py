@@ -1,6 +1,6 @@
-"""`manifest.json` of an archive: which messages it holds, and in which files.
+"""`manifest.json` of an archive: its messages and files.
 
-It is written last, whole: an archive is what its manifest says. Whatever else lies there is of a run that was killed.
+It is written last and replaced atomically. Files that it does not name belong to a run that was killed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidemark.store.storage import Storage, replace_file
 
 NAME = "manifest.json"
 VERSION = 1
-EXPIRED, NOT_STORED = "EXPIRED", "NOT_STORED"  # reasons beside those of damage: see LeftOut
+EXPIRED, NOT_STORED = "EXPIRED", "NOT_STORED"  # further reasons, see LeftOut
 
 
 class _Part(BaseModel):
@@ -24,17 +24,17 @@ class _Part(BaseModel):
 
 
 class StoreIdentity(_Part):
-    """How a store is known again, beside the last record that is archived of each queue."""
+    """Facts by which a store is recognised, in addition to the last archived record of each queue."""
 
     store_name: str
     log_file_size: int
-    term: int  # of its writer, when it was archived last
+    term: int  # the writer's term at the last run
 
 
 class ArchivedQueue(_Part):
-    """What of one queue is archived: first ≤ queue offset < next, but for what was left out.
+    """Archived range of one queue: first ≤ queue offset < next, except for messages that were left out.
 
-    last_queue_offset, last_physical_offset: of the last message that is archived; None where there is none
+    last_queue_offset, last_physical_offset: of the last archived message; None if there is none
     """
 
     topic: str
@@ -47,7 +47,7 @@ class ArchivedQueue(_Part):
 
 
 class ArchivedFile(_Part):
-    """One Parquet file. path: below the archive's folder; least and greatest values are inclusive."""
+    """One Parquet file. path: relative to the archive's folder; minimum and maximum values are inclusive."""
 
     path: str
     topic: str
@@ -68,15 +68,15 @@ class ArchivedFile(_Part):
     @classmethod
     def _stays_inside(cls, path: str) -> str:
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise ValueError("leads out of the folder")
+            raise ValueError("path must be relative, without '..'")
         return path
 
 
 class LeftOut(_Part):
-    """Messages of an archived queue that are not in it: first ≤ queue offset < next.
+    """Messages of an archived queue that the archive does not contain: first ≤ queue offset < next.
 
-    reason  a record's as in the ledger (`tidemark store corruptions`); NOT_STORED: the log holds no such message;
-            EXPIRED: retention had deleted it before it was archived
+    reason  the record's reason in the ledger (`tidemark store corruptions`); NOT_STORED: the log has no such message;
+            EXPIRED: retention deleted it before it was archived
     """
 
     topic: str
@@ -88,7 +88,7 @@ class LeftOut(_Part):
 
 
 class Damage(_Part):
-    """A place of the log that the pipeline's ledger names; where it could not be decoded, nobody knows its queue."""
+    """A place in the log that the pipeline's ledger lists; its queue is None if the record could not be decoded."""
 
     physical_offset: int
     size: int
@@ -99,7 +99,7 @@ class Damage(_Part):
 
 
 class Manifest(_Part):
-    """An archive. physical_end: how far of the log the last run went; options: its own."""
+    """An archive. physical_end: end of the last run's range of the log; options: of the last run."""
 
     written_by: str
     written_ms: int
@@ -113,29 +113,29 @@ class Manifest(_Part):
 
     @property
     def rows(self) -> int:
-        """Messages in it."""
+        """Number of messages."""
         return sum(file.rows for file in self.files)
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total bytes of all files."""
         return sum(file.size for file in self.files)
 
     def by_queue(self) -> dict[tuple[str, int], ArchivedQueue]:
-        """Queues by topic and id."""
+        """Return the queues by topic and id."""
         return {(queue.topic, queue.queue_id): queue for queue in self.queues}
 
 
 def save_manifest(folder: Path, manifest: Manifest, storage: Storage) -> None:
-    """Durable when this returns. From here on the archive is this one."""
+    """Write the manifest durably. The archive is complete when this returns."""
     content = {"version": VERSION, **manifest.model_dump()}
     replace_file(storage, folder / NAME, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """The archive in *folder*.
+    """Read the manifest of the archive in *folder*.
 
-    raises FileNotFoundError where there is none, CorruptStoreError, StoreTooNewError for a version we do not know
+    Raises FileNotFoundError if there is none, CorruptStoreError if it is damaged, StoreTooNewError for a later version.
     """
     path = folder / NAME
     data = path.read_bytes()
@@ -143,7 +143,9 @@ def load_manifest(folder: Path) -> Manifest:
         content = orjson.loads(data)
         version = content.pop("version")
         if version > VERSION:
-            raise StoreTooNewError(f"{path} has version {version}, and this program knows {VERSION}", path=str(path))
+            raise StoreTooNewError(
+                f"{path} has version {version}, newer than the supported version {VERSION}", path=str(path)
+            )
         return Manifest.model_validate_json(orjson.dumps(content))
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptStoreError(f"{path} is no manifest of an archive", path=str(path)) from error
+        raise CorruptStoreError(f"{path} is not a valid archive manifest", path=str(path)) from error

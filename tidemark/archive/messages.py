@@ -1,4 +1,4 @@
-"""The messages of stretches, as Spark's source reads them, and those of Parquet files: frames of the same columns."""
+"""DataFrames of the messages of stretches, read by the Spark source, and of Parquet files, with the same columns."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ PARTITIONED_BY = ("topic", "day")
 FILE_COLUMNS = tuple(name for name in SCHEMA.names if name not in PARTITIONED_BY)  # in a file's order
 _DAY_US = 86_400_000_000
 _MICROS = "unix_micros(store_timestamp)"
-# Whole numbers alone, and the epoch's days: neither the session's time zone nor a rounded quotient has a say.
+# Integers only, and days since the epoch: the result depends neither on the session's time zone nor on rounding.
 _DAY = f"string(date_from_unix_date(int(({_MICROS} - pmod({_MICROS}, {_DAY_US})) div {_DAY_US})))"
 
 
 def stored_messages(
     spark: SparkSession, source: Source, stretches: Iterable[Stretch], *, tasks: int, columns: Iterable[str] = ()
 ) -> DataFrame:
-    """Exactly the messages of *stretches*, and the UTC day they were stored on; damaged ones are left out.
+    """Return exactly the messages of *stretches* with the UTC day of their store timestamp, without damaged messages.
 
-    tasks    queues are cut into so many at least
-    columns  only these, and no day; else all
+    tasks    minimum number of partitions
+    columns  read only these columns, without the day; default: all
     """
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
@@ -44,7 +44,7 @@ def stored_messages(
         "assign": json.dumps({topic: [int(queue) for queue in queues] for topic, queues in starts.items()}),
         "startingOffsets": json.dumps(starts),
         "endingOffsets": json.dumps(ends),
-        "failOnCorruption": "false",  # what is missing is counted, and named, by whoever reads
+        "failOnCorruption": "false",  # the caller counts and reports missing messages
         "minPartitions": str(tasks),
     }
     if source.state is not None:
@@ -57,7 +57,7 @@ def stored_messages(
 
 
 def archived_messages(spark: SparkSession, root: Path, files: Iterable[str]) -> DataFrame:
-    """The messages of Parquet files below *root*, which is the folder of `topic=…/day=…`."""
+    """Return the messages of Parquet files below *root*, the folder of `topic=…/day=…`."""
     fields = [*(SCHEMA[name] for name in FILE_COLUMNS), *(StructField(name, StringType()) for name in PARTITIONED_BY)]
     reader = spark.read.schema(StructType(fields)).option("basePath", str(root))
     return reader.parquet(*(str(root / name) for name in files))

@@ -1,4 +1,4 @@
-"""ArchiveOptions: what an archive is of, and how its files are cut."""
+"""ArchiveOptions: which messages an archive contains and how its files are divided."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ FILE_BYTES, ROW_GROUP_BYTES = 256 << 20, 32 << 20
 
 
 class Source(NamedTuple):
-    """The store that is read. state: of an attached broker's directory, where our own files about it lie."""
+    """The store to read. state: folder of our own files about an attached broker's directory."""
 
     root: Path
     state: Path | None = None
 
 
 class ArchiveOptions(BaseModel):
-    """Of one run.
+    """Options of one run.
 
-    topics, topic_pattern  which topics: those that are named, and those whose whole name matches; without both, all
-    all_records            also those of the log file that is being written; else only what is sealed
-    file_bytes             about so many bytes of messages a file holds, before compression
-    row_group_bytes        about so many of a row group: what a reader skips or reads as a whole, and what a task holds
+    topics, topic_pattern  the named topics and those whose whole name matches; all topics if both are unset
+    all_records            include the log file that is being written; default: sealed files only
+    file_bytes             approximate message bytes per file, before compression
+    row_group_bytes        approximate bytes per row group: a reader skips or reads it whole, a task holds it
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,12 +41,15 @@ class ArchiveOptions(BaseModel):
     row_group_bytes: int = Field(ROW_GROUP_BYTES, ge=1)
 
     def matches(self, topic: str) -> bool:
-        """Whether the pattern, or the lack of any choice, takes *topic*; ArgumentIllegalError for no pattern."""
+        """Return True if the pattern matches *topic* or nothing is selected.
+
+        Raises ArgumentIllegalError if it is invalid.
+        """
         if self.topic_pattern is None:
             return not self.topics
         try:
             return re.fullmatch(self.topic_pattern, topic) is not None
         except re.error as error:
             raise ArgumentIllegalError(
-                f"{self.topic_pattern!r} is no regular expression: {error}", argument="topic_pattern"
+                f"{self.topic_pattern!r} is not a regular expression: {error}", argument="topic_pattern"
             ) from error

@@ -1,4 +1,4 @@
-"""One Parquet file, written row group by row group in the order that rows come."""
+"""ParquetFile: one Parquet file, written by row groups in the order of the rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 from tidemark.archive.manifest import ArchivedFile
 from tidemark.backup.copy import hash_file
 
-BOUNDED = ("queue_id", "queue_offset", "physical_offset", "store_timestamp")  # what a reader can prune by
+BOUNDED = ("queue_id", "queue_offset", "physical_offset", "store_timestamp")  # columns by which readers can prune
 _SORTED_BY = ("queue_id", "queue_offset")
 _REPEATING = ("queue_id", "tag", "properties.key_value.key", "properties.key_value.value", "keys.list.element")
 
 
 class ParquetFile:
-    """Being written at *path*, with columns of *schema*. topic, day: what all of its messages are of."""
+    """Parquet file being written to *path* with the columns of *schema*. topic, day: common to all its messages."""
 
     def __init__(self, path: Path, schema: pa.Schema, *, topic: str, day: str, row_group_bytes: int) -> None:
         self._path, self._topic, self._day = path, topic, day
@@ -39,7 +39,7 @@ class ParquetFile:
         )
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Rows behind those that are there; they reach the file a row group at a time."""
+        """Append rows. They are written one row group at a time."""
         for name in BOUNDED:
             found = pc.min_max(batch.column(name).cast(pa.int64())).as_py()
             least, greatest = self._bounds.get(name, (found["min"], found["max"]))
@@ -57,7 +57,7 @@ class ParquetFile:
             self._held, self._held_bytes = [], 0
 
     def finish(self, below: Path) -> ArchivedFile:
-        """Close it, durably; what a manifest says of it. Its path is told as it lies *below* that folder."""
+        """Close and sync the file, and return its manifest entry with its path relative to *below*."""
         self._flush()
         self._writer.close()
         with self._path.open("rb") as file:
@@ -74,12 +74,12 @@ class ParquetFile:
         )
 
     def abandon(self) -> None:
-        """Let go of it, unfinished."""
+        """Close the unfinished file."""
         self._writer.close()
 
 
 def bounds_told(bounds: Mapping[str, tuple[int, int]]) -> dict[str, int]:
-    """As a manifest has them, by its names: times, which files have in microseconds, in milliseconds."""
+    """Return the limits under the manifest's names, with times converted from microseconds to milliseconds."""
     told: dict[str, int] = {}
     for name, edges in bounds.items():
         is_time = name.endswith("timestamp")

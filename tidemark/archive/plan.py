@@ -1,7 +1,7 @@
-"""What a run archives: of each queue the messages behind those that are archived, up to one physical end.
+"""Plan of a run: the messages of each queue after the archived ones, up to one physical offset.
 
-The end is below the watermark; of sealed files alone it is where the file begins that the watermark stands in. Records
-below it do not change, so that who reads the same offsets again reads the same messages.
+That end is at most the watermark; with sealed files only, it is the start of the file that contains the watermark.
+Records below it do not change, so reading the same queue offsets again returns the same messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOOKS = 5
 
 
 class Stretch(NamedTuple):
-    """Messages of a queue: first ≤ queue offset < next."""
+    """A range of a queue: first ≤ queue offset < next."""
 
     topic: str
     queue_id: int
@@ -29,9 +29,9 @@ class Stretch(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """stretches: what is new, none of them empty; lost: what was never archived, and has expired.
+    """Messages to archive. stretches: new ranges, none empty; lost: ranges that expired before they were archived.
 
-    start, end: the part of the log where the new records are, physical
+    start, end: physical range of the log that contains the new records
     """
 
     stretches: list[Stretch]
@@ -43,17 +43,17 @@ class Plan(NamedTuple):
 
 
 def make_plan(store: StoreReader, options: ArchiveOptions, before: Manifest | None) -> Plan:
-    """What is to be archived now, where *before* is archived already.
+    """Plan what to archive after the archive *before*.
 
-    raises StoreClosedError for a store that no pipeline has been on; StoreContradictionError when *before* is another
-    store's, or of a later time; TopicNotFoundError for a topic that is named and does not exist
+    Raises StoreClosedError if the pipeline has never run on the store, StoreContradictionError if *before* is an
+    archive of another store or of a later state, and TopicNotFoundError if a named topic does not exist.
     """
     store.refresh()
     watermark = store.watermark()
     listing = store.log.listing()
     if store.watermarks.marks is None or not listing.starts:
         raise StoreClosedError(
-            f"{store.paths.root} was never indexed: run the pipeline on it", path=str(store.paths.root)
+            f"{store.paths.root} has no index: run the pipeline on it first", path=str(store.paths.root)
         )
     if before is not None:
         _require_same_log(store, options, before, watermark)
@@ -82,7 +82,7 @@ def make_plan(store: StoreReader, options: ArchiveOptions, before: Manifest | No
 
 
 def bounds_now(store: StoreReader, topic: str, queue_id: int) -> QueueBounds:
-    """What of a queue may be read; TopicNotFoundError, QueueIllegalError."""
+    """Return the readable bounds of a queue. Raises TopicNotFoundError or QueueIllegalError."""
     return _bounds(store, store.queue(topic, queue_id), store.watermark())
 
 
@@ -96,7 +96,7 @@ def _bounds(store: StoreReader, reader: QueueReader, watermark: Watermark) -> Qu
     for _ in range(_LOOKS - 1):
         try:
             return store.bounds(reader, watermark)
-        except UnitsGoneError:  # files expire at this moment
+        except UnitsGoneError:  # files expired meanwhile
             continue
     return store.bounds(reader, watermark)
 
@@ -104,33 +104,33 @@ def _bounds(store: StoreReader, reader: QueueReader, watermark: Watermark) -> Qu
 def _require_same_log(store: StoreReader, options: ArchiveOptions, before: Manifest, watermark: Watermark) -> None:
     said = before.store
     if said.store_name != options.store_name:
-        raise _other(f"is of store {said.store_name}, not of {options.store_name}", store)
+        raise _other(f"belongs to store {said.store_name}, not {options.store_name}", store)
     if said.log_file_size != store.log.known.file_size:
-        raise _other(f"is of log files of {said.log_file_size} bytes, not {store.log.known.file_size}", store)
+        raise _other(f"has log files of {said.log_file_size} bytes, the store {store.log.known.file_size}", store)
     if before.physical_end > watermark.physical_offset:
-        raise _other(f"reaches to {before.physical_end}, the store only to {watermark.physical_offset}", store)
+        raise _other(f"ends at {before.physical_end}, after the store's end {watermark.physical_offset}", store)
 
 
 def _require_same_queue(reader: QueueReader, queue: ArchivedQueue, bounds: QueueBounds) -> None:
-    """The last message that is archived, where the store still has it, stands where it stood."""
+    """Require that the last archived message, if the store still has it, has the same physical offset."""
     place = f"queue {queue.queue_id} of {queue.topic}"
     if 0 < bounds.max_offset < queue.next:
-        raise _other(f"holds {place} to {queue.next}, the store only to {bounds.max_offset}")
+        raise _other(f"has {place} up to offset {queue.next}, the store only up to {bounds.max_offset}")
     last = queue.last_queue_offset
     if last is None or not bounds.min_offset <= last < bounds.max_offset:
         return
     found = _physical_offset(reader, last, bounds)
     if found != queue.last_physical_offset:
-        raise _other(f"has message {last} of {place} from {queue.last_physical_offset}, the store has it at {found}")
+        raise _other(f"has message {last} of {place} at {queue.last_physical_offset}, the store at {found}")
 
 
 def _physical_offset(reader: QueueReader, queue_offset: int, bounds: QueueBounds) -> int:
-    """Where the record of a message begins that is within *bounds*."""
+    """Return the physical offset of a message within *bounds*."""
     return int(reader.run.unit(reader.locate(queue_offset, bounds.units))["physical_offset"])
 
 
 def _other(difference: str, store: StoreReader | None = None) -> StoreContradictionError:
     facts = {} if store is None else {"path": str(store.paths.root)}
     return StoreContradictionError(
-        f"the archive {difference}: it is of another store, or of a later time; choose another folder", **facts
+        f"the archive {difference}: it is of another store or a later state; choose another folder", **facts
     )

@@ -1,4 +1,4 @@
-"""One run: what has come since the last one is read, written, read again, compared, and only then part of the archive.
+"""One run: new messages are read, written, read back and compared; only then do they become part of the archive.
 
 store ─▶ digest ─▶ layout ─▶ files in staging/ ─▶ their digest = the store's? ─▶ data/ ─▶ manifest.json
 """
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from tidemark.archive.digest import Digest, Group
     from tidemark.archive.spark_job import Progress
 
-_TASK_BYTES = 128 << 20  # of the log, for one task to read
+_TASK_BYTES = 128 << 20  # bytes of the log that one task reads
 _FIRST_DIFFERENCES = 5
 NewSession = Callable[[], AbstractContextManager["SparkSession"]]
 
 
 class Archived(NamedTuple):
-    """What a run did. removed: files of an earlier run that did not come to its end."""
+    """Result of a run. removed: number of files of earlier, unfinished runs."""
 
     manifest: Manifest
     files: list[ArchivedFile]
@@ -62,11 +62,12 @@ def run_archive(
     *,
     on_progress: Progress = lambda step, done, total: None,
 ) -> Archived:
-    """Archive into *folder* what the store has and the archive there has not. Spark starts only where there is some.
+    """Archive the messages that the store has and *folder* does not. Spark is started only if there are any.
 
-    raises OffsetTooSmallError for messages that expired before they were archived, CorruptMessageError for damaged
-    ones, both unless *options* go on; ArchiveDiffersError when what was written is not what is stored;
-    StoreContradictionError for another store's archive; StoreLockedError while another run works; StoreError
+    Raises OffsetTooSmallError for messages that expired before they were archived and CorruptMessageError for damaged
+    messages, unless *options* allow them; ArchiveDiffersError if the written messages differ from the stored ones;
+    StoreContradictionError for another store's archive; StoreLockedError during another run; other StoreErrors of
+    reading.
     """
     storage = DiskStorage()
     source = Source(source.root.absolute(), None if source.state is None else source.state.absolute())
@@ -80,7 +81,7 @@ def run_archive(
         removed = remove_unnamed(folder, before)
         manifest = _new_manifest(plan, options) if before is None else before
         if before is None:
-            save_manifest(folder, manifest, storage)  # from here on the folder is an archive's
+            save_manifest(folder, manifest, storage)  # marks the folder as an archive
         if not plan.stretches and not lost:
             return Archived(manifest, [], [], removed)
         run = _Run(source, folder, options, store, plan, on_progress)
@@ -97,7 +98,7 @@ def run_archive(
 
 
 class _Run:
-    """The part of a run that Spark does."""
+    """The Spark part of a run."""
 
     def __init__(
         self, source: Source, folder: Path, options: ArchiveOptions, store: StoreReader, plan: Plan, progress: Progress
@@ -109,7 +110,7 @@ class _Run:
         self.left_out: list[LeftOut] = []
 
     def write(self, session: SparkSession) -> Mapping[Group, Digest]:
-        """Write the files into staging/, and compare them with the store; what was read of the store."""
+        """Write the files into staging/, compare them with the store, and return the digests of the stored messages."""
         from tidemark.archive.digest import digest
         from tidemark.archive.layout import lay_out, with_part
         from tidemark.archive.left_out import find_left_out, require_none
@@ -142,7 +143,7 @@ class _Run:
 
 
 def require_same(stored: Mapping[Group, Digest], archived: Mapping[Group, Digest]) -> None:
-    """ArchiveDiffersError that names the first groups that are not the same."""
+    """Raise ArchiveDiffersError, which names the first groups that differ, unless all are equal."""
     from tidemark.archive.digest import differences
 
     found = differences(stored, archived)
@@ -150,7 +151,7 @@ def require_same(stored: Mapping[Group, Digest], archived: Mapping[Group, Digest
         told = [f"queue {one.queue_id} of {one.topic} on {one.day}: {text}" for one, text in found[:_FIRST_DIFFERENCES]]
         first = found[0][0]
         raise ArchiveDiffersError(
-            f"what was written is not what is stored: {'; '.join(told)}",
+            f"the written messages differ from the stored ones: {'; '.join(told)}",
             topic=first.topic,
             queue_id=first.queue_id,
             differences=len(found),
@@ -161,19 +162,19 @@ def _require_not_lost(plan: Plan, options: ArchiveOptions) -> list[LeftOut]:
     if plan.lost and options.fail_on_data_loss:
         first = plan.lost[0]
         error = OffsetTooSmallError(
-            f"{len(plan.lost)} queues have lost messages before they were archived: queue {first.queue_id} of "
-            f"{first.topic} begins at {first.next}, and is archived to {first.first}",
+            f"messages of {len(plan.lost)} queues expired before they were archived: queue {first.queue_id} of "
+            f"{first.topic} starts at {first.next}, but is archived only up to {first.first}",
             topic=first.topic,
             queue_id=first.queue_id,
             min_offset=first.next,
         )
-        error.add_note("--no-fail-on-data-loss goes on, and names them in the manifest")
+        error.add_note("--no-fail-on-data-loss continues and lists them in the manifest")
         raise error
     return [LeftOut(**one._asdict(), reason=EXPIRED) for one in plan.lost]
 
 
 def _damage(store: StoreReader, plan: Plan, options: ArchiveOptions) -> list[Damage]:
-    """What the pipeline's ledger names between *plan*'s ends, of these topics or of nobody knows which."""
+    """Return the ledger's entries within *plan*'s range, of the archived topics or without a known topic."""
     named = {one.topic for one in plan.stretches}
     return [
         Damage(**{name: entry[name] for name in Damage.model_fields})
@@ -201,7 +202,7 @@ def _extended(
     left_out: list[LeftOut],
     damage: list[Damage],
 ) -> Manifest:
-    """*before* and what a run has added to it."""
+    """Return *before* with the additions of a run."""
     queues = before.by_queue()
     for lost in plan.lost:
         queues[lost[:2]] = queues[lost[:2]].model_copy(update={"next": lost.next})
@@ -225,7 +226,7 @@ def _extended(
 
 
 def _added(queue: ArchivedQueue | None, stretch: Stretch, read: list[Digest]) -> ArchivedQueue:
-    """The queue with the messages of *stretch*, which came to *read*."""
+    """Return the queue extended by *stretch*, whose digests are *read*."""
     topic, queue_id, first, following = stretch
     before = queue or ArchivedQueue(topic=topic, queue_id=queue_id, first=first, next=following, rows=0)
     changes = {"next": following, "rows": before.rows + sum(one.rows for one in read)}

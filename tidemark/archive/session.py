@@ -1,4 +1,4 @@
-"""A Spark session for one job over the log, which ends with it."""
+"""Spark session for one job over the log, stopped at the end of the job."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ _OPTIONS = {
 }
 _OF_SQL = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # what a task's Python side gets at once
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # batch passed to a task's Python worker
 }
 
 
 @contextlib.contextmanager
 def spark_session(master: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """On *master*, with Spark's own settings of *conf*. A session that this process has already is used, and kept."""
+    """Provide a session on *master* with Spark's settings *conf*.
+
+    An active session of this process is used and not stopped.
+    """
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    package = str(Path(__file__).resolve().parents[2])  # tasks find this package wherever it was started
+    package = str(Path(__file__).resolve().parents[2])  # tasks import this package from any working directory
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -45,9 +48,11 @@ def spark_session(master: str, conf: Mapping[str, str]) -> Iterator[SparkSession
 
 
 def own_settings(session: SparkSession) -> SparkSession:
-    """A session of the same executors, with what these jobs need and no setting of anybody else's."""
+    """Return a session on the same executors with the settings of these jobs, without the settings of other code."""
     own = session.newSession()
-    shuffles = {"spark.sql.shuffle.partitions": str(session.sparkContext.defaultParallelism)}  # of counts: small
+    shuffles = {
+        "spark.sql.shuffle.partitions": str(session.sparkContext.defaultParallelism)
+    }  # only counts are shuffled
     for name, value in {**_OF_SQL, **shuffles}.items():
         own.conf.set(name, value)
     return own

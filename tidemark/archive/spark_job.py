@@ -1,4 +1,4 @@
-"""What Spark does for a run, step by step: how far it is, and what it failed of."""
+"""Execution of a run's steps by Spark: progress and causes of failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOOK_S = 0.2
-_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+Error): (.*)$", re.MULTILINE)  # how Python tells an exception of a task
+_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+Error): (.*)$", re.MULTILINE)  # last line of a Python traceback
 _CLASSES = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, StoreError)
 }
@@ -26,9 +26,9 @@ Progress = Callable[[str, int, int], None]  # (step, tasks done, tasks known)
 
 @contextlib.contextmanager
 def step(session: SparkSession, name: str, on_progress: Progress) -> Iterator[None]:
-    """While Spark works on one step: its tasks are counted, and an error of ours in a task is raised as such.
+    """Run the body as one step of a job: report its tasks, and raise our own error if a task raised one.
 
-    raises StoreError of the leaf that a task raised; UnavailableError for any other failure of the job
+    Raises the StoreError leaf that a task raised, or UnavailableError for any other failure of the job.
     """
     on_progress(name, 0, 0)
     done = threading.Event()
@@ -56,10 +56,10 @@ def _watch(session: SparkSession, name: str, on_progress: Progress, done: thread
 
 
 def cause_of(error: PySparkException) -> StoreError:
-    """The error of ours that a task raised; UnavailableError, with Spark's first line, where it was none."""
+    """Return our error that a task raised; otherwise UnavailableError with the first line of Spark's message."""
     text = str(error).split("\nJVM stacktrace", maxsplit=1)[0]
     for name, message in reversed(_RAISED.findall(text)):
         if name in _CLASSES:
             return _CLASSES[name](message)
     lines = [line for line in text.splitlines() if line.strip()]
-    return UnavailableError(f"Spark's job failed: {lines[0] if lines else type(error).__name__}")
+    return UnavailableError(f"the Spark job failed: {lines[0] if lines else type(error).__name__}")

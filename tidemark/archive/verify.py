@@ -1,4 +1,4 @@
-"""Verifying an archive: every file against the manifest, without Spark and without the store."""
+"""Verification of an archive's files against the manifest, without Spark and without the store."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong.
+    """A fault that was found.
 
-    reason  of a file FILE_MISSING, FILE_SIZE, HASH, FILE_UNREADABLE, BOUNDS, ORDER, FILE_UNKNOWN; of a queue ROWS;
-            against a store DIFFERS, STORE_SHORTER
+    reason  of a file: FILE_MISSING, FILE_SIZE, HASH, FILE_UNREADABLE, BOUNDS, ORDER or FILE_UNKNOWN; of a queue: ROWS;
+            in a comparison with the store: DIFFERS or STORE_SHORTER
     """
 
     reason: str
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """What an archive is worth. rows: that were counted."""
+    """Result of a verification. rows: number of messages counted."""
 
     manifest: Manifest
     findings: list[Finding]
@@ -43,9 +43,9 @@ class Verified(NamedTuple):
 
 
 def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: None) -> Verified:
-    """Read every file of the archive in *folder*.
+    """Read and check every file of the archive in *folder*.
 
-    raises FileNotFoundError where there is none, CorruptStoreError for a manifest that cannot be read
+    Raises FileNotFoundError if there is no archive, CorruptStoreError if its manifest is damaged.
     """
     manifest = load_manifest(folder)
     findings: list[Finding] = []
@@ -63,12 +63,12 @@ def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: 
             findings += _read(folder, file, rows)
         else:
             findings.append(flaw)
-    if not findings:  # else it is known that some are missing
+    if not findings:  # faulty files would make the counts wrong
         findings += _miscounted(manifest, rows)
     named = {file.path for file in manifest.files}
     unknown = [str(path.relative_to(folder)) for path in part_files(folder)]
     findings += [
-        Finding("FILE_UNKNOWN", "it is not in the manifest; the next run removes it", path)
+        Finding("FILE_UNKNOWN", "the file is not in the manifest; the next run removes it", path)
         for path in unknown
         if path not in named
     ]
@@ -80,16 +80,16 @@ def _flaw_of_bytes(folder: Path, file: ArchivedFile, advance: Callable[[int], No
     try:
         size = path.stat().st_size
     except FileNotFoundError:
-        return Finding("FILE_MISSING", "it is not there", file.path, file.topic)
+        return Finding("FILE_MISSING", "the file does not exist", file.path, file.topic)
     if size != file.size:
-        return Finding("FILE_SIZE", f"it has {size} bytes, not {file.size}", file.path, file.topic)
+        return Finding("FILE_SIZE", f"the file has {size} bytes, expected {file.size}", file.path, file.topic)
     if hash_file(path, advance=advance) != file.sha256:
-        return Finding("HASH", "its bytes are not those that were written", file.path, file.topic)
+        return Finding("HASH", "the file's SHA-256 differs from the manifest", file.path, file.topic)
     return None
 
 
 def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) -> Iterator[Finding]:
-    """What a file's places say against the manifest; adds its rows to *rows*, by queue."""
+    """Yield a file's deviations from the manifest, and add its row counts by queue to *rows*."""
     bounds: dict[str, tuple[int, int]] = {}
     last = (-1, -1)
     try:
@@ -101,7 +101,9 @@ def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) ->
                     bounds[name] = min(least, int(values.min())), max(greatest, int(values.max()))
                 queues, offsets = places["queue_id"], places["queue_offset"]
                 if not _ascends(last, queues, offsets):
-                    yield Finding("ORDER", "its messages are not in the order of their queues", file.path, file.topic)
+                    yield Finding(
+                        "ORDER", "the messages are not sorted by queue and queue offset", file.path, file.topic
+                    )
                 last = int(queues[-1]), int(offsets[-1])
                 for queue_id, count in zip(*np.unique(queues, return_counts=True), strict=True):
                     rows[file.topic, int(queue_id)] = rows.get((file.topic, int(queue_id)), 0) + int(count)
@@ -111,25 +113,25 @@ def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) ->
         return
     said = {name: getattr(file, name) for name in bounds_told(dict.fromkeys(BOUNDED, (0, 0)))}
     if counted != file.rows or bounds_told(bounds) != said:
-        yield Finding("BOUNDS", "the manifest tells other rows, offsets or times", file.path, file.topic)
+        yield Finding("BOUNDS", "the row count, offsets or times differ from the manifest", file.path, file.topic)
 
 
 def _ascends(last: tuple[int, int], queues: NDArray[np.int64], offsets: NDArray[np.int64]) -> bool:
-    """Whether (queue, offset) grows from row to row, from *last* on."""
+    """Return True if (queue, queue offset) increases with every row, starting after *last*."""
     queues, offsets = np.concatenate(([last[0]], queues)), np.concatenate(([last[1]], offsets))
     grows = (np.diff(queues) > 0) | ((np.diff(queues) == 0) & (np.diff(offsets) > 0))
     return bool(grows.all())
 
 
 def _miscounted(manifest: Manifest, rows: dict[tuple[str, int], int]) -> Iterator[Finding]:
-    """Queues of which there is not one row for each offset that is archived."""
+    """Yield the queues that do not have exactly one row per archived offset."""
     missing = _left_out(manifest.left_out)
     queues = manifest.by_queue()
     for place in sorted(queues.keys() | rows.keys()):
         queue, found = queues.get(place), rows.get(place, 0)
         expected = 0 if queue is None else queue.next - queue.first - missing.get(place, 0)
         if found != expected or (queue is not None and found != queue.rows):
-            yield Finding("ROWS", f"it has {found} messages, and should have {expected}", None, *place)
+            yield Finding("ROWS", f"the queue has {found} messages, expected {expected}", None, *place)
 
 
 def _left_out(entries: tuple[LeftOut, ...]) -> dict[tuple[str, int], int]:

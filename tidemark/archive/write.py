@@ -1,4 +1,6 @@
-"""What a task of the writing job does: rows of whole parts, in order, → a Parquet file each; a row of what it wrote."""
+"""Task of the writing job: writes the rows of whole parts, in order, to one Parquet file each and returns their
+entries.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,18 @@ if TYPE_CHECKING:
 
     from tidemark.archive.parquet_file import ParquetFile
 
-WRITTEN = "file binary"  # an ArchivedFile as JSON, a row
+WRITTEN = "file binary"  # one ArchivedFile as JSON per row
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 Task = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def partition_folder(topic: str, day: str) -> str:
-    """As Hive has it, with what may mean something in a path escaped."""
+    """Return the Hive-style folder, with special characters of paths escaped."""
     return f"topic={quote(topic, safe='-_')}/day={day}"
 
 
 def write_parts(root: Path, prefix: str, *, row_group_bytes: int) -> Task:
-    """For mapInArrow, of rows sorted by `part`: files below *root*, whose names begin with *prefix*."""
+    """Return a function for mapInArrow of rows sorted by `part`; it writes files below *root* named *prefix*-…."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -50,7 +52,7 @@ def write_parts(root: Path, prefix: str, *, row_group_bytes: int) -> Task:
 
 
 class _Parts:
-    """Files one after the other; at most one is open."""
+    """Writer of consecutive files, of which at most one is open."""
 
     def __init__(self, root: Path, prefix: str, row_group_bytes: int) -> None:
         self._root, self._prefix, self._row_group_bytes = root, prefix, row_group_bytes
@@ -58,7 +60,7 @@ class _Parts:
         self._file: ParquetFile | None = None
 
     def add(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Rows of one part; tells the file before, when this begins another."""
+        """Add rows of one part. If they begin a new part, yield the entry of the finished file."""
         part, topic, day = (rows.column(name)[0].as_py() for name in ("part", "topic", "day"))
         columns = rows.drop_columns(["part", "topic", "day"])
         if part != self._part:
@@ -73,12 +75,12 @@ class _Parts:
         from tidemark.archive.parquet_file import ParquetFile
 
         context = TaskContext.get()
-        attempt = 0 if context is None else context.taskAttemptId()  # a task that is tried again has another name
+        attempt = 0 if context is None else context.taskAttemptId()  # a retried task gets another name
         path = self._root / partition_folder(topic, day) / f"{self._prefix}-{part:05d}-{attempt}.parquet"
         return ParquetFile(path, schema, topic=topic, day=day, row_group_bytes=self._row_group_bytes)
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        """Finish the file that is open, and tell it."""
+        """Finish the open file and yield its entry."""
         import pyarrow as pa
 
         if self._file is not None:
@@ -87,14 +89,14 @@ class _Parts:
             yield pa.RecordBatch.from_pydict({"file": pa.array([written.model_dump_json().encode()], pa.binary())})
 
     def abandon(self) -> None:
-        """After an error."""
+        """Abandon the open file after an error."""
         if self._file is not None:
             self._file.abandon()
             self._file = None
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The stretches of one part each, of rows that are sorted by it."""
+    """Divide rows that are sorted by part into slices of one part each."""
     import numpy as np
 
     parts = batch.column("part").to_numpy()

@@ -1,1 +1,1 @@
-"""Backups of a store: taken while it runs, verified, restored. In them is what no log can make again."""
+"""Backups of a store: taken while it runs, verified and restored. A backup has all files that cannot be rebuilt."""

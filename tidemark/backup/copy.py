@@ -1,4 +1,4 @@
-"""Copying one file: hashed on the way, holes left out, and under its own name only once it is whole and synced."""
+"""Copying of one file with its hash. Holes stay holes, and the file gets its final name only after it is synced."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from tidemark.store.storage import Storage
 
 _STEP = 4 << 20
 _ZEROS = bytes(_STEP)
-Advance = Callable[[int], None]  # told how many bytes were gone through
+Advance = Callable[[int], None]  # called with the number of bytes processed
 
 
 def copy_file(
     source: int, size: int, target: Path, storage: Storage, *, full_size: int | None = None, advance: Advance
 ) -> str:
-    """Copy the first *size* bytes of descriptor *source* to *target*; their SHA-256, in hex.
+    """Copy the first *size* bytes of descriptor *source* to *target* and return their SHA-256 in hexadecimal.
 
-    full_size  of the new file, the rest zeros; None: *size*
-    raises     CorruptStoreError when the source is shorter
+    full_size  size of the new file, filled with zeros; default: *size*
+
+    Raises CorruptStoreError if the source is shorter.
     """
     temporary = target.with_name(target.name + ".tmp")
     storage.make_folder(target.parent)
@@ -43,7 +44,7 @@ def _copy(source: int, size: int, target: int, storage: Storage, advance: Advanc
     while at < size:
         data = os.pread(source, min(_STEP, size - at), at)
         if not data:
-            raise CorruptStoreError(f"a file ends after {at} bytes, where {size} are expected")
+            raise CorruptStoreError(f"a file ends after {at} bytes, expected {size}")
         digest.update(data)
         if data != _ZEROS[: len(data)]:
             storage.pwrite(target, data, at)
@@ -53,7 +54,7 @@ def _copy(source: int, size: int, target: int, storage: Storage, advance: Advanc
 
 
 def write_file(target: Path, data: bytes, storage: Storage) -> str:
-    """A new file of *data*, durable; its SHA-256, in hex."""
+    """Write *data* durably to a new file and return its SHA-256 in hexadecimal."""
     storage.make_folder(target.parent)
     descriptor = storage.create(target, len(data))
     try:
@@ -65,7 +66,7 @@ def write_file(target: Path, data: bytes, storage: Storage) -> str:
 
 
 def hash_file(path: Path, *, advance: Advance) -> str:
-    """SHA-256 of a file, in hex."""
+    """Return the SHA-256 of a file in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(_STEP):

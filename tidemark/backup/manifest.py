@@ -1,6 +1,6 @@
-"""`manifest.json` of a backup: what it holds, and how each file is known again (docs/format.md §12).
+"""`manifest.json` of a backup: its files and their hashes (docs/format.md §12).
 
-It is written last, whole: a backup is what its manifest says. Whatever else lies there is of a backup that was killed.
+It is written last and replaced atomically. Files that it does not name belong to a run that was killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class BackedFile:
-    """One file. path: below the store's root; stored: below the backup's; sealed: a log file that cannot change."""
+    """One file. path: relative to the store's root; stored: relative to the backup's; sealed: a log file that cannot
+    change.
+    """
 
     path: str
     stored: str
@@ -30,7 +32,7 @@ class BackedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A backup. start, end: the stretch of the log, physical; end is exclusive, and a record's edge."""
+    """A backup. start, end: physical range of the log; end is exclusive and a record boundary."""
 
     store_name: str
     term: int
@@ -41,35 +43,38 @@ class Manifest:
     files: tuple[BackedFile, ...]
 
     def sealed(self) -> dict[str, BackedFile]:
-        """Sealed log files by their path in the store."""
+        """Return the sealed log files by their path in the store."""
         return {file.path: file for file in self.files if file.sealed}
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total bytes of all files."""
         return sum(file.size for file in self.files)
 
 
 def save_manifest(folder: Path, manifest: Manifest, storage: Storage) -> None:
-    """Durable when this returns. From here on the backup is this one."""
+    """Write the manifest durably. The backup is complete when this returns."""
     content = {"version": VERSION, **asdict(manifest)}
     replace_file(storage, folder / NAME, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """The backup in *folder*.
+    """Read the manifest of the backup in *folder*.
 
-    raises FileNotFoundError where none was finished, CorruptStoreError, StoreTooNewError for a version we do not know
+    Raises FileNotFoundError if no backup was finished, CorruptStoreError if it is damaged, StoreTooNewError for a later
+    version.
     """
     path = folder / NAME
     try:
         content = orjson.loads(path.read_bytes())
         version = content.pop("version")
         if version > VERSION:
-            raise StoreTooNewError(f"{path} has version {version}, and this program knows {VERSION}", path=str(path))
+            raise StoreTooNewError(
+                f"{path} has version {version}, newer than the supported version {VERSION}", path=str(path)
+            )
         files = tuple(BackedFile(**file) for file in content.pop("files"))
         if any(Path(name).is_absolute() or ".." in Path(name).parts for f in files for name in (f.path, f.stored)):
-            raise ValueError("a path that leads out of the folder")
+            raise ValueError("path and stored must be relative, without '..'")
         return Manifest(**content, files=files)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptStoreError(f"{path} is no manifest of a backup", path=str(path)) from error
+        raise CorruptStoreError(f"{path} is not a valid backup manifest", path=str(path)) from error

@@ -1,11 +1,12 @@
-"""The moment a backup is of: the end of the log it takes, and the small files that fit that end.
+"""Moment: the end of the log that a backup takes, and small files that are consistent with it.
 
-The order is what makes them fit while everybody writes:
+The reading order makes them consistent while services write:
 
-1. the table of queue numbers and the consumers' offsets, which then are of a moment before the end;
+1. the table of next queue offsets and the consumers' offsets, which are then older than the end;
 2. the end: everything below it is committed, and committed bytes do not change;
-3. topics.json, which then knows the topic of every record below the end, and after it the tombstones: a topic that is
-   missing from the one is in the other. A tombstone above the end is of a topic deleted since: it counts from the end.
+3. topics.json, which then has the topic of every record below the end, and after it the tombstones: a topic that is
+   missing in topics.json is in the tombstones. A tombstone above the end is of a later deletion: it counts from the
+   end.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _POLL_S = 0.01
 
 
 class Moment(NamedTuple):
-    """What a backup takes. small_files: content by path below the store's root."""
+    """State of the store that a backup takes. small_files: contents by path relative to the store's root."""
 
     start: int
     end: int
@@ -44,19 +45,19 @@ class Moment(NamedTuple):
 
 
 def look_at(paths: StorePaths) -> Moment:
-    """A moment of the store at *paths*, which may be running.
+    """Return a moment of the store at *paths*, which may be running.
 
-    raises StoreClosedError for a store without a log, or one that has to be recovered first
+    Raises StoreClosedError if the store has no log or must be recovered first.
     """
     size = size_on_disk(paths.commit_log)
     if size is None:
-        raise StoreClosedError(f"{paths.root} has no log yet", path=str(paths.commit_log))
+        raise StoreClosedError(f"{paths.root} has no log: nothing was written yet", path=str(paths.commit_log))
     small = {name: data for name, data in _config_files(paths).items() if name != _name(paths, paths.topics)}
     numbers = load_next_offsets(paths.next_offsets)
     log = MappedFileQueue(paths.commit_log, size)
     try:
         end = _end(paths, log, at_least=0 if numbers is None else numbers.position)
-        if numbers is None:  # a broker's: what its queues say about numbers is not in the log once records expire
+        if numbers is None:  # a broker's store: after records expire, only its queues have the next offsets
             numbers = NextOffsets(log.min_offset, 0, dict(queue_ends(paths, below=end)))
         small[_name(paths, paths.next_offsets)] = encode_next_offsets(numbers)
         config = _config_files(paths)
@@ -73,7 +74,7 @@ def _name(paths: StorePaths, path: Path) -> str:
 
 
 def _config_files(paths: StorePaths) -> dict[str, bytes]:
-    """Return the files of config/. A damaged one is taken from its checked copy, or from its `.bak`."""
+    """Return the files of config/. A damaged one is replaced by its checked copy or its `.bak`."""
     files: dict[str, bytes] = {}
     folder = paths.topics.parent
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
@@ -101,14 +102,14 @@ def _own_files(paths: StorePaths, end: int) -> dict[str, bytes]:
 
 
 def _end(paths: StorePaths, log: MappedFileQueue, *, at_least: int) -> int:
-    """How far the log may be taken; a record's edge."""
+    """Return the physical offset up to which the log can be copied, a record boundary."""
     term = current_term(paths.terms)
-    was_closed = (paths.writer / "clean").exists()  # by our writer; a broker may have gone on since
+    was_closed = (paths.writer / "clean").exists()  # by our writer; a broker may have written since
     if term.number == 0 or was_closed:
         return find_end_of_log(paths, log, whole_store(paths).floor)
     if not term.is_of_this_boot():
         raise StoreClosedError(
-            "the machine was started anew since the writer ran: start it once, so that it recovers the log",
+            "the machine was restarted after the writer stopped: start the writer once to recover the log",
             path=str(paths.root),
         )
     checkpoint = Checkpoint.open_read_only(paths.checkpoint)
@@ -116,7 +117,9 @@ def _end(paths: StorePaths, log: MappedFileQueue, *, at_least: int) -> int:
         deadline = time.monotonic() + _COMMIT_TIMEOUT_S
         while checkpoint.committed_offset < at_least and lock_holder(paths.lock) is not None:
             if time.monotonic() > deadline:
-                raise StoreClosedError("the writer does not commit what it has appended", path=str(paths.root))
+                raise StoreClosedError(
+                    "the writer did not commit its appends within {_COMMIT_TIMEOUT_S:.0f} s", path=str(paths.root)
+                )
             time.sleep(_POLL_S)
         return checkpoint.committed_offset
     finally:

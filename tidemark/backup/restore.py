@@ -1,4 +1,4 @@
-"""Restoring a backup into an empty folder. Until it is complete nobody opens it: its format file says so."""
+"""Restoring of a backup into an empty folder. The format file marks it as unfinished until it is complete."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tidemark.store.storage import Storage, replace_file
 def restore_backup(
     folder: Path, paths: StorePaths, storage: Storage, *, on_progress: Progress = lambda done, total: None
 ) -> Manifest:
-    """Make the store that the backup in *folder* is of, at *paths*; hashes are compared on the way.
+    """Restore the backup in *folder* to *paths*, and compare the hashes of all files.
 
-    The log is whole up to the backup's end, which counts as committed; the next writer begins a new term there. Queue
-    files and index are built by the pipeline, or by `rebuild`.
+    The log is whole up to the backup's end, which counts as committed; the next writer begins a new term there. The
+    pipeline or `rebuild` builds queue files and index.
 
-    raises StoreContradictionError when the target is not empty; CorruptStoreError for bytes that are not those that
-    were backed up; FileNotFoundError where no backup was finished
+    Raises StoreContradictionError if the target is not empty, CorruptStoreError if a file's hash differs, and
+    FileNotFoundError if no backup was finished.
     """
     manifest = load_manifest(folder)
     if paths.root.exists() and any(paths.root.iterdir()):
-        raise StoreContradictionError(f"{paths.root} is not empty", path=str(paths.root))
+        raise StoreContradictionError(f"{paths.root} is not empty: restore into an empty folder", path=str(paths.root))
     storage.make_folder(paths.format_file.parent)
     say_unfinished(paths, storage)
     done = 0
@@ -44,7 +44,7 @@ def restore_backup(
         if file not in of_format:
             _restore_file(folder, file, paths, storage, log_file_size=manifest.log_file_size, advance=advance)
     _say_committed(paths, manifest.end, storage)
-    for file in of_format:  # last: from here on it is a store
+    for file in of_format:  # last: this makes the folder a valid store
         _restore_file(folder, file, paths, storage, log_file_size=manifest.log_file_size, advance=advance)
     if not of_format:
         storage.unlink(paths.format_file)
@@ -64,11 +64,11 @@ def _restore_file(
     finally:
         os.close(descriptor)
     if digest != file.sha256:
-        raise CorruptStoreError(f"{source} does not have the bytes that were backed up", path=str(source))
+        raise CorruptStoreError(f"the SHA-256 of {source} differs from the manifest", path=str(source))
 
 
 def _say_committed(paths: StorePaths, end: int, storage: Storage) -> None:
-    """All of it is committed, so nothing of it can be a torn end; and it was closed in order."""
+    """Mark everything as committed and closed cleanly, so that no part of the log counts as a torn tail."""
     checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
     checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, end)
     checkpoint.flush()

@@ -1,12 +1,12 @@
-"""Taking a backup: log files that are sealed are copied once and for all, the rest anew each time.
+"""Taking of a backup: sealed log files are copied once, everything else in each run.
 
-    manifest.json              what the backup is; written last
+    manifest.json              contents of the backup; written last
     commitlog/<start>          sealed files of the log
     runs/<time>/…              of the last run: the log's tail up to the end, and the small files
     lock                       held while a backup is taken
 
-A run adds files and then replaces the manifest: killed anywhere, the backup before it is untouched. What no manifest
-names is removed by the next run. Queue files, index, marks and ledger are not in it: they are made from the log.
+A run adds files and then replaces the manifest, so a run that is killed leaves the previous backup intact. The next run
+removes files that no manifest names. Queue files, index, marks and ledger are not included: the log suffices for them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Progress = Callable[[int, int], None]  # (bytes copied, bytes to copy)
 
 
 class Taken(NamedTuple):
-    """What a backup did. copied_bytes: of the log; kept_files: sealed ones that it had already."""
+    """Result of a backup. copied_bytes: of the log; kept_files: sealed files that the backup already had."""
 
     manifest: Manifest
     copied_files: int
@@ -51,14 +51,15 @@ def take_backup(
     store_name: str,
     on_progress: Progress = lambda done, total: None,
 ) -> Taken:
-    """Back the store at *paths* up into *folder*, which holds an earlier backup of it, or nothing.
+    """Back up the store at *paths* into *folder*, which is empty or has an earlier backup of this store.
 
-    raises StoreContradictionError when *folder* has another store's backup, or a later one; StoreLockedError while
-    another backup runs; StoreClosedError when the store must be recovered first; StoreTooNewError
+    Raises StoreContradictionError if *folder* has another store's backup or a later one, StoreLockedError during
+    another
+    backup, StoreClosedError if the store must be recovered first, StoreTooNewError for a later format.
     """
     require_known_format(paths)
     if folder.resolve().is_relative_to(paths.root.resolve()):
-        raise ArgumentIllegalError(f"{folder} lies in the store itself", argument="destination")
+        raise ArgumentIllegalError(f"{folder} is inside the store: choose a folder outside it", argument="destination")
     storage.make_folder(folder)
     lock = FolderLock(folder / "lock")
     try:
@@ -69,7 +70,7 @@ def take_backup(
 
 
 class _Backup:
-    """One run."""
+    """One run of a backup."""
 
     def __init__(self, paths: StorePaths, folder: Path, storage: Storage, on_progress: Progress) -> None:
         self._paths = paths
@@ -101,13 +102,13 @@ class _Backup:
         before = self._previous
         if before is not None and (before.log_file_size != moment.log_file_size or before.end > moment.end):
             raise StoreContradictionError(
-                f"the backup in {self._folder} reaches to {before.end}, the store only to {moment.end}: "
-                "it is of another store, or of a later time; choose another folder",
+                f"the backup in {self._folder} ends at {before.end}, after the store's end {moment.end}: "
+                "it is of another store or a later state; choose another folder",
                 path=str(self._folder),
             )
 
     def _back_up_log(self, moment: Moment) -> list[BackedFile]:
-        """All log files up to the end; those that retention takes away meanwhile are not missed."""
+        """Back up all log files up to the end, except those that retention deletes meanwhile."""
         size = moment.log_file_size
         starts = range(moment.start, moment.end, size)
         known = {} if self._previous is None else self._previous.sealed()
@@ -121,8 +122,8 @@ class _Backup:
                     files.append(self._back_up_file(descriptor, start, moment, known))
             except FileNotFoundError as error:
                 if start + size >= moment.end:
-                    raise CorruptStoreError(f"the log's last file is gone: {error.filename}") from error
-                files.clear()  # expired meanwhile, and so are those before it
+                    raise CorruptStoreError(f"the log's last file does not exist: {error.filename}") from error
+                files.clear()  # this file and all before it expired meanwhile
         return files
 
     def _back_up_file(self, descriptor: int, start: int, moment: Moment, known: dict[str, BackedFile]) -> BackedFile:
@@ -139,17 +140,17 @@ class _Backup:
         return BackedFile(path, str(stored), size, digest, sealed=is_sealed)
 
     def _is_there(self, file: BackedFile) -> bool:
-        """Whether the backup still has it; one that was lost, or cut, is copied again."""
+        """Return True if the backup still has the whole file; a lost or truncated one is copied again."""
         path = self._folder / file.stored
         return path.exists() and path.stat().st_size == file.size
 
     def _require_same_bytes(self, descriptor: int, file: BackedFile) -> None:
-        """A sealed file that is there already is the store's own: both its ends say so."""
+        """Require that a sealed file in the backup is this store's: its first and last bytes must agree."""
         with _opened(self._folder / file.stored) as there:
             for at in (0, file.size - _SAMPLE_SIZE):
                 if os.pread(descriptor, _SAMPLE_SIZE, at) != os.pread(there, _SAMPLE_SIZE, at):
                     raise StoreContradictionError(
-                        f"{file.path} is another file in the backup in {self._folder}: choose another folder",
+                        f"{file.path} differs from the file in the backup in {self._folder}: choose another folder",
                         path=str(self._folder / file.stored),
                     )
 
@@ -168,7 +169,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _previous(folder: Path) -> Manifest | None:
-    """The backup that is there; where its manifest cannot be read, everything is copied anew."""
+    """Return the previous backup's manifest; None if it is missing or damaged, so that everything is copied again."""
     try:
         return load_manifest(folder)
     except (FileNotFoundError, CorruptStoreError):
@@ -176,7 +177,7 @@ def _previous(folder: Path) -> Manifest | None:
 
 
 def _remove_unnamed(folder: Path, manifest: Manifest | None) -> None:
-    """What was left by a run that was killed, or is of an older one. Nothing that the manifest names."""
+    """Remove files of killed or older runs. Files that the manifest names are kept."""
     named = set() if manifest is None else {file.stored for file in manifest.files}
     for path in (folder / SEALED).glob("*"):
         if str(path.relative_to(folder)) not in named:

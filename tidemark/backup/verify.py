@@ -1,4 +1,4 @@
-"""Verifying a backup: every file against its hash, and every record of its log."""
+"""Verification of a backup: the hash of every file and every record of its log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOG = "commitlog/"
 
 
 class Flaw(NamedTuple):
-    """One thing that is wrong. reason: FILE_MISSING, FILE_SIZE, HASH, LOG_GAP, or a record's as in the ledger."""
+    """A fault that was found. reason: FILE_MISSING, FILE_SIZE, HASH, LOG_GAP, or a record's reason as in the ledger."""
 
     reason: str
     text: str
@@ -27,7 +27,7 @@ class Flaw(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """What a backup is worth."""
+    """Result of a verification."""
 
     manifest: Manifest
     flaws: list[Flaw]
@@ -35,9 +35,9 @@ class Verified(NamedTuple):
 
 
 def verify_backup(folder: Path, *, on_progress: Progress = lambda done, total: None) -> Verified:
-    """Read all of the backup in *folder*.
+    """Read and check the whole backup in *folder*.
 
-    raises FileNotFoundError where no backup was finished, CorruptStoreError for a manifest that cannot be read
+    Raises FileNotFoundError if no backup was finished, CorruptStoreError if its manifest is damaged.
     """
     manifest = load_manifest(folder)
     flaws: list[Flaw] = []
@@ -52,7 +52,7 @@ def verify_backup(folder: Path, *, on_progress: Progress = lambda done, total: N
         path = folder / file.stored
         flaw = _flaw_of_file(path, file)
         if flaw is None and hash_file(path, advance=advance) != file.sha256:
-            flaw = Flaw("HASH", "its bytes are not those that were backed up", file.stored)
+            flaw = Flaw("HASH", "the file's SHA-256 differs from the manifest", file.stored)
         if flaw is not None:
             flaws.append(flaw)
         elif file.path.startswith(_LOG) and file.size:
@@ -67,27 +67,27 @@ def _flaw_of_file(path: Path, file: BackedFile) -> Flaw | None:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
-        return Flaw("FILE_MISSING", "it is not there", file.stored)
+        return Flaw("FILE_MISSING", "the file does not exist", file.stored)
     if size != file.size:
-        return Flaw("FILE_SIZE", f"it has {size} bytes, not {file.size}", file.stored)
+        return Flaw("FILE_SIZE", f"the file has {size} bytes, expected {file.size}", file.stored)
     return None
 
 
 def _gaps(manifest: Manifest) -> Iterator[Flaw]:
-    """Whether the log's files follow each other up to the end."""
+    """Yield the gaps between the log's files and before the end."""
     end = manifest.start
     for file in manifest.files:
         if file.path.startswith(_LOG):
             start = int(Path(file.path).name)
             if start != end:
-                yield Flaw("LOG_GAP", f"the log goes on at {start}, not at {end}", file.stored, end)
+                yield Flaw("LOG_GAP", f"the log continues at {start}, expected {end}", file.stored, end)
             end = start + file.size
     if end != manifest.end:
-        yield Flaw("LOG_GAP", f"the log ends at {end}, not at {manifest.end}", "manifest.json", end)
+        yield Flaw("LOG_GAP", f"the log ends at {end}, expected {manifest.end}", "manifest.json", end)
 
 
 def _walk(path: Path, file: BackedFile, log_file_size: int) -> tuple[int, list[Flaw]]:
-    """(records, what is wrong) of one log file."""
+    """Return the number of records and the faults of one log file."""
     buffer = np.asarray(np.memmap(path, np.uint8, "r"))
     base = int(Path(file.path).name)
     checker = Checker(crc=Crc.MARKS)
@@ -111,4 +111,9 @@ def _walk(path: Path, file: BackedFile, log_file_size: int) -> tuple[int, list[F
 
 
 def _damage(fault: Fault, physical_offset: int, file: BackedFile) -> Flaw:
-    return Flaw(fault.name, "a record that fails its check; it was so when it was copied", file.stored, physical_offset)
+    return Flaw(
+        fault.name,
+        "the record fails its check and was already damaged when it was copied",
+        file.stored,
+        physical_offset,
+    )

@@ -45,7 +45,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, found: str) -> No
     path = tmp_path / "archive" / found
     path.parent.mkdir(parents=True)
     path.touch()
-    with pytest.raises(StoreContradictionError, match="no archive"):
+    with pytest.raises(StoreContradictionError, match="is not an archive"):
         hold(tmp_path / "archive", tmp_path / "store")
     assert path.exists()
 
@@ -59,7 +59,7 @@ def test_what_a_run_left_that_had_no_manifest_yet_is_no_hindrance(tmp_path: Path
 
 def test_an_archive_lies_outside_of_its_store(tmp_path: Path) -> None:
     """It would be taken for a part of it."""
-    with pytest.raises(ArgumentIllegalError, match="lies in the store"):
+    with pytest.raises(ArgumentIllegalError, match="is inside the store"):
         hold(tmp_path / "store" / "archive", tmp_path / "store")
 
 

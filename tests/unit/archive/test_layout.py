@@ -53,7 +53,7 @@ def test_no_more_files_than_messages() -> None:
         ({"rows": 4}, "5 messages, the archive 4"),
         ({"min_offset": 1}, "messages 0 to 4, the archive 1 to 4"),
         ({"max_physical_offset": 1}, "messages 0 to 4"),
-        ({"content": 1}, "not the same"),
+        ({"content": 1}, "messages differ"),
     ],
 )
 def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
@@ -68,5 +68,5 @@ def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
 def test_groups_of_one_side_alone_are_told() -> None:
     """Either way."""
     group = Group("a", "2026-01-01", 0)
-    assert [text for _, text in differences({group: of(5)}, {})] == ["the store has it, the archive has not"]
-    assert [text for _, text in differences({}, {group: of(5)})] == ["the archive has it, the store has not"]
+    assert [text for _, text in differences({group: of(5)}, {})] == ["only the store has this queue and day"]
+    assert [text for _, text in differences({}, {group: of(5)})] == ["only the archive has this queue and day"]

@@ -41,7 +41,7 @@ def test_one_that_is_none_is_refused(tmp_path: Path, change: object) -> None:
     before = path.read_text()
     path.write_text(change(before))  # type: ignore[operator]
     assert path.read_text() != before
-    with pytest.raises(CorruptStoreError, match="no manifest of an archive"):
+    with pytest.raises(CorruptStoreError, match="not a valid archive manifest"):
         load_manifest(tmp_path)
 
 

@@ -34,4 +34,4 @@ def test_an_error_of_ours_in_a_task_is_raised_as_itself(name: str, kind: type[St
 def test_any_other_failure_is_told_in_a_line() -> None:
     """Not in pages of plans."""
     error = cause_of(PySparkException("Job aborted: task 3 failed\nand more\nof it"))
-    assert (type(error), error.message) == (UnavailableError, "Spark's job failed: Job aborted: task 3 failed")
+    assert (type(error), error.message) == (UnavailableError, "the Spark job failed: Job aborted: task 3 failed")

@@ -278,7 +278,7 @@ def test_a_store_to_be_recovered_first_says_so(paths: StorePaths, monkeypatch: p
     """After a reboot without a clean stop nobody knows the end but the writer's recovery."""
     begin_term(paths.terms, 0, DiskStorage())
     write_checked(paths.terms, b"1 0 another-boot\n", DiskStorage())
-    with pytest.raises(StoreClosedError, match="start it once"):
+    with pytest.raises(StoreClosedError, match="start the writer once"):
         look_at(paths)
 
 
