@@ -1,4 +1,4 @@
-"""What Spark imports for format("tidemark"): it looks for DefaultSource in modules called pyspark_…"""
+"""Entry point for format("tidemark"): Spark looks for DefaultSource in modules named pyspark_…."""
 
 from tidemark.spark import TidemarkDataSource as DefaultSource
 

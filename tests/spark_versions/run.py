@@ -35,7 +35,7 @@ def look_at(version: str, folder: Path, services: dict[str, str]) -> dict[str, s
 
 def is_as_documented(found: dict[str, str]) -> bool:
     """Batches everywhere; streams, or one sentence."""
-    refused = f"streams need Spark {_STREAMS_SINCE} or later; this is {found['version']}. Batches work"
+    refused = f"streaming requires Spark {_STREAMS_SINCE} or later, this is {found['version']}; batch queries work"
     stream = "works" if found["version"] >= _STREAMS_SINCE else refused
     batches, streams = {found["batch"], found["batch sink"]}, {found["stream"], found["stream sink"]}
     return (batches, streams) == ({"works"}, {stream})

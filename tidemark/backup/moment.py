@@ -118,7 +118,7 @@ def _end(paths: StorePaths, log: MappedFileQueue, *, at_least: int) -> int:
         while checkpoint.committed_offset < at_least and lock_holder(paths.lock) is not None:
             if time.monotonic() > deadline:
                 raise StoreClosedError(
-                    "the writer did not commit its appends within {_COMMIT_TIMEOUT_S:.0f} s", path=str(paths.root)
+                    f"the writer did not commit its appends within {_COMMIT_TIMEOUT_S:.0f} s", path=str(paths.root)
                 )
             time.sleep(_POLL_S)
         return checkpoint.committed_offset

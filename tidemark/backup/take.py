@@ -54,8 +54,7 @@ def take_backup(
     """Back up the store at *paths* into *folder*, which is empty or has an earlier backup of this store.
 
     Raises StoreContradictionError if *folder* has another store's backup or a later one, StoreLockedError during
-    another
-    backup, StoreClosedError if the store must be recovered first, StoreTooNewError for a later format.
+    another backup, StoreClosedError if the store must be recovered first, StoreTooNewError for a later format.
     """
     require_known_format(paths)
     if folder.resolve().is_relative_to(paths.root.resolve()):

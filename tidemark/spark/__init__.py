@@ -1,6 +1,6 @@
-"""format("tidemark"): the log as a source and a sink of Spark's, batch and stream, in pure Python.
+"""format("tidemark"): the log as a Spark source and sink, for batches and streams, in pure Python.
 
-Spark finds it by itself through the module `pyspark_tidemark`. docs/spark.md lists the options.
+Spark finds it through the module `pyspark_tidemark`. docs/spark.md lists the options.
 """
 
 from tidemark.spark.data_source import TidemarkDataSource

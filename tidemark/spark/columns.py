@@ -1,4 +1,4 @@
-"""The columns of messages as Spark has them: those of every message, and with bodySchema those of its body."""
+"""Spark columns of messages: those of every message, and with bodySchema those of JSON bodies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.ddl import parse_ddl
 
-CORRUPT_RECORD = "_corrupt_record"  # as Spark's JSON source calls the column with the text of what it could not parse
+CORRUPT_RECORD = "_corrupt_record"  # same name as in Spark's JSON source: text of a body that was not parsed
 SCHEMA = StructType(
     [
         StructField("topic", StringType()),
@@ -37,30 +37,30 @@ SCHEMA = StructType(
 
 
 def parse_body_schema(text: str) -> StructType:
-    """bodySchema: the columns of bodies; ValueError for a text that is none, or names a column that messages have."""
+    """Parse bodySchema. Raises ValueError if it is not a schema or reuses the name of a message column."""
     schema = parse_ddl(text)
     own = {field.name for field in SCHEMA}
     for field in schema:
         if field.name.lower() in own:
             raise ValueError(f"{field.name} is a column of every message; read that field with from_json(body)")
         if field.name == CORRUPT_RECORD and field.dataType != StringType():
-            raise ValueError(f"{CORRUPT_RECORD} is a string: the text of a body that is not parsed")
+            raise ValueError(f"{CORRUPT_RECORD} must be a string: it holds the text of a body that cannot be parsed")
     if schema.names == [CORRUPT_RECORD]:
-        raise ValueError(f"names no field of the bodies beside {CORRUPT_RECORD}")
+        raise ValueError(f"must name at least one field besides {CORRUPT_RECORD}")
     return schema
 
 
 def all_columns(body_schema: StructType | None) -> StructType:
-    """What is read unless `.schema(...)` names some of them."""
+    """Return the columns that are read without `.schema(...)`."""
     return SCHEMA if body_schema is None else StructType([*SCHEMA, *body_schema])
 
 
 def require_schema(schema: StructType, body_schema: StructType | None = None) -> None:
-    """ArgumentIllegalError for a schema with a column that messages have not, or have as another type."""
+    """Raise ArgumentIllegalError if *schema* has an unknown column or a column of another type."""
     known = {field.name: field.dataType for field in all_columns(body_schema)}
     for field in schema:
         if field.name not in known:
-            raise ArgumentIllegalError(f"messages have no column {field.name}; they have {', '.join(known)}")
+            raise ArgumentIllegalError(f"there is no column {field.name}; columns: {', '.join(known)}")
         if field.dataType != known[field.name]:
             wanted = known[field.name].simpleString()
-            raise ArgumentIllegalError(f"column {field.name} is {wanted}, not {field.dataType.simpleString()}")
+            raise ArgumentIllegalError(f"column {field.name} has type {wanted}, not {field.dataType.simpleString()}")

@@ -1,4 +1,4 @@
-"""TidemarkDataSource: what Spark calls for format("tidemark")."""
+"""TidemarkDataSource: the class that Spark instantiates for format("tidemark")."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ class TidemarkDataSource(DataSource):
         return "tidemark"
 
     def schema(self) -> StructType:
-        """All columns; `.schema("queue_offset long, body binary")` reads only some of them."""
-        has_more = any(name.lower() == "bodyschema" for name in self.options)  # a sink has other options altogether
+        """Return all columns; `.schema("queue_offset long, body binary")` selects some of them."""
+        has_more = any(
+            name.lower() == "bodyschema" for name in self.options
+        )  # a sink has other options, so parse these only if needed
         return all_columns(self._options().body_schema if has_more else None)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Of a batch query."""
+        """Return the reader of a batch query."""
         from tidemark.spark.source.batch_reader import BatchReader
 
         options = self._options()
@@ -45,7 +47,7 @@ class TidemarkDataSource(DataSource):
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Of a streaming query."""
+        """Return the reader of a streaming query."""
         _require_streams()
         from tidemark.spark.source.stream_reader import StreamReader
 
@@ -54,14 +56,14 @@ class TidemarkDataSource(DataSource):
         return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Of a batch query."""
+        """Return the writer of a batch query."""
         from tidemark.spark.sink.batch_sink import BatchSink
 
         _require_append(overwrite)
         return BatchSink(read_options(SinkOptions, dict(self.options)), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Of a streaming query."""
+        """Return the writer of a streaming query."""
         _require_streams()
         from tidemark.spark.sink.stream_sink import StreamSink
 
@@ -74,10 +76,14 @@ class TidemarkDataSource(DataSource):
 
 def _require_append(overwrite: bool) -> None:
     if overwrite:
-        raise ArgumentIllegalError('a log is appended to: mode("append"), or outputMode("append") or ("update")')
+        raise ArgumentIllegalError(
+            'overwriting is not supported: use mode("append"), or outputMode("append") or ("update")'
+        )
 
 
 def _require_streams() -> None:
     found = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if found < _STREAMS_SINCE:
-        raise ArgumentIllegalError(f"streams need Spark 4.2 or later; this is {pyspark.__version__}. Batches work")
+        raise ArgumentIllegalError(
+            f"streaming requires Spark 4.2 or later, this is {pyspark.__version__}; batch queries work"
+        )

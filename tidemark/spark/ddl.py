@@ -1,6 +1,7 @@
-"""A DDL string, `carrier string, delay int`, as a schema: Spark's own parser lives in the JVM, which a source has not.
+"""Parser of DDL strings such as `carrier string, delay int`. Spark's own parser needs the JVM, which a data source
+lacks.
 
-Types are those that JSON has an answer for, and Arrow reads.
+It supports the types that exist in JSON and that Arrow reads.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ _MOST_DIGITS = 38
 
 
 def parse_ddl(text: str) -> StructType:
-    """The schema; ValueError (with what is wrong, and where) for a text that is none, or has a type that is not read.
+    """Parse *text*. Raises ValueError, with the position, if it is not a schema or has an unsupported type.
 
-    NOT NULL is passed over, as Spark's own sources do: any body may lack a field.
+    NOT NULL is ignored, as in Spark's own sources: any body may lack a field.
     """
     parser = _Parser(text)
     fields = parser.fields()
@@ -60,20 +61,20 @@ def parse_ddl(text: str) -> StructType:
 
 
 class _Parser:
-    """Takes tokens from the left. What stands in quotes keeps them until it is used."""
+    """Recursive descent parser. Quoted names keep their quotes until they are used."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def fields(self) -> list[StructField]:
-        """`name type, name type`, at least one; names that differ by case alone are one name to Spark."""
+        """Parse `name type, name type`, at least one. Names must differ in more than case, as in Spark."""
         found = [self._field()]
         while self._take(","):
             found.append(self._field())
         names = [field.name.lower() for field in found]
         if len(set(names)) < len(names):
-            raise ValueError(f"a name stands twice among {', '.join(field.name for field in found)}")
+            raise ValueError(f"a name occurs twice (case is ignored): {', '.join(field.name for field in found)}")
         return found
 
     def _field(self) -> StructField:
@@ -104,7 +105,7 @@ class _Parser:
             self._expect(">")
             return StructType(fields)
         known = ", ".join([*_PLAIN, *sorted(_DECIMAL), "array<>", "struct<>"])
-        raise ValueError(f"the type {name} is not read from JSON; there are {known}")
+        raise ValueError(f"the type {name} is not supported; supported types: {known}")
 
     def _decimal(self) -> DecimalType:
         if not self._take("("):
@@ -114,13 +115,15 @@ class _Parser:
             scale = self._number()
         self._expect(")")
         if not 1 <= digits <= _MOST_DIGITS or scale > digits:
-            raise ValueError(f"there is no decimal({digits},{scale})")
+            raise ValueError(
+                f"decimal({digits},{scale}) is invalid: expected 1 to {_MOST_DIGITS} digits, scale at most digits"
+            )
         return DecimalType(digits, scale)
 
     def _number(self) -> int:
         word = self._word("a number")
         if not (word.isascii() and word.isdecimal()):
-            raise ValueError(f"{word} is no number")
+            raise ValueError(f"{word} is not a number")
         return int(word)
 
     def _word(self, wanted: str) -> str:
@@ -131,7 +134,7 @@ class _Parser:
         return token
 
     def _take(self, wanted: str) -> bool:
-        """Whether *wanted* came; then it is passed."""
+        """Consume the next token if it is *wanted* and return True."""
         before = self._at
         if self._next().lower() == wanted:
             return True
@@ -143,12 +146,12 @@ class _Parser:
             raise self._wrong(wanted)
 
     def expect_end(self) -> None:
-        """ValueError where something follows."""
+        """Raise ValueError if text follows."""
         if self._text[self._at :].strip():
             raise self._wrong("a comma or the end")
 
     def _next(self) -> str:
-        """The next token, which is passed; "" at the end, or where there is none."""
+        """Consume and return the next token; "" at the end or if the text is not a token."""
         match = _TOKEN.match(self._text, self._at)
         if match is None:
             return ""
@@ -156,4 +159,4 @@ class _Parser:
         return match[match.lastindex or 0]
 
     def _wrong(self, wanted: str) -> ValueError:
-        return ValueError(f"must be as `carrier string, delay int`: {wanted} is missing before character {self._at}")
+        return ValueError(f"expected {wanted} at character {self._at}, in a schema such as `carrier string, delay int`")

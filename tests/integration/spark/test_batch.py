@@ -185,7 +185,7 @@ def test_a_schema_chooses_columns(spark: SparkSession, mixed: Served) -> None:
         {"queue_offset": 0, "tag": "ü"},
         {"queue_offset": 1, "tag": None},
     ]
-    with pytest.raises(AnalysisException, match="messages have no column price"):
+    with pytest.raises(AnalysisException, match="there is no column price"):
         reader.schema("price double").load().collect()
 
 
@@ -232,7 +232,7 @@ def test_bodies_that_are_no_json_are_counted_or_end_the_job(spark: SparkSession,
     options: dict[str, Any] = {"subscribe": "orders", "bodySchema": "id int, _corrupt_record string"}
     wrong = read(spark, json_bodies, **options).where("_corrupt_record is not null").collect()
     assert sorted(row._corrupt_record for row in wrong) == ["plain text", '{"id": "one"}']
-    with pytest.raises(PySparkException, match="the body at offset 5 of queue 0 of orders is no JSON object"):
+    with pytest.raises(PySparkException, match="the body at offset 5 of queue 0 of orders is not a JSON object"):
         read(spark, json_bodies, mode="FAILFAST", **options).collect()
 
 
@@ -249,10 +249,10 @@ def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Ser
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, "give one of subscribe, subscribePattern and assign"),
+        ({}, "set exactly one of subscribe, subscribePattern and assign"),
         ({"subscribe": "nobody"}, "there is no topic nobody"),
         ({"assign": '{"orders": [99]}'}, "no queue 99"),
-        ({"subscribe": "orders", "startingOffsets": '{"orders": {"0":'}, "option startingOffsets: is no JSON"),
+        ({"subscribe": "orders", "startingOffsets": '{"orders": {"0":'}, "option startingOffsets: is not JSON"),
         ({"subscribe": "orders", "startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({"subscribe": "events", "startingOffsets": '{"events": {"0": 3}}'}, "ends at 2"),
         ({"subscribe": "orders", "bodySchema": "tag int"}, "option bodySchema: tag is a column of every message"),
@@ -269,7 +269,7 @@ def test_what_is_wrong_is_told(spark: SparkSession, mixed: Served, options: dict
 def test_a_store_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
     """Also that an executor may not see it."""
     frame = spark.read.format("tidemark").options(path=str(tmp_path / "gone"), subscribe="t")
-    with pytest.raises(PySparkException, match="does this machine see its file system"):
+    with pytest.raises(PySparkException, match="check that this machine mounts its file system"):
         frame.load().count()
 
 

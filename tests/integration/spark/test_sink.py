@@ -121,25 +121,25 @@ def test_job_run_again_after_its_topic_was_deleted_stores_all_rows(
 
 
 def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, topic: str) -> None:
-    """A replay that does not give the same rows cannot be told from messages that are missing."""
+    """A replay that must return the same rows cannot be told from messages that are missing."""
     for start in (0, 10):
         frame = spark.range(start, start + 5, numPartitions=1).selectExpr("string(id) AS body")
         if not start:
             write(frame, stack, topic=topic, runId=topic)
-    with pytest.raises(PySparkException, match="does not give the same rows"):
+    with pytest.raises(PySparkException, match="must return the same rows"):
         write(frame, stack, topic=topic, runId=topic)
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "told"),
     [
-        ("'x' AS body", {}, "give the option topic, or a column topic"),
-        ("1 AS price", {"topic": "t"}, "messages have no column price"),
+        ("'x' AS body", {}, "set the option topic or add a column topic"),
+        ("1 AS price", {"topic": "t"}, "there is no column price"),
         ("1 AS body", {"topic": "t"}, "column body is binary or string, not int"),
         ("'x' AS body, 'a b' AS key", {"topic": "t"}, "or a key a space"),
         ("string(null) AS body", {"topic": "t"}, "row 0: its body is null or empty"),
-        ("'x' AS body, map('TAGS', 'A') AS properties", {"topic": "t"}, "TAGS has a column of its own"),
-        ("'x' AS body", {"topic": "t", "writers": ""}, "writers names no writer"),
+        ("'x' AS body, map('TAGS', 'A') AS properties", {"topic": "t"}, "TAGS must be set by its own column"),
+        ("'x' AS body", {"topic": "t", "writers": ""}, "writers must name at least one writer"),
         ("'x' AS body", {"topic": "t", "writers": "127.0.0.1:1", "timeout": "1s"}, "no writer has answered"),
         ("'x' AS body", {"topic": "bad topic"}, "a topic's name has letters"),
     ],
@@ -161,5 +161,5 @@ def test_an_overwrite_is_refused(spark: SparkSession, stack: LocalStack) -> None
     """Nothing is deleted from a log by writing."""
     frame = _select(spark, "'x' AS body")
     writer = frame.write.format("tidemark").mode("overwrite")
-    with pytest.raises(PySparkException, match="a log is appended to"):
+    with pytest.raises(PySparkException, match="overwriting is not supported"):
         writer.options(writers=stack.writer_address, topic="t").save()

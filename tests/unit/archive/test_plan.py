@@ -151,5 +151,5 @@ def test_a_store_that_was_never_indexed_says_so(tmp_path: Path) -> None:
     built = BuiltStore(tmp_path / "store", marked=False)
     built.topic("orders")
     built.append("orders")
-    with pytest.raises(StoreClosedError, match="never indexed"):
+    with pytest.raises(StoreClosedError, match="has no index"):
         plan(built)

@@ -1,4 +1,4 @@
-"""The sink's tasks: rows → wire batches with ids that a replay makes again, each stored once."""
+"""The sink's tasks: rows become wire batches whose ids are the same in a replay, so that each is stored once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class BatchSink(DataSourceArrowWriter):
-    """Of one job: its tasks may be tried again."""
+    """Sink of one job, whose tasks can be retried."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         require_sink_schema(schema, options.topic)
@@ -39,19 +39,19 @@ class BatchSink(DataSourceArrowWriter):
         self._run = options.run_id or uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Send all rows; fails as `Producer.send_table` does, and where a replay's rows are others."""
+        """Send all rows. Fails like `Producer.send_table`, and if the rows of a replay differ."""
         return send(iterator, self._options, self._run)
 
 
 def current_task() -> TaskContext:
-    """Whose rows are sent."""
+    """Return the running task."""
     task = TaskContext.get()
     assert task is not None, "runs in a task"
     return task
 
 
 def send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> WriterCommitMessage:
-    """All rows of a task. run: what its messages' ids begin with, the same for every attempt."""
+    """Send all rows of a task. run: prefix of the message ids, the same in every attempt."""
     sending = _Sending(options, f"{run}-{current_task().partitionId()}-")
     try:
         for table in slices(batches):
@@ -59,11 +59,11 @@ def send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> W
         sending.finish()
     finally:
         sending.close()
-    return WriterCommitMessage()  # there is nothing left to commit
+    return WriterCommitMessage()  # all rows are already stored
 
 
 class _Sending:
-    """One attempt of one task. prefix: of its messages' ids; the number of the row follows."""
+    """One attempt of one task. prefix: of its message ids, followed by the row number."""
 
     def __init__(self, options: SinkOptions, prefix: str) -> None:
         self._options = options
@@ -89,7 +89,7 @@ class _Sending:
         messages, several_keys = message_table(rows, unique_keys)
         queues = self._producer.queues(topic)
         if not queues:
-            raise TopicForbiddenError("the topic has no queue that takes messages", topic=topic)
+            raise TopicForbiddenError(f"topic {topic} has no writable queue", topic=topic)
         for first_row, columns in column_slices(messages, NAMES):
             chunks = pack_batches(
                 columns,
@@ -103,7 +103,10 @@ class _Sending:
                 self._send_missing(topic, queues[queue], messages, first_row + chunk, packed)
 
     def _send_missing(self, topic: str, queue: MessageQueue, messages: pa.Table, rows: I64Array, packed: bytes) -> None:
-        """The part of a chunk, *rows* of *messages*, that is not stored; the very first one alone."""
+        """Send the messages *rows* of a chunk that are not stored.
+
+        The first request of an attempt is awaited before others.
+        """
         bodies, unique_keys = messages.column("body"), messages.column("unique_key")
 
         def key(number: int) -> str:
@@ -121,7 +124,7 @@ class _Sending:
             self._has_sent = True
 
     def _take_answers(self) -> None:
-        """Of what is answered by now; the first failure is raised."""
+        """Remove completed requests and raise the first failure."""
         left = []
         for future in self._under_way:
             if future.done():
@@ -131,18 +134,18 @@ class _Sending:
         self._under_way = left
 
     def finish(self) -> None:
-        """Wait for all answers."""
+        """Wait for all responses."""
         for future in self._under_way:
             future.result()
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._producer.close()
         self._before.close()
 
 
 def _without_first(packed: bytes, count: int) -> bytes:
-    """A wire batch without its first *count* messages."""
+    """Return a wire batch without its first *count* messages."""
     return encode_elements(itertools.islice(decode_elements(packed), count, None))
 
 

@@ -1,10 +1,10 @@
-"""SentBefore: how much of a chunk of rows an earlier attempt has sent, however long ago: the key index knows.
+"""SentBefore: finds by the key index how much of a chunk an earlier attempt has sent, at any time in the past.
 
-What the writer remembers by itself, its duplicate window, is bounded. So before an attempt sends anything it waits
-until all that is committed now can be looked up, and looks its first chunk up. An attempt sends its first chunk alone:
-where the index has not got that one, it has none of the others.
+The writer's duplicate window is bounded. Therefore an attempt first waits until everything committed is visible, and
+then looks up its first chunk. An attempt sends its first chunk alone: if the index does not have that chunk, it has
+none of the others.
 
-An attempt may have sent the beginning of a chunk only: where a task fails, its input ends early.
+An earlier attempt may have sent only the first part of a chunk, because the input of a failing task ends early.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tidemark.spark.source.visible import wait_until_visible
 from tidemark.tls.credentials import Credentials
 
 KeyOf = Callable[[int], str]
-_FRESH_S = 10.0  # who has slept longer looks again: another attempt may have sent meanwhile
+_FRESH_S = 10.0  # look up again after a longer pause: another attempt may have sent meanwhile
 
 
 class SentBefore:
-    """Of one attempt. urls: the query services of all stores that it sends to; none: nothing is looked up."""
+    """Lookup for one attempt. urls: the query services of all stores it sends to; without them nothing is looked up."""
 
     def __init__(self, urls: Sequence[str], *, timeout_s: float, credentials: Credentials | None = None) -> None:
         self._queries = [Query(url, timeout_s=timeout_s, credentials=credentials) for url in urls]
@@ -36,11 +36,12 @@ class SentBefore:
         self._has_some = False
 
     def count(self, topic: str, unique_key: KeyOf, messages: int, body: bytes) -> int:
-        """How many of a chunk's *messages* are stored: the first ones.
+        """Return how many of a chunk's *messages*, counted from the first, are stored.
 
-        unique_key  of a message by its number in the chunk; body: of the first one
-        raises RequestConflictError where another body is stored under the key: rows of a replay must be the same;
-        DeadlineExceededError when what is committed cannot be looked up in time
+        unique_key  returns a message's key by its number in the chunk; body: of the first message
+
+        Raises RequestConflictError if another body is stored under the key, since a replay must have the same rows, and
+        DeadlineExceededError if committed messages do not become visible in time.
         """
         if not self._queries:
             return 0
@@ -57,10 +58,12 @@ class SentBefore:
 
     def _settle(self) -> None:
         if not all(wait_until_visible(query, self._timeout_s) for query in self._queries):
-            raise DeadlineExceededError("what is committed does not become visible; is the pipeline running?")
+            raise DeadlineExceededError(
+                f"committed messages did not become visible within {self._timeout_s:g} s; is the pipeline running?"
+            )
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         for query in self._queries:
             query.close()
 
@@ -71,9 +74,9 @@ def _count(query: Query, topic: str, unique_key: KeyOf, messages: int, body: byt
         return 0
     if b64decode(found[0]["body"]) != body:
         raise RequestConflictError(
-            f"{unique_key(0)} was sent with another body: the query does not give the same rows when it is run again"
+            f"{unique_key(0)} was sent with another body: the query must return the same rows when it is run again"
         )
-    if len(found) > 1:  # an inner batch: the index has its first key, and whoever has that has all of it
+    if len(found) > 1:  # an inner batch: it is indexed by its first key and stored as a whole
         return len(found)
     if _messages(query, topic, unique_key(messages - 1)):
         return messages
@@ -81,7 +84,7 @@ def _count(query: Query, topic: str, unique_key: KeyOf, messages: int, body: byt
 
 
 def _messages(query: Query, topic: str, unique_key: str) -> list[Any]:
-    """Of the record with this key."""
+    """Return the messages of the record with this key."""
     with contextlib.suppress(TopicNotFoundError):
         path = f"/v1/topics/{quote(topic, safe='')}/messages"
         found = query.get(path, unique_key=unique_key, limit=1, body_encoding="base64")["messages"]

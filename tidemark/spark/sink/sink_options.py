@@ -1,4 +1,4 @@
-"""SinkOptions: every option of the sink, with its default. docs/spark.md is written from it."""
+"""SinkOptions: every option of the sink with its default; the source of the table in docs/spark.md."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ _Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
 class SinkOptions(Options):
-    """Where messages go."""
+    """Options of the sink."""
 
-    writers: _Listed = Field(description="the writer, `host:port`, or several, separated by commas")
+    writers: _Listed = Field(description="address of the writer, `host:port`; several are separated by commas")
     url: _Listed = Field(
         (),
-        description="the query service of each writer, in the same order. A stream needs it: what was sent before a "
-        "restart is looked up there",
+        description="query service of each writer, in the same order; required by streams, which look up there what "
+        "they sent before a restart",
     )
-    topic: str | None = Field(None, description="of all messages; absent: the column `topic`")
-    batch_size: int = Field(1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="messages a request to the writer holds")
-    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="of a message, over all attempts")
+    topic: str | None = Field(None, description="topic of all messages; default: the column `topic`")
+    batch_size: int = Field(1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="most messages per request to the writer")
+    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="timeout of a message, over all attempts")
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)
     tls_key: str | None = Field(None, description=TLS_KEY)
     token: str | None = Field(None, description=TOKEN, repr=False)
     token_file: str | None = Field(None, description=TOKEN_FILE)
     run_id: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,64}$")] | None = Field(
-        None, description="batch only: a job that is run again with the same id and rows sends only what is missing"
+        None,
+        description="batch only: id of the job; a repeat with the same id and rows sends only missing messages",
     )
 
     @model_validator(mode="after")
     def _check(self) -> SinkOptions:
         if not self.writers:
-            raise ValueError("writers names no writer")
+            raise ValueError("writers must name at least one writer")
         if self.url and len(self.url) != len(self.writers):
-            raise ValueError("url names the query service of each writer, in the same order")
+            raise ValueError("url must name one query service per writer, in the same order")
         if self.run_id is not None and not self.url:
-            raise ValueError("runId needs url: what was sent is looked up at the query service")
+            raise ValueError("runId requires url: the query service is asked which messages are stored")
         return self

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame → messages as columns: which column is what, and slices that a replay cuts at the same rows."""
+"""Conversion of DataFrame rows to columns of messages, in slices with the same boundaries in every replay."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, TopicI
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, require_writable
 
 SLICE_ROWS = 16_384
-SLICE_BYTES = 16 << 20  # of bodies
+SLICE_BYTES = 16 << 20  # total size of the bodies
 _NO_KEY = "^$|[\x00-\x20\x7f]"
-_ROW = "row"  # the number of each row in its task, which the sink adds
+_ROW = "row"  # row number in the task, added by the sink
 _NO_VALUE = "^$|[\x01\x02]"
 _OWN_COLUMN = frozenset({TAGS, KEYS, UNIQ_KEY})
 _TEXT, _TEXTS = StringType(), ArrayType(StringType())
@@ -32,23 +32,23 @@ NAMES = ColumnNames("body", "tag", "key", "unique_key", "properties")
 
 
 def require_sink_schema(schema: StructType, topic: str | None) -> None:
-    """ArgumentIllegalError for columns that are no message's, or a missing one."""
+    """Raise ArgumentIllegalError for an unknown or missing column, or one of a wrong type."""
     types = {field.name: field.dataType for field in schema}
     for name, kind in types.items():
         if name not in _COLUMNS:
             raise ArgumentIllegalError(
-                f"messages have no column {name}; they take {', '.join(_COLUMNS)}. A row as JSON: "
+                f"there is no column {name}; columns: {', '.join(_COLUMNS)}. To send rows as JSON: "
                 "select(to_json(struct('*')).alias('body'))"
             )
         if not any(_is_kind(kind, wanted) for wanted in _COLUMNS[name]):
             wanted_names = " or ".join(wanted.simpleString() for wanted in _COLUMNS[name])
-            raise ArgumentIllegalError(f"column {name} is {wanted_names}, not {kind.simpleString()}")
+            raise ArgumentIllegalError(f"column {name} must have type {wanted_names}, not {kind.simpleString()}")
     if "body" not in types:
-        raise ArgumentIllegalError("there is no column body")
+        raise ArgumentIllegalError("the column body is missing")
     if topic is None and "topic" not in types:
-        raise ArgumentIllegalError("give the option topic, or a column topic", argument="topic")
+        raise ArgumentIllegalError("set the option topic or add a column topic", argument="topic")
     if {"key", "keys"} <= types.keys():
-        raise ArgumentIllegalError("give one of the columns key and keys")
+        raise ArgumentIllegalError("use only one of the columns key and keys")
 
 
 def _is_kind(kind: DataType, wanted: DataType) -> bool:
@@ -56,7 +56,9 @@ def _is_kind(kind: DataType, wanted: DataType) -> bool:
 
 
 def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows in order, cut by their number and size alone: at the same rows however they came in batches."""
+    """Yield the rows in order, divided by number and size only, so that the boundaries do not depend on the input
+    batches.
+    """
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for whole in batches:
@@ -75,21 +77,21 @@ def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def by_topic(table: pa.Table, topic: str | None) -> Iterator[tuple[str, pa.Table]]:
-    """Rows of each topic, in the order of their first ones. The option goes before the column."""
+    """Yield the rows by topic, in order of first occurrence. The option takes precedence over the column."""
     if topic is not None or not table.num_rows:
         yield topic or "", table
         return
     topics = table.column("topic")
     for name in pc.unique(topics).to_pylist():
         if name is None:
-            raise TopicIllegalError("a row has no topic")
+            raise TopicIllegalError("a row has a null topic")
         yield name, table.filter(pc.equal(topics, name))
 
 
 def message_table(table: pa.Table, unique_keys: pa.Array) -> tuple[pa.Table, bool]:
-    """Columns of NAMES, ready to be packed; whether rows may have several keys.
+    """Return columns NAMES, ready to be packed, and whether rows may have several keys.
 
-    raises PropertiesIllegalError for names and values that cannot be written
+    Raises PropertiesIllegalError for names and values that cannot be written.
     """
     rows = table.num_rows
     columns = {
@@ -120,21 +122,21 @@ def _keys(table: pa.Table) -> pa.ChunkedArray | pa.Array:
         if _ROW in table.column_names:
             row = table.column(_ROW)[row].as_py()
         raise PropertiesIllegalError(
-            f"row {row} of this task has the key {given[at].as_py()!r}: a key is neither null nor empty, and holds no "
-            "space and no control character; filter such keys out",
+            f"row {row} of this task has the key {given[at].as_py()!r}: a key must not be null or empty or contain "
+            "spaces or control characters; filter out such keys",
             row=row,
         )
     return pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
 
 
 def _properties(maps: pa.Array) -> pa.Array:
-    """Each row's as they are written: name U+0001 value U+0002, …; an entry that is null is none."""
+    """Encode each row as name U+0001 value U+0002 …; entries with a null value are omitted."""
     names, values = maps.keys, maps.items
     for name in pc.unique(names).to_pylist():
         require_writable({name: "any"})
         if name in _OWN_COLUMN:
-            raise PropertiesIllegalError(f"property {name} has a column of its own", name=name)
+            raise PropertiesIllegalError(f"property {name} must be set by its own column", name=name)
     if pc.any(pc.match_substring_regex(values, _NO_VALUE)).as_py():
-        raise PropertiesIllegalError("a property's value is empty, or holds U+0001 or U+0002")
+        raise PropertiesIllegalError("a property's value is empty or contains U+0001 or U+0002")
     entries = pc.binary_join_element_wise(pc.binary_join_element_wise(names, values, "\x01"), "", "\x02")
     return pc.binary_join(pa.ListArray.from_arrays(maps.offsets, pc.fill_null(entries, "")), "")

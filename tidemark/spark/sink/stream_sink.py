@@ -1,4 +1,4 @@
-"""The sink of a stream. Apart from the batch's, because older Sparks have that one's base class alone."""
+"""Sink of streams. A module of its own because older versions of Spark lack its base class."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """Of one streaming query, over all its restarts."""
+    """Sink of one streaming query over all its restarts."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         require_sink_schema(schema, options.topic)
         if not options.url:
-            raise ArgumentIllegalError("option url: a stream needs it, to look up what was sent before a restart")
+            raise ArgumentIllegalError("option url: required for a stream, to look up messages sent before a restart")
         if options.run_id is not None:
-            raise ArgumentIllegalError("option runId: a stream is known by its checkpoint")
+            raise ArgumentIllegalError("option runId: not allowed for a stream, which is identified by its checkpoint")
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """As `BatchSink.write`, of tidemark.spark.sink.batch_sink."""
+        """Send all rows like `BatchSink.write`."""
         task = current_task()
         query_id = task.getLocalProperty("sql.streaming.queryId")
         batch_id = task.getLocalProperty("streaming.sql.batchId")

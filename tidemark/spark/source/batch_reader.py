@@ -1,4 +1,4 @@
-"""BatchReader: all that a batch query reads, cut into ranges; filters of the query leave ranges out."""
+"""BatchReader: plans the ranges of a batch query. Pushed filters exclude ranges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BatchReader(DataSourceReader):
-    """Planned on the driver; `read` runs in a task."""
+    """Reader of a batch query: planned on the driver; `read` runs in tasks."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options.require_batch()
@@ -31,11 +31,11 @@ class BatchReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:  # noqa: N802
-        """Takes filters where it is told to, and leaves all of them to Spark, too.
+        """Accept filters if pushFilters is set; Spark still applies all of them.
 
-        Spark 4.3 keeps one plan for all queries of a DataFrame, that of the last filters: only who asks for it gets it.
-        Spark refuses a reader whose class has this method unless filter push-down is switched on, which it is not by
-        default; it looks at `__func__`.
+        Spark 4.3 reuses one plan, with the last filters, for all queries of a DataFrame; therefore this is opt-in.
+        Spark rejects a reader whose class defines this method unless filter push-down is enabled, which is not the
+        default; it checks `__func__`.
         """
         return _Pushing(self._narrow)
 
@@ -45,9 +45,10 @@ class BatchReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """Tasks and their ranges; of none Spark makes an empty partition.
+        """Return the tasks with their ranges; an empty list, for which Spark makes one empty partition, if there are
+        none.
 
-        Of messages with a key those ranges in which the key index knows some, and their places.
+        With `key`, only ranges with places of the key are returned, as far as the key index has them.
         """
         log = open_log(self._options)
         try:
@@ -62,7 +63,7 @@ class BatchReader(DataSourceReader):
         return cast(list[InputPartition], in_tasks(kept, self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Batches of the messages of a Task; fails as `read_ranges` does."""
+        """Yield batches of the messages of a Task. Fails like `read_ranges`."""
         if isinstance(partition, Task):
             yield from read_ranges(partition.ranges, self._options, self._schema, self._wanted.tags)
 

@@ -1,4 +1,4 @@
-"""FileLog: a store's files on this machine, or on a file system that driver and executors share."""
+"""FileLog: a store's files, on this machine or on a file system that driver and executors share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOKS = 5
 
 
 class FileLog:
-    """state: of an attached broker's directory, where Tidemark keeps its own files about it; columns: of its pages."""
+    """Log over files. state: folder of our own files about an attached broker's directory; columns: of its pages."""
 
     def __init__(self, path: Path, *, state: Path | None = None, columns: Collection[str] = SCHEMA.names) -> None:
         if not path.is_dir():
@@ -58,7 +58,7 @@ class FileLog:
         number, reached, left = reader.locate(start, units), start, max_bytes
         while number < units.end and reached < end:
             run = reader.run.read(number, min(units.end - number, _UNITS_AT_ONCE))
-            if not len(run):  # a gap: nothing is stored there
+            if not len(run):  # a gap without units
                 number = min(reader.run.at_or_after(number + 1, units.end)[0], units.end)
                 reached = reader.offsets_of(number)[0] if number < units.end else end
                 continue
@@ -76,7 +76,7 @@ class FileLog:
         return places_of_key(self._store, self._store.watermark(), topic=topic, key=key, most=most)
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
-        """Fails also with CorruptStoreError where the whole store is out of sight: that is no loss of messages."""
+        """Also raises CorruptStoreError if the whole store is inaccessible, because that is not a loss of messages."""
         try:
             yield from self._pages(queue, start, end, tags)
         except (OffsetError, RejectedError):
@@ -105,11 +105,11 @@ class FileLog:
                 raise gone(TopicQueue(reader.topic, reader.queue_id), start, bounds.min_offset)
             if start >= bounds.max_offset:
                 raise short(TopicQueue(reader.topic, reader.queue_id), start, bounds.max_offset)
-            with contextlib.suppress(UnitsGoneError):  # files have expired meanwhile: it finds other bounds then
+            with contextlib.suppress(UnitsGoneError):  # files expired meanwhile: retry with new bounds
                 result = pull(reader, self._store.log, _clipped(reader, bounds, end), asked)
                 if look == _LOOKS - 1 or not any(skip.reason == REMOVED for skip in result.skipped):
                     return result
-        raise UnitsGoneError("files expire faster than they are read")
+        raise UnitsGoneError(f"queue files expired during each of {_LOOKS} attempts to read them")
 
     def _bounds(self, reader: QueueReader) -> QueueBounds:
         for _ in range(_LOOKS - 1):
@@ -120,7 +120,7 @@ class FileLog:
         return self._store.bounds(reader, self._store.watermark())
 
     def _wait_for(self, reader: QueueReader, end: int) -> None:
-        """Until the queue is as long as it was where this was planned, on another machine maybe."""
+        """Wait until the queue has the length that the plan, maybe made on another machine, has seen."""
         wait_until(lambda: self._bounds(reader).max_offset >= end, SETTLE_S)
 
     def settle(self) -> None:
@@ -132,11 +132,11 @@ class FileLog:
 
 
 def _no_store(path: Path) -> CorruptStoreError:
-    return CorruptStoreError(f"there is no store at {path}; does this machine see its file system?", path=str(path))
+    return CorruptStoreError(f"no store at {path}: check that this machine mounts its file system", path=str(path))
 
 
 def _clipped(reader: QueueReader, bounds: QueueBounds, end: int) -> QueueBounds:
-    """*bounds* without what lies at *end* or behind it, but for a batch that goes beyond."""
+    """Clip *bounds* at *end*; a batch that contains *end* is kept."""
     if end >= bounds.max_offset:
         return bounds
     units = bounds.units
@@ -144,7 +144,7 @@ def _clipped(reader: QueueReader, bounds: QueueBounds, end: int) -> QueueBounds:
 
 
 def _below(batch: pa.RecordBatch, end: int) -> pa.RecordBatch:
-    """Without messages from queue offset *end* on: an inner batch may go beyond."""
+    """Remove messages from queue offset *end* on, which an inner batch can contain."""
     offsets = batch.column("queue_offset").to_numpy()
     return batch if not len(offsets) or offsets[-1] < end else batch.slice(0, int(np.searchsorted(offsets, end)))
 

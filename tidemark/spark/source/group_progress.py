@@ -1,4 +1,4 @@
-"""GroupProgress: how far a stream has come, put on record as a consumer group's offsets: `group lag` shows it."""
+"""GroupProgress: commits a stream's progress as a consumer group's offsets, which `group lag` shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class GroupProgress:
-    """Of options.commit_group. The checkpoint counts: of a commit that fails is told, and the next one follows."""
+    """Progress of options.commit_group. Only informative: a failed commit is logged, and the checkpoint stays valid."""
 
     def __init__(self, options: SourceOptions) -> None:
         assert options.commit_group is not None
@@ -23,12 +23,12 @@ class GroupProgress:
         self._query = Query(options.url, timeout_s=options.timeout, credentials=options.credentials)
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:
-        """All below *offsets* is done."""
+        """Commit *offsets*, the exclusive ends of the processed messages."""
         try:
             commit_as_administrator(self._query, self._group, offsets.items())
         except StoreError as error:
-            _log.warning("progress of group %s is not on record: %s", self._group, error.message)
+            _log.warning("could not commit the progress of group %s: %s", self._group, error.message)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._query.close()

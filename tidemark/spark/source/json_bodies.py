@@ -1,9 +1,9 @@
-"""JSON bodies as columns, parsed by Arrow, many at once; a body that is no such object gives nulls.
+"""Parsing of JSON bodies into columns by Arrow, many at once; a body that is not an object of the schema gives nulls.
 
-What a body gives depends on it alone, never on its neighbours. Bodies are parsed together, one behind the other: as
-each of them begins with a brace, and none goes on behind its own end, there are as many objects as bodies only where
-each body is one object. Bodies of which that cannot be seen from outside are written anew, one by one, or are no JSON.
-That keeps a `null` of its own from Arrow, too, which it does not survive (apache/arrow#47409).
+The result for a body never depends on its neighbours. Bodies are concatenated: since each begins with a brace and none
+continues after its end, the number of objects equals the number of bodies only if each body is one object. Bodies for
+which this is not certain are parsed and serialised individually. This also protects Arrow from a body `null`, which
+crashes it (apache/arrow#47409).
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-_MOST_BYTES = 256 << 20  # parsed together
+_MOST_BYTES = 256 << 20  # limit for parsing together
 _SPACE = r"[ \t\r\n]"
-_UNSURE = (
-    rf"\A{_SPACE}*(?:[^{{ \t\r\n]|\z)|\}}{_SPACE}*[^ \t\r\n,}}\]]"  # no brace first, or one that something follows
-)
+_UNSURE = rf"\A{_SPACE}*(?:[^{{ \t\r\n]|\z)|\}}{_SPACE}*[^ \t\r\n,}}\]]"  # no brace first, or text after a brace
 _END = pa.scalar(b"\n", pa.binary())
 _EMPTY = pa.scalar(b"", pa.binary())
 
 
 class JsonBodies:
-    """Parses bodies into a struct of these *fields*, whose types are Spark's (tidemark.spark.ddl)."""
+    """Parser of bodies into a struct of *fields*, whose types are Spark's (tidemark.spark.ddl)."""
 
     def __init__(self, fields: list[pa.Field]) -> None:
         self._type = pa.struct(fields)
@@ -36,7 +34,7 @@ class JsonBodies:
         )
 
     def parse(self, bodies: pa.BinaryArray) -> pa.StructArray:
-        """A row a body; null for one that is no JSON object, or has a field of another type."""
+        """Return one row per body; null if it is not a JSON object or a field has another type."""
         unsure = pc.match_substring_regex(bodies, _UNSURE)
         if pc.any(unsure).as_py():
             bodies = _with_objects(bodies, np.flatnonzero(unsure.to_numpy(zero_copy_only=False)))
@@ -48,7 +46,7 @@ class JsonBodies:
         return rows.take(pa.array(np.cumsum(is_object) - 1, mask=~is_object))
 
     def _pieces(self, bodies: pa.BinaryArray) -> Iterator[pa.StructArray]:
-        """All at once; where that fails by halves, down to those that are wrong."""
+        """Parse all bodies at once; if that fails, divide them in halves down to the invalid ones."""
         rows = self._read(bodies) if len(bodies) == 1 or bodies.nbytes <= _MOST_BYTES else None
         if rows is not None:
             yield rows
@@ -60,7 +58,7 @@ class JsonBodies:
             yield from self._pieces(bodies.slice(half))
 
     def _read(self, bodies: pa.BinaryArray) -> pa.StructArray | None:
-        """A row a body; None unless each body is one object with fields of the right types."""
+        """Return one row per body; None unless each body is one object with fields of the right types."""
         text = pc.binary_join_element_wise(bodies, _EMPTY, _END).buffers()[2]
         reading = json.ReadOptions(use_threads=False, block_size=text.size)
         try:
@@ -73,7 +71,7 @@ class JsonBodies:
 
 
 def _as_read(kind: pa.DataType) -> pa.DataType:
-    """What to ask Arrow's reader for: it takes numbers for dates, and texts where texts are asked for."""
+    """Return the type to request from Arrow's reader: a string for dates, because it would accept numbers for dates."""
     if pa.types.is_date(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -84,7 +82,7 @@ def _as_read(kind: pa.DataType) -> pa.DataType:
 
 
 def _with_objects(bodies: pa.BinaryArray, numbers: np.ndarray) -> pa.BinaryArray:
-    """*bodies*, those of these *numbers* as plain JSON of one object; null for what is none."""
+    """Serialise the bodies of these *numbers* again as plain JSON; null for one that is not an object."""
     written = bodies.to_pylist()
     for number in numbers:
         written[number] = _as_object(written[number])
@@ -100,7 +98,7 @@ def _as_object(body: bytes) -> bytes | None:
 
 
 def texts_of_nulls(bodies: pa.BinaryArray, rows: pa.StructArray) -> pa.Array:
-    """The bodies whose *rows* are null, else null; bytes that are no UTF-8 are replaced."""
+    """Return the bodies whose *rows* are null, otherwise null; invalid UTF-8 is replaced."""
     wrong = rows.is_null()
     if not pc.any(wrong).as_py():
         return pa.nulls(len(rows), pa.string())

@@ -1,4 +1,4 @@
-"""Ranges → the places in them where messages carry a key, as far as the key index tells them."""
+"""Restriction of ranges to the places of a key, as far as the key index has them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tidemark.spark.source.ranges import QueueRange
 
 
 def with_places(ranges: Iterable[QueueRange], log: Log, key: str, *, most: int) -> list[QueueRange]:
-    """*ranges* with the places of messages that may carry *key*, without those that have none.
+    """Return *ranges* with the places of messages that may have *key*; ranges without any are dropped.
 
-    most  of a topic with more of them, or where the index does not tell, ranges are left as they are
+    most  ranges of a topic with more places, or with places that the index does not have, stay unchanged
     """
     known: dict[str, Mapping[TopicQueue, list[int]] | None] = {}
     narrowed = []
@@ -27,7 +27,7 @@ def with_places(ranges: Iterable[QueueRange], log: Log, key: str, *, most: int) 
 
 
 def _by_queue(log: Log, topic: str, key: str, most: int) -> Mapping[TopicQueue, list[int]] | None:
-    """Queue offsets, ascending, each once."""
+    """Return the distinct queue offsets of each queue, ascending."""
     found = log.places_of_key(topic, key, most)
     if found is None:
         return None

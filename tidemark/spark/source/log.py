@@ -1,4 +1,4 @@
-"""Log: what the source reads from, be it a store's files or the query service."""
+"""Log: interface to a store, implemented for its files and for the query service."""
 
 from __future__ import annotations
 
@@ -11,79 +11,81 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
 from tidemark.read.lookup.key_places import QueuePlace
 
-BATCH_BYTES = 4 << 20  # as stored, of one Arrow batch
+BATCH_BYTES = 4 << 20  # stored bytes per Arrow batch
 
 
 class Bounds(NamedTuple):
-    """What of a queue may be read: min_offset ≤ n < max_offset."""
+    """Readable range of a queue: min_offset ≤ n < max_offset."""
 
     min_offset: int
     max_offset: int
 
 
 class Page(NamedTuple):
-    """Messages of one queue, in order. damage: what was left out, a line each."""
+    """Messages of one queue, in order. damage: one line per omitted record."""
 
-    messages: pa.RecordBatch  # tidemark.read.messages.message_columns.SCHEMA; at least the columns that were asked for
+    messages: pa.RecordBatch  # columns of tidemark.read.messages.message_columns.SCHEMA, at least the requested ones
     next_offset: int
     damage: list[str]
 
 
 class Log(Protocol):
-    """One store, for reading. Errors are StoreErrors: TopicNotFoundError, QueueIllegalError, UnavailableError."""
+    """One store for reading. Errors are StoreErrors: TopicNotFoundError, QueueIllegalError, UnavailableError."""
 
     def topics(self) -> list[str]:
-        """All topics' names."""
+        """Return the names of all topics."""
         ...
 
     def queue_ids(self, topic: str) -> list[int]:
-        """Queues of *topic*."""
+        """Return the queue ids of *topic*."""
         ...
 
     def bounds(self, queue: TopicQueue) -> Bounds:
-        """What may be read of it now."""
+        """Return the range of the queue that is readable now."""
         ...
 
     def offset_at(self, queue: TopicQueue, timestamp_ms: int) -> int | None:
-        """Offset of the first message stored at this time or later; None where there is none."""
+        """Return the offset of the first message stored at or after this time; None if there is none."""
         ...
 
     def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
-        """How far from *start*, at most to *end*, not more than max_bytes are stored. *start*: not even one message."""
+        """Return the furthest end, at most *end*, with at most max_bytes from *start*; *start* if no message fits."""
         ...
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
-        """Messages with start ≤ queue offset < end, all of them or those with one of *tags*.
+        """Yield the messages with start ≤ queue offset < end, all of them or those with one of *tags*.
 
-        raises OffsetTooSmallError once they are gone; OffsetOutOfRangeError where the queue does not go so far
+        Raises OffsetTooSmallError if messages are deleted, OffsetOutOfRangeError if the queue ends before *end*.
         """
         ...
 
     def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
-        """Places of all visible messages of *topic* that carry *key*, and maybe of some others.
+        """Return the places of all visible messages of *topic* with *key*, and possibly of some others.
 
-        None: they are more than *most*, or it is not known where all of them are
+        None: there are more than *most*, or the index does not have all of them
         """
         ...
 
     def settle(self) -> None:
-        """Wait, for a few seconds, until what is committed now may be read."""
+        """Wait, at most a few seconds, until everything that is committed now is visible."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         ...
 
 
 def gone(queue: TopicQueue, offset: int, min_offset: int) -> OffsetTooSmallError:
-    """What is raised where messages below the queue's minimum are wanted."""
+    """Return the error for a read below the queue's minimum offset."""
     place = f"queue {queue.queue_id} of {queue.topic}"
     return OffsetTooSmallError(
-        f"{place} begins at {min_offset}: messages from {offset} on are gone", min_offset=min_offset
+        f"{place} starts at offset {min_offset}: messages from {offset} were deleted", min_offset=min_offset
     )
 
 
 def short(queue: TopicQueue, offset: int, max_offset: int) -> OffsetOutOfRangeError:
-    """What is raised where messages above the queue's maximum are wanted."""
+    """Return the error for a read above the queue's maximum offset."""
     place = f"queue {queue.queue_id} of {queue.topic}"
-    return OffsetOutOfRangeError(f"{place} ends at {max_offset}: there is no offset {offset}", max_offset=max_offset)
+    return OffsetOutOfRangeError(
+        f"{place} ends at offset {max_offset}: offset {offset} does not exist", max_offset=max_offset
+    )

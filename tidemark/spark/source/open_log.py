@@ -1,4 +1,4 @@
-"""Open what the options of a source name: a store's files, or a query service."""
+"""Opening of the store that a source's options name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from tidemark.spark.source.source_options import SourceOptions
 
 
 def open_log(options: SourceOptions, columns: Collection[str] = SCHEMA.names) -> Log:
-    """Of the store that *options* name; CorruptStoreError or TopicNotFoundError tell later what is not there.
+    """Open the store that *options* name. A missing store is reported later, as CorruptStoreError or
+    TopicNotFoundError.
 
-    columns  that pages must have; files give no others
+    columns  columns of the pages; with files only these
     """
     if options.path is not None:
         from tidemark.spark.source.file_log import FileLog

@@ -1,6 +1,6 @@
-"""Filters of a query → less to read: fewer queues, shorter ranges, fewer records.
+"""Use of a query's filters to read less: fewer queues, shorter ranges, fewer records.
 
-Every filter is evaluated by Spark once more, so that nothing here has to be exact: it only must not leave out too much.
+Spark evaluates every filter again, so this need not be exact; it must only never exclude a matching message.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MOST = 1 << 63
 
 @dataclass(frozen=True)
 class Span:
-    """Whole numbers with low ≤ n < high."""
+    """Integers with low ≤ n < high."""
 
     low: int = -_MOST
     high: int = _MOST
 
     def narrowed(self, kind: str, value: int) -> Span:
-        """By a comparison with *value*."""
+        """Restrict the span by a comparison with *value*."""
         low, high = {
             "EqualTo": (value, value + 1),
             "GreaterThan": (value + 1, _MOST),
@@ -43,7 +43,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What filters leave. None: all. store_ms: epoch milliseconds."""
+    """Restrictions by filters. None: no restriction. store_ms: epoch milliseconds."""
 
     topics: frozenset[str] | None = None
     queue_ids: Span = Span()
@@ -53,18 +53,18 @@ class Wanted:
     tags: frozenset[str] | None = None
 
     def and_filters(self, filters: Iterable[Filter]) -> Wanted:
-        """What all of *filters* leave of it, too; those of another kind are Spark's alone."""
+        """Restrict further by all of *filters*; unknown kinds of filters are left to Spark."""
         wanted = self
         for one in filters:
             column, value = ".".join(getattr(one, "attribute", ())), getattr(one, "value", None)
-            if isinstance(value, tuple | list):  # IN; a null in it matches nothing
+            if isinstance(value, tuple | list):  # IN: a null matches nothing
                 value = [item for item in value if item is not None]
             if column in _NARROW and value is not None:
                 wanted = _NARROW[column](wanted, type(one).__name__, value)
         return wanted
 
     def has_queue(self, queue: TopicQueue) -> bool:
-        """Whether messages of *queue* may be wanted."""
+        """Return True if messages of *queue* can match."""
         return (
             (self.topics is None or queue.topic in self.topics)
             and self.queue_ids.low <= queue.queue_id < self.queue_ids.high
@@ -72,9 +72,9 @@ class Wanted:
         )
 
     def of_range(self, whole: QueueRange, log: Log, *, slack_ms: int) -> QueueRange | None:
-        """The part of *whole* in which wanted messages may lie; None for nothing.
+        """Return the part of *whole* in which messages can match; None if there is none.
 
-        slack_ms  by so much a message's store time may be below an earlier one's: clocks are set back
+        slack_ms  how far a message's store time can be below an earlier one's, because clocks are set back
         """
         if not self.has_queue(whole.queue) or (self.tags is not None and not self.tags):
             return None
@@ -96,7 +96,7 @@ def _topics(wanted: Wanted, kind: str, value: Any) -> Wanted:
 
 def _tags(wanted: Wanted, kind: str, value: Any) -> Wanted:
     values = value if kind == "In" else [value]
-    if any(parse_tag_expression(tag) != frozenset([tag]) for tag in values):  # cannot be asked for
+    if any(parse_tag_expression(tag) != frozenset([tag]) for tag in values):  # cannot be expressed as a tag filter
         return wanted
     return replace(wanted, tags=_among(wanted.tags, kind, value))
 
@@ -116,7 +116,7 @@ def _offsets(wanted: Wanted, kind: str, value: Any) -> Wanted:
 def _store_times(wanted: Wanted, kind: str, value: Any) -> Wanted:
     if kind == "In":
         return replace(wanted, store_ms=_around(wanted.store_ms, [_ms(time) for time in value]))
-    if kind in ("GreaterThan", "LessThan") and _has_microseconds(value):  # 5.4 ms: all from 5 on, all up to 5
+    if kind in ("GreaterThan", "LessThan") and _has_microseconds(value):  # 5.4 ms is truncated to 5, so include 5
         kind += "OrEqual"
     return replace(wanted, store_ms=wanted.store_ms.narrowed(kind, _ms(value)))
 
@@ -138,7 +138,7 @@ def _among(before: frozenset[Any] | None, kind: str, value: Any) -> frozenset[An
 
 
 def _around(before: Span, values: list[int]) -> Span:
-    """From the least of *values* to the greatest."""
+    """Restrict *before* to the range from the least to the greatest of *values*."""
     if not values:
         return before
     least, greatest = min(values), max(values)

@@ -1,4 +1,4 @@
-"""QueueRange: what is read of a queue; and queues cut into as many of them as are wanted."""
+"""QueueRange: a range of a queue to read, and the division of ranges."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from tidemark.client.received_message import TopicQueue
 
-_NEAR = 64  # messages between two places: reading over them is cheaper than another look
+_NEAR = 64  # read over gaps of fewer messages, because another read costs more
 
 
 @dataclass(frozen=True)
 class QueueRange:
-    """Messages of a queue with start ≤ queue offset < end; of them, where *places* are told, only those near them."""
+    """Messages of a queue with start ≤ queue offset < end; if *places* are set, only those near them are read."""
 
     topic: str
     queue_id: int
@@ -23,22 +23,22 @@ class QueueRange:
 
     @property
     def queue(self) -> TopicQueue:
-        """Which queue."""
+        """The queue of the range."""
         return TopicQueue(self.topic, self.queue_id)
 
     @property
     def count(self) -> int:
-        """Offsets in it."""
+        """Number of offsets in the range."""
         return self.end - self.start
 
     @property
     def wanted(self) -> int:
-        """Messages that are wanted of it."""
+        """Number of messages to read."""
         return self.count if self.places is None else len(self.places)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """What is read: from which offset to which, exclusive."""
+        """Pairs of first and last offset to read, the last exclusive."""
         if self.places is None:
             return [(self.start, self.end)]
         found: list[tuple[int, int]] = []
@@ -51,9 +51,10 @@ class QueueRange:
 
 
 def split(ranges: Iterable[QueueRange], least: int | None) -> list[QueueRange]:
-    """*ranges* without empty ones, cut into at least *least*, of about equal lengths, where there is so much.
+    """Return *ranges* without empty ones, divided into at least *least* of about equal length, if there are enough
+    messages.
 
-    Those with places stay whole: there is little to read.
+    Ranges with places are not divided, because there is little to read.
     """
     given = [one for one in ranges if one.count > 0]
     told = [one for one in given if one.places is not None]
@@ -68,7 +69,7 @@ def _split(filled: list[QueueRange], least: int | None) -> list[QueueRange]:
 
 
 def _cut(whole: QueueRange, parts: int) -> list[QueueRange]:
-    """Into *parts* of lengths that differ by one at most; fewer where there are fewer messages."""
+    """Divide into *parts* whose lengths differ by at most one; fewer if there are fewer messages."""
     parts = min(parts, whole.count)
     cuts = [whole.start + whole.count * part // parts for part in range(parts + 1)]
     return [QueueRange(whole.topic, whole.queue_id, *pair) for pair in itertools.pairwise(cuts)]

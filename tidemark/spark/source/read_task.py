@@ -1,4 +1,4 @@
-"""What a task does: pages of its ranges → batches of Spark's columns."""
+"""Work of a task: reads the pages of its ranges and converts them to batches of Spark's columns."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ _GONE = (OffsetTooSmallError, OffsetOutOfRangeError, TopicNotFoundError, QueueIl
 def read_ranges(
     ranges: Iterable[QueueRange], options: SourceOptions, schema: StructType, tags: frozenset[str] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of *schema* with the messages of *ranges*, one range after the other.
+    """Yield batches of *schema* with the messages of *ranges*, one range after the other.
 
-    tags    only messages with one of them
-    raises  with failOnDataLoss an OffsetError where messages are gone; with failOnCorruption a CorruptMessageError;
-            as `Rows.batch`
+    tags  only messages with one of them
+
+    Raises an OffsetError for deleted messages with failOnDataLoss, a CorruptMessageError with failOnCorruption, and
+    errors of `Rows.batch`.
     """
     rows = Rows(schema, options.body_schema, fail_fast=options.mode == "FAILFAST")
     needed = rows.message_columns if options.key is None else rows.message_columns | {"keys"}
@@ -72,7 +73,7 @@ def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset
         except _GONE as error:
             if options.fail_on_data_loss:
                 raise
-            _log.warning("%s; going on, for failOnDataLoss is false", error.message)
+            _log.warning("%s; continuing because failOnDataLoss is false", error.message)
             if not isinstance(error, OffsetTooSmallError):
                 return
         try:
@@ -84,5 +85,5 @@ def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset
 def _tell_of_damage(wanted: QueueRange, damage: list[str], options: SourceOptions) -> None:
     told = f"queue {wanted.queue_id} of {wanted.topic}: {', '.join(damage)}"
     if options.fail_on_corruption:
-        raise CorruptMessageError(f"damaged records, {told}; failOnCorruption=false leaves them out")
-    _log.warning("damaged records are left out: %s", told)
+        raise CorruptMessageError(f"damaged records, {told}; set failOnCorruption=false to omit them")
+    _log.warning("damaged records are omitted: %s", told)

@@ -1,4 +1,4 @@
-"""Options → the queues that are read, and the offsets where reading begins and ends."""
+"""Resolver: determines the queues and offsets to read from the options."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _log = logging.getLogger(__name__)
 
 
 class Resolver:
-    """Of one log and its *options*."""
+    """Resolver for one log and its *options*."""
 
     def __init__(self, log: Log, options: SourceOptions) -> None:
         self._log = log
         self._options = options
 
     def queues(self) -> list[TopicQueue]:
-        """Those of subscribe, subscribePattern or assign, as they are now; sorted.
+        """Return the current queues of subscribe, subscribePattern or assign, sorted.
 
-        raises TopicNotFoundError for a topic that is named and does not exist
+        Raises TopicNotFoundError if a named topic does not exist.
         """
         return self._queues(self._log.queue_ids)
 
@@ -39,7 +39,7 @@ class Resolver:
         return [TopicQueue(topic, queue) for topic in topics for queue in queue_ids(topic)]
 
     def bounds(self, queues: Iterable[TopicQueue]) -> dict[TopicQueue, Bounds]:
-        """What may be read of each now."""
+        """Return the readable range of each queue."""
         return {queue: self._log.bounds(queue) for queue in queues}
 
     def bounds_of_existing(self) -> dict[TopicQueue, Bounds]:
@@ -70,9 +70,9 @@ class Resolver:
                 raise
 
     def starts(self, bounds: Mapping[TopicQueue, Bounds], default: End) -> dict[TopicQueue, int]:
-        """Where reading begins.
+        """Return the start offset of each queue.
 
-        raises OffsetTooSmallError, OffsetOutOfRangeError for an offset that is not there, with failOnDataLoss
+        Raises OffsetTooSmallError or OffsetOutOfRangeError for an offset that does not exist, with failOnDataLoss.
         """
         options = self._options
         if options.starting_timestamp is not None:
@@ -86,7 +86,7 @@ class Resolver:
         return self._at_named(bounds, options.starting_offsets or default, "startingOffsets")
 
     def ends(self, bounds: Mapping[TopicQueue, Bounds]) -> dict[TopicQueue, int]:
-        """Where a batch ends; fails as `starts` does."""
+        """Return the end offset of each queue of a batch. Fails like `starts`."""
         options = self._options
         if options.ending_timestamp is not None:
             return {queue: self._before(queue, options.ending_timestamp, one) for queue, one in bounds.items()}
@@ -96,7 +96,7 @@ class Resolver:
         return self._at_named(bounds, options.ending_offsets or End.LATEST, "endingOffsets")
 
     def batch(self) -> list[QueueRange]:
-        """All that a batch reads."""
+        """Return all ranges of a batch."""
         queues = self.queues()
         if self._options.asks_for_offsets:
             self._log.settle()
@@ -109,7 +109,7 @@ class Resolver:
         if found is None and self._options.starting_offsets_by_timestamp_strategy == "error":
             raise ArgumentIllegalError(
                 f"option {option}: queue {queue.queue_id} of {queue.topic} has no message stored at {timestamp_ms} "
-                "or later; startingOffsetsByTimestampStrategy=latest reads what comes",
+                "or later; set startingOffsetsByTimestampStrategy=latest to start at the end",
                 argument=option,
             )
         return bounds.max_offset if found is None else found
@@ -135,7 +135,7 @@ class Resolver:
         return bounds.max_offset if offset == LATEST else self.within(queue, offset, bounds)
 
     def within(self, queue: TopicQueue, offset: int, bounds: Bounds) -> int:
-        """*offset*, where it is in the queue; with failOnDataLoss an error where it is not, else the nearest one."""
+        """Return *offset* if it exists; otherwise fail with failOnDataLoss, or return the nearest existing offset."""
         if offset < bounds.min_offset:
             self.lost(gone(queue, offset, bounds.min_offset))
             return bounds.min_offset
@@ -145,20 +145,23 @@ class Resolver:
         return offset
 
     def lost(self, error: StoreError) -> None:
-        """Raise *error*, or tell of it, as failOnDataLoss says."""
+        """Raise *error* with failOnDataLoss; otherwise log it."""
         if self._options.fail_on_data_loss:
             raise error
-        _log.warning("%s; going on, for failOnDataLoss is false", error.message)
+        _log.warning("%s; continuing because failOnDataLoss is false", error.message)
 
 
 def _of_all(bounds: Mapping[TopicQueue, Bounds], given: ByQueue, option: str) -> dict[TopicQueue, int]:
-    """By queue; ArgumentIllegalError unless exactly the queues that are read are given, as Kafka's source wants it."""
+    """Return the values by queue.
+
+    Raises ArgumentIllegalError unless exactly the queues to read are given, as in Kafka.
+    """
     values = {
         TopicQueue(topic, queue_id): value for topic, queues in given.items() for queue_id, value in queues.items()
     }
     missing, unknown = bounds.keys() - values.keys(), values.keys() - bounds.keys()
     if missing or unknown:
         topic, queue_id = min(missing or unknown)
-        what = "is not given" if missing else "is not among those that are read"
+        what = "is missing" if missing else "is not read by this query"
         raise ArgumentIllegalError(f"option {option}: queue {queue_id} of {topic} {what}", argument=option)
     return values

@@ -1,4 +1,4 @@
-"""Messages as Spark has them: batches of its columns and types, out of the library's."""
+"""Conversion of messages to batches of Spark's columns and types."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _OF_MESSAGES = frozenset(SCHEMA.names)
 
 
 class Rows:
-    """Makes batches of a *schema*: all of the columns, or some of them, in any order.
+    """Converter to batches of *schema*: any columns in any order.
 
-    body_schema  of JSON bodies, whose fields are columns, too
-    fail_fast    a body that is not as it says is an error
+    body_schema  schema of JSON bodies, whose fields are columns
+    fail_fast    fail for a body that does not match body_schema
     """
 
     def __init__(self, schema: StructType, body_schema: StructType | None = None, *, fail_fast: bool = False) -> None:
@@ -38,15 +38,16 @@ class Rows:
 
     @property
     def message_columns(self) -> set[str]:
-        """What of a message they are made of: columns of tidemark.read.messages.message_columns.SCHEMA."""
+        """Columns of tidemark.read.messages.message_columns.SCHEMA that the batches need."""
         needed = {_TIMES.get(name, name) for name in self._schema.names if name in _OF_MESSAGES}
         of_body = {"body"} if self._bodies is not None else set()
         return (needed | of_body | {"queue_offset"}) - {"topic", "queue_id"}
 
     def batch(self, queue: TopicQueue, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """*messages* (tidemark.read.messages.message_columns.SCHEMA) of *queue*; nothing is copied that need not be.
+        """Convert *messages* (columns of tidemark.read.messages.message_columns.SCHEMA) of *queue*, without needless
+        copies.
 
-        raises ArgumentIllegalError with fail_fast, for a body that is not as body_schema says
+        Raises ArgumentIllegalError with fail_fast for a body that does not match body_schema.
         """
         parsed = {} if self._bodies is None else self._parsed(self._bodies, queue, messages)
         columns = [
@@ -60,8 +61,8 @@ class Rows:
         if self._fail_fast and rows.null_count:
             offset = messages.column("queue_offset").filter(rows.is_null())[0]
             raise ArgumentIllegalError(
-                f"the body at offset {offset} of queue {queue.queue_id} of {queue.topic} is no JSON object as "
-                "bodySchema says; mode=PERMISSIVE gives nulls for it",
+                f"the body at offset {offset} of queue {queue.queue_id} of {queue.topic} is not a JSON object as "
+                "bodySchema requires; mode=PERMISSIVE gives nulls for it",
                 argument="bodySchema",
             )
         columns = dict(zip(rows.type.names, rows.flatten(), strict=True))
@@ -71,7 +72,7 @@ class Rows:
 
 
 def _arrow_schema(schema: StructType) -> pa.Schema:
-    """Times in UTC: older ones know that alone."""
+    """Return the Arrow schema with times in UTC; older versions of Spark support only UTC."""
     given: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(schema, **given)
 
@@ -88,7 +89,7 @@ def _column(field: pa.Field, queue: TopicQueue, messages: pa.RecordBatch) -> pa.
 
 
 def carrying(messages: pa.RecordBatch, key: str) -> pa.RecordBatch:
-    """Those of *messages* that carry *key*."""
+    """Return those of *messages* that have *key*."""
     keys = messages.column("keys")
     rows = pc.list_parent_indices(keys).filter(pc.equal(pc.list_flatten(keys), key))
     return messages.take(pc.unique(rows))

@@ -1,4 +1,4 @@
-"""ServiceLog: a store through its query service."""
+"""ServiceLog: a store read through its query service."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tidemark.store.originals.topics import BATCH_QUEUE
 from tidemark.tls.credentials import Credentials
 
 _SAMPLE_MESSAGES = 64
-_PAGE_MESSAGES = 32_768  # and no more bytes than BATCH_BYTES
+_PAGE_MESSAGES = 32_768  # also limited by BATCH_BYTES
 
 
 class ServiceLog:
-    """Of the query service at *url*."""
+    """Log over the query service at *url*."""
 
     def __init__(self, url: str | None, *, timeout_s: float, credentials: Credentials | None = None) -> None:
         self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
@@ -47,7 +47,7 @@ class ServiceLog:
         return None if answer["store_timestamp_ms"] is None else int(answer["offset"])
 
     def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
-        """Estimated: by the mean size of the first messages."""
+        """Return an estimate based on the mean size of the first messages."""
         sample = self._query.pull_records(*queue, start, max_messages=_SAMPLE_MESSAGES)
         if not sample.message_count:
             return end
@@ -55,7 +55,9 @@ class ServiceLog:
         return min(end, start + max_bytes // mean)
 
     def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
-        """None also where the service cannot read its index, or meets damage: a scan tells where."""
+        """Return None also if the service cannot read its index or finds damage, so that the queues are scanned
+        instead.
+        """
         if not can_be_indexed(topic, key) or self._is_partly_indexed(topic):
             return None
         with contextlib.suppress(StoreContradictionError):
@@ -76,7 +78,9 @@ class ServiceLog:
         return found if len(found) <= most else None
 
     def _is_partly_indexed(self, topic: str) -> bool:
-        """Keys inside inner batches are in no index, and who knows which ones a broker has indexed."""
+        """Return True if keys may be missing: those of inner batches, and in an attached store keys that a broker did
+        not index.
+        """
         facts = self._query.get(f"/v1/topics/{quote(topic, safe='')}")
         return bool(facts["queue_type"] == BATCH_QUEUE or self._query.get("/v1/status")["attached"])
 
@@ -101,7 +105,7 @@ class ServiceLog:
         raise short(queue, next_offset, next_offset)
 
     def _require(self, queue: TopicQueue, offset: int) -> None:
-        """OffsetTooSmallError where retention has taken messages from *offset* on: that is no damage."""
+        """Raise OffsetTooSmallError if retention deleted messages from *offset* on, because that is not damage."""
         min_offset = self.bounds(queue).min_offset
         if offset < min_offset:
             raise gone(queue, offset, min_offset)
@@ -114,7 +118,7 @@ class ServiceLog:
 
 
 def _pages(table: pa.Table, next_offset: int, damage: list[str]) -> Iterator[Page]:
-    """Damage is told with the first of them."""
+    """Report damage with the first page only."""
     for batch in table.to_batches() or [_NOTHING]:
         yield Page(batch, next_offset, damage)
         damage = []

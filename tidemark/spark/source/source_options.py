@@ -1,4 +1,4 @@
-"""SourceOptions: every option of the source, with its default. docs/spark.md is written from it."""
+"""SourceOptions: every option of the source with its default; the source of the table in docs/spark.md."""
 
 from __future__ import annotations
 
@@ -30,48 +30,52 @@ M = TypeVar("M", bound="Options")
 _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
 _ByQueue = Annotated[Any, BeforeValidator(parse_times)]
 Seconds = Annotated[float, BeforeValidator(parse_seconds)]
-_SPARKS = frozenset({"checkpointlocation"})  # Spark's own, which it hands to a sink, too
+_SPARKS = frozenset({"checkpointlocation"})  # Spark's own options that it passes to a sink
 _Schema = Annotated[Any, BeforeValidator(parse_body_schema)]
 _Mode = Annotated[Literal["PERMISSIVE", "FAILFAST"], BeforeValidator(str.upper)]
 _Milliseconds = Annotated[int, Field(ge=0)]
 
 
 TLS_CA = (
-    "PEM file of the CAs that sign the services' certificates, at the same path on every worker; without these three "
-    "and `token`, `tokenFile` each process goes by its own environment: TIDEMARK_TLS_CA, TIDEMARK_TOKEN_FILE, …"
+    "PEM file of the CAs that sign the services' certificates, at the same path on every worker; without tls options "
+    "and `token`, `tokenFile` each process uses its own environment: TIDEMARK_TLS_CA, TIDEMARK_TOKEN_FILE, …"
 )
-TLS_CERT = "PEM file of the certificate to show where the services ask for one"
-TLS_KEY = "PEM file of its private key"
-TOKEN = "to show to the services; Spark redacts it where it shows options, a notebook that is shared does not"  # noqa: S105
-TOKEN_FILE = "file that holds it, at the same path on every worker; read again when it changes"  # noqa: S105
+TLS_CERT = "PEM file of the client certificate, if the services require one"
+TLS_KEY = "PEM file of the private key of `tlsCert`"
+TOKEN = "token for the services; Spark redacts it in its UI and plans, but a shared notebook shows it"  # noqa: S105
+TOKEN_FILE = "file with the token, at the same path on every worker; read again when it changes"  # noqa: S105
 
 
 class Options(BaseModel):
-    """Options are names without regard to case, and texts."""
+    """Base of option models. Option names are case-insensitive, and values are strings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.replace("_", ""))
 
     @classmethod
     def option_names(cls) -> dict[str, str]:
-        """By field: as users write it."""
+        """Return the option names in camel case, by field."""
         return {name: to_camel(name) for name in cls.model_fields}
 
     @property
     def credentials(self) -> Credentials | None:
-        """Of the options tlsCa, tlsCert, tlsKey, token, tokenFile; None where none is given."""
+        """Credentials from tlsCa, tlsCert, tlsKey, token and tokenFile; None if none of them is set."""
         given = [getattr(self, name, None) for name in ("tls_ca", "tls_cert", "tls_key", "token", "token_file")]
         return Credentials(*given) if any(given) else None
 
 
 class SourceOptions(Options):
-    """Where the log is; what of it to read, from where to where, how much at once."""
+    """Options of the source: the store, the queues and offsets to read, and limits."""
 
-    path: Path | None = Field(None, description="the store's directory, for who sees its files; else `url`")
-    state_path: Path | None = Field(
-        None, description="of an attached broker's directory: where Tidemark keeps its own files about it"
+    path: Path | None = Field(
+        None, description="the store's directory, if driver and workers can read its files; otherwise set `url`"
     )
-    url: str | None = Field(None, description="the query service, `http://host:8080`; needed by `commitGroup`")
-    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="of one request to the query service")
+    state_path: Path | None = Field(
+        None, description="for an attached broker's directory: folder of Tidemark's own files about it"
+    )
+    url: str | None = Field(None, description="the query service, `http://host:8080`; required by `commitGroup`")
+    timeout: Seconds = Field(
+        "60s", gt=0, validate_default=True, description="timeout of one request to the query service"
+    )
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)
     tls_key: str | None = Field(None, description=TLS_KEY)
@@ -80,140 +84,140 @@ class SourceOptions(Options):
 
     subscribe: str | None = Field(None, description="topics, separated by commas")
     subscribe_pattern: re.Pattern[str] | None = Field(
-        None, description="topics whose whole name matches this regular expression; new ones are found by a stream"
+        None, description="topics whose whole name matches this regular expression; a stream also finds new ones"
     )
     assign: Annotated[Any, BeforeValidator(parse_assignment)] = Field(None, description='queues: `{"topic": [0, 1]}`')
     starting_offsets: _Offsets = Field(
         None,
-        description='`earliest`, `latest`, or `{"topic": {"0": 23, "1": -2}}` for all queues, -2 the earliest, -1 the '
-        "latest; batch from earliest, stream from latest. A stream goes on from its checkpoint",
+        description='`earliest`, `latest`, or an offset per queue, `{"topic": {"0": 23, "1": -2}}`, where -2 is the '
+        "earliest and -1 the latest; default: earliest for a batch, latest for a stream without a checkpoint",
     )
-    ending_offsets: _Offsets = Field(None, description="batch only: the first offset not read; default `latest`")
+    ending_offsets: _Offsets = Field(
+        None, description="batch only: exclusive end, in the same notation; default `latest`"
+    )
     starting_timestamp: _Milliseconds | None = Field(
-        None, description="from the first message stored at this time, epoch milliseconds; goes before startingOffsets"
+        None,
+        description="first message stored at or after this time, epoch milliseconds; overrides startingOffsets",
     )
     ending_timestamp: _Milliseconds | None = Field(
-        None, description="batch only: to the first message stored at this time, exclusive"
+        None, description="batch only: end before the first message stored at or after this time"
     )
     starting_offsets_by_timestamp: _ByQueue = Field(
-        None, description='by queue: `{"topic": {"0": 1767225600000}}`; goes before startingOffsets'
+        None, description='startingTimestamp per queue: `{"topic": {"0": 1767225600000}}`; overrides startingOffsets'
     )
-    ending_offsets_by_timestamp: _ByQueue = Field(None, description="batch only: by queue, exclusive")
+    ending_offsets_by_timestamp: _ByQueue = Field(None, description="batch only: endingTimestamp per queue")
     starting_offsets_by_timestamp_strategy: Literal["error", "latest"] = Field(
-        "error", description="where no message is so young: an `error`, or from the `latest` on"
+        "error", description="if no message is that new: fail (`error`) or start at the `latest` offset"
     )
     fail_on_data_loss: bool = Field(
-        True, description="fail where messages are gone (deleted, topic away); false: go on with what there is"
+        True,
+        description="fail if messages or a topic were deleted before they were read; false: read what is available",
     )
-    fail_on_corruption: bool = Field(
-        True, description="fail at a record that fails its check; false: leave it out, with a warning"
-    )
-    tag: str | None = Field(None, description="only messages with this tag, or one of `A || B`")
-    key: str | None = Field(None, description="only messages that carry this key")
+    fail_on_corruption: bool = Field(True, description="fail at a damaged record; false: omit it and log a warning")
+    tag: str | None = Field(None, description="read only messages with this tag, or with one of `A || B`")
+    key: str | None = Field(None, description="read only messages with this key")
     key_lookup_limit: int = Field(
         1000,
         ge=0,
-        description="batch only, with `key`: the key index finds them, and nothing else is read, where at most so many "
-        "messages of the topic carry it; 0: queues are scanned always",
+        description="batch only, with `key`: if at most this many messages of the topic have the key, find them by the "
+        "key index and read only those; 0: always scan the queues",
     )
     body_schema: _Schema = Field(
         None,
-        description="bodies are JSON, and these fields of theirs are columns, too: `carrier string, delay int`, with "
-        "struct&lt;&gt; and array&lt;&gt;",
+        description="parse bodies as JSON and add these fields as columns: `carrier string, delay int`; struct&lt;&gt; "
+        "and array&lt;&gt; are supported",
     )
     mode: _Mode = Field(
         "PERMISSIVE",
-        description="of bodySchema: a body that is no JSON object, or has a field of another type, gives nulls, and "
-        "its text where bodySchema has a column `_corrupt_record string`; `FAILFAST`: it ends the query",
+        description="with bodySchema: `PERMISSIVE` gives nulls for a body that is not a JSON object with these types, "
+        "and its text in the column `_corrupt_record string` of bodySchema; `FAILFAST` fails the query",
     )
     push_filters: bool = Field(
         False,
-        description="batch only: let filters leave out what need not be read; needs "
-        "`spark.sql.python.filterPushdown.enabled`. Every query then needs a `load()` of its own",
+        description="batch only: use the query's filters to read less; requires "
+        "`spark.sql.python.filterPushdown.enabled`, and a separate `load()` for every query",
     )
     clock_slack: Seconds = Field(
         "10m",
         validate_default=True,
-        description="filters on store_timestamp read so much more: a writer's clock may have been set back by as much",
+        description="margin for filters on store_timestamp, because a writer's clock may have been set back",
     )
     min_partitions: int | None = Field(
-        None, ge=1, description="cut queues into at least so many tasks; default one a queue with much to read"
+        None, ge=1, description="divide queues into at least this many tasks; default: see minOffsetsPerPartition"
     )
     min_offsets_per_partition: int = Field(
         8192,
         ge=1,
-        description="without minPartitions: queues with fewer messages to read share tasks, until a task has so many; "
-        "1: a task a queue",
+        description="without minPartitions: queues with fewer messages to read share tasks, up to about this many; "
+        "1: one task per queue",
     )
     max_offsets_per_trigger: int | None = Field(
-        None, ge=1, description="stream: at most so many messages a trigger, shared by the queues in proportion"
+        None, ge=1, description="stream: most messages per trigger, shared by the queues in proportion"
     )
     min_offsets_per_trigger: int | None = Field(
-        None, ge=1, description="stream: wait for so many, at most maxTriggerDelay"
+        None, ge=1, description="stream: wait for this many messages, but no longer than maxTriggerDelay"
     )
     max_trigger_delay: Seconds = Field(
-        "15m", validate_default=True, description="stream: how long minOffsetsPerTrigger may wait"
+        "15m", validate_default=True, description="stream: longest wait for minOffsetsPerTrigger"
     )
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
         ge=1,
-        description="stream: at most so many bytes as stored (`512MiB`), at least one message; with `url` estimated "
+        description="stream: most stored bytes per trigger (`512MiB`), but at least one message; with `url` estimated "
         "from a sample",
     )
-    commit_group: str | None = Field(
-        None, description="stream: put what is done on record as this consumer group's progress"
-    )
+    commit_group: str | None = Field(None, description="stream: commit the progress as offsets of this consumer group")
 
     @model_validator(mode="after")
     def _check(self) -> SourceOptions:
-        both = self.path is not None and self.url is not None  # good for commitGroup alone
+        both = self.path is not None and self.url is not None  # allowed only with commitGroup
         if (self.path is None and self.url is None) or (both and self.commit_group is None):
-            raise ValueError("give `path` (files) or `url` (query service), one of them")
+            raise ValueError("set exactly one of `path` (files) and `url` (query service)")
         if self.commit_group is not None and self.url is None:
-            raise ValueError("commitGroup needs `url`: the query service keeps groups")
+            raise ValueError("commitGroup requires `url`: the query service stores the groups' offsets")
         if [self.subscribe, self.subscribe_pattern, self.assign].count(None) != 2:
-            raise ValueError("give one of subscribe, subscribePattern and assign")
+            raise ValueError("set exactly one of subscribe, subscribePattern and assign")
         if self.subscribe is not None and not self.topics:
-            raise ValueError("subscribe names no topic")
+            raise ValueError("subscribe must name at least one topic")
         least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if least is not None and most is not None and least > most:
-            raise ValueError("minOffsetsPerTrigger is above maxOffsetsPerTrigger")
+            raise ValueError(f"minOffsetsPerTrigger is {least}, but maxOffsetsPerTrigger is {most}")
         return self
 
     @property
     def topics(self) -> list[str]:
-        """Those of `subscribe`."""
+        """Topics of `subscribe`."""
         return sorted({name.strip() for name in (self.subscribe or "").split(",")} - {""})
 
     @property
     def asks_for_offsets(self) -> bool:
-        """Whether offsets are given as numbers: what is not visible yet must not look as if it were not there."""
+        """True if offsets are given as numbers; then wait for visibility, so that they do not seem to be missing."""
         named = (self.starting_offsets, self.ending_offsets)
         return any(offsets is not None and not isinstance(offsets, End) for offsets in named)
 
     @property
     def tags(self) -> frozenset[str] | None:
-        """Those of `tag`; None for all messages."""
+        """Tags of `tag`; None for all messages."""
         return parse_tag_expression(self.tag)
 
     def require_batch(self) -> SourceOptions:
-        """ArgumentIllegalError for a start at the end, or an end at the start."""
+        """Raise ArgumentIllegalError for a start at latest or an end at earliest."""
         if _names(self.starting_offsets, End.LATEST, LATEST):
-            raise _illegal("startingOffsets", "a batch cannot begin at latest: there is nothing behind it")
+            raise _illegal("startingOffsets", "a batch cannot start at latest: there are no messages after it")
         if _names(self.ending_offsets, End.EARLIEST, EARLIEST):
             raise _illegal("endingOffsets", "a batch cannot end at earliest")
         return self
 
     def require_stream(self) -> SourceOptions:
-        """ArgumentIllegalError for an end."""
+        """Raise ArgumentIllegalError if an end is set."""
         for name in ("ending_offsets", "ending_timestamp", "ending_offsets_by_timestamp"):
             if getattr(self, name) is not None:
-                raise _illegal(to_camel(name), "a stream has no end")
+                raise _illegal(to_camel(name), "not allowed for a stream, which has no end")
         return self
 
 
 def read_options(model: type[M], given: Mapping[str, str]) -> M:
-    """The options that are *given*; ArgumentIllegalError (fact: argument) for one that is wrong or unknown."""
+    """Parse the options *given*. Raises ArgumentIllegalError (fact: argument) if one is invalid or unknown."""
     try:
         return model.model_validate({name.lower(): text for name, text in given.items() if name.lower() not in _SPARKS})
     except ValidationError as error:
@@ -222,7 +226,7 @@ def read_options(model: type[M], given: Mapping[str, str]) -> M:
 
 
 def _names(offsets: End | ByQueue | None, end: End, number: int) -> bool:
-    """Whether *offsets* name that end, of any queue."""
+    """Return True if *offsets* name that end, for any queue."""
     if offsets is None or isinstance(offsets, End):
         return offsets is end
     return any(offset == number for queues in offsets.values() for offset in queues.values())
@@ -234,7 +238,7 @@ def _refusal(model: type[Options], place: tuple[int | str, ...], kind: str, mess
         return ArgumentIllegalError(message.removeprefix("Value error, "))
     name = str(place[0])
     if kind == "extra_forbidden":
-        return _illegal(name, f"there is no such option{_guess(name, by_alias)}")
+        return _illegal(name, f"unknown option{_guess(name, by_alias)}")
     return _illegal(by_alias.get(name, name), message.removeprefix("Value error, "))
 
 

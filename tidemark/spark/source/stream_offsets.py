@@ -1,4 +1,4 @@
-"""Offsets of a stream as Spark writes them down: {"topic": {"0": 23}}, JSON as Kafka's source has it."""
+"""Conversion of a stream's offsets to the JSON that Spark stores, {"topic": {"0": 23}}, as in Kafka's source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Json = dict[str, dict[str, int]]
 
 
 def to_json(offsets: Mapping[TopicQueue, int]) -> Json:
-    """By topic and queue id, in order."""
+    """Return *offsets* by topic and queue id, sorted."""
     written: Json = {}
     for queue in sorted(offsets):
         written.setdefault(queue.topic, {})[str(queue.queue_id)] = offsets[queue]
@@ -18,7 +18,7 @@ def to_json(offsets: Mapping[TopicQueue, int]) -> Json:
 
 
 def from_json(written: Json) -> dict[TopicQueue, int]:
-    """What `to_json` wrote."""
+    """Parse the result of `to_json`."""
     return {
         TopicQueue(topic, int(queue_id)): offset
         for topic, queues in written.items()

@@ -1,4 +1,4 @@
-"""StreamReader: what each trigger of a stream reads. Lives in a process of its own beside the driver."""
+"""StreamReader: plans the triggers of a stream. It runs in a process of its own, next to the driver."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the queues' ends: exclusive. Nothing above the watermark is ever among them."""
+    """Reader of a streaming query. Its offsets are exclusive ends of queues, at most the watermark."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options.require_stream()
         self._schema = schema
         self._open: tuple[Log, Resolver] | None = None
         self._progress: GroupProgress | None = None
-        self._target: dict[TopicQueue, int] | None = None  # of a query that takes what is there now, and ends
-        self._waits_since: float | None = None  # for minOffsetsPerTrigger
+        self._target: dict[TopicQueue, int] | None = None  # ends for Trigger.AvailableNow
+        self._waits_since: float | None = None  # start of the wait for minOffsetsPerTrigger
 
     def __getstate__(self) -> dict[str, object]:
-        """For tasks: without connections."""
+        """Return the state for tasks, without connections."""
         return self.__dict__ | {"_open": None, "_progress": None}
 
     @property
@@ -64,17 +64,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._open = log, Resolver(log, self._options)
         return self._open
 
-    # ── Spark's questions ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── called by Spark ───────────────────────────────────────────────────────────────────────────────────────────
 
     def initialOffset(self) -> Json:  # noqa: N802
-        """Where a query begins that has no checkpoint."""
+        """Return the start of a query without a checkpoint."""
         if self._options.asks_for_offsets:
             self._log.settle()
         bounds = self._resolver.bounds(self._resolver.queues())
         return to_json(self._resolver.starts(bounds, End.LATEST))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """One of the limits, for there is no class of several: `latestOffset` heeds all of them."""
+        """Return one of the limits, since Spark has no combination; `latestOffset` applies all of them."""
         options = self._options
         if options.max_offsets_per_trigger is not None:
             return ReadMaxRows(options.max_offsets_per_trigger)
@@ -85,7 +85,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
-        """Where the trigger that begins at *start* ends."""
+        """Return the end of the trigger that starts at *start*."""
         starts, bounds = from_json(start), self._bounds()
         ends = self._ends(starts, bounds)
         begins = {queue: self._begin(queue, starts, bounds) for queue in ends}
@@ -100,27 +100,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(ends)
 
     def reportLatestOffset(self) -> Json:  # noqa: N802
-        """What is there now, whatever a trigger takes of it: Spark shows the difference as lag."""
+        """Return the current ends, independent of limits; Spark shows the difference as lag."""
         return to_json({queue: bounds.max_offset for queue, bounds in self._bounds().items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """From now on nothing that comes later is there."""
+        """Fix the end of the query at the current ends."""
         self._log.settle()
         self._target = {queue: bounds.max_offset for queue, bounds in self._bounds().items()}
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
-        """Ranges of one trigger; OffsetTooSmallError where messages are gone, with failOnDataLoss."""
+        """Return the tasks of one trigger. Raises OffsetTooSmallError for deleted messages with failOnDataLoss."""
         starts, ends = from_json(start), from_json(end)
         ranges = [QueueRange(*queue, self._begin_of(queue, starts, ends), ends[queue]) for queue in sorted(ends)]
         return cast(list[InputPartition], in_tasks(ranges, self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Batches of the messages of a Task; fails as `read_ranges` does."""
+        """Yield batches of the messages of a Task. Fails like `read_ranges`."""
         assert isinstance(partition, Task)
         return read_ranges(partition.ranges, self._options, self._schema, self._options.tags)
 
     def commit(self, end: Json) -> None:
-        """All below *end* is done: tell the group, where there is one."""
+        """Commit *end* to the consumer group, if one is set."""
         if self._options.commit_group is None:
             return
         if self._progress is None:
@@ -128,19 +128,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._progress.commit(from_json(end))
 
     def stop(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         if self._open is not None:
             self._open[0].close()
         if self._progress is not None:
             self._progress.close()
 
-    # ── what is there ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── available messages ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _bounds(self) -> dict[TopicQueue, Bounds]:
         return self._resolver.bounds_of_existing()
 
     def _begin_of(self, queue: TopicQueue, starts: Mapping[TopicQueue, int], ends: Mapping[TopicQueue, int]) -> int:
-        """Where *queue* begins in a trigger that was planned before; at its end if its topic was deleted since."""
+        """Return the start of *queue* in an already planned trigger; its end if its topic was deleted meanwhile."""
         if queue in starts:
             return starts[queue]
         try:
@@ -150,11 +150,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ends[queue]
 
     def _begin(self, queue: TopicQueue, starts: Mapping[TopicQueue, int], bounds: Mapping[TopicQueue, Bounds]) -> int:
-        """A queue that is new since is read from its beginning."""
+        """Return the start of *queue*; a new queue is read from its minimum."""
         return starts[queue] if queue in starts else bounds[queue].min_offset
 
     def _ends(self, starts: Mapping[TopicQueue, int], bounds: Mapping[TopicQueue, Bounds]) -> dict[TopicQueue, int]:
-        """All that may be read, or up to the target; of a queue that is gone what was read."""
+        """Return the readable ends, limited by the target; for a deleted queue, the offset already read."""
         ends = {}
         for queue, one in bounds.items():
             within = one.max_offset if self._target is None else min(one.max_offset, self._target.get(queue, 0))
@@ -163,11 +163,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 begin = self._resolver.within(queue, begin, one)
             ends[queue] = max(begin, within)
         for queue in starts.keys() - ends.keys():
-            self._resolver.lost(TopicNotFoundError(f"queue {queue.queue_id} of {queue.topic} is gone"))
+            self._resolver.lost(TopicNotFoundError(f"queue {queue.queue_id} of {queue.topic} does not exist any more"))
         return ends
 
     def _must_wait(self, available: int) -> bool:
-        """Whether there is less than minOffsetsPerTrigger, and it was not waited for long enough."""
+        """Return True if there are fewer than minOffsetsPerTrigger messages and maxTriggerDelay has not passed."""
         least = self._options.min_offsets_per_trigger
         if least is None or available >= least or available == 0:
             self._waits_since = None

@@ -1,4 +1,4 @@
-"""Task: the ranges that one of Spark's tasks reads; short ones share a task."""
+"""Task: the ranges that one Spark task reads. Short ranges share a task."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tidemark.spark.source.source_options import SourceOptions
 
 @dataclass(frozen=True)
 class Task(InputPartition):
-    """Ranges that are read one after the other; each queue's messages in order."""
+    """Ranges that are read one after the other, in the order of each queue's messages."""
 
     ranges: tuple[QueueRange, ...]
 
 
 def in_tasks(ranges: Iterable[QueueRange], options: SourceOptions) -> list[Task]:
-    """*ranges* without empty ones, cut or put together as minPartitions and minOffsetsPerPartition say."""
+    """Return *ranges* without empty ones, divided or combined by minPartitions and minOffsetsPerPartition."""
     if options.min_partitions is not None:
         return [Task((one,)) for one in split(ranges, options.min_partitions)]
     return _shared(split(ranges, None), options.min_offsets_per_partition)
 
 
 def _shared(ranges: Iterable[QueueRange], least: int) -> list[Task]:
-    """A range with *least* messages has a task of its own; shorter ones share tasks until they have as many."""
+    """Give a range with *least* messages its own task, and let shorter ones share tasks of about *least* messages."""
     tasks: list[Task] = []
     short: list[QueueRange] = []
     messages = 0

@@ -1,4 +1,4 @@
-"""How much of the available messages goes into one trigger: limits, shared by the queues in proportion."""
+"""Limits of one trigger, shared by the queues in proportion to their available messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ EndWithin = Callable[[TopicQueue, int, int, int], int]  # queue, start, end, max
 
 
 def within_messages(starts: Offsets, ends: Offsets, most: int) -> dict[TopicQueue, int]:
-    """Return *ends*, or nearer ones, so that exactly *most* messages are taken where there are more.
+    """Return ends so that exactly *most* messages are taken if more are available.
 
-    Each queue gives its share, rounded down. The rest goes one by one to the queues whose share was rounded, first to
-    those that would give nothing. Where these are more than the rest, they take turns: the first one follows from the
-    number of messages read so far, which each trigger moves on.
+    Each queue gives its share, rounded down. The remainder is distributed one by one to the queues whose share was
+    rounded, first to those that would otherwise give nothing. If these are more than the remainder, they take turns:
+    the number of messages read so far, which increases with each trigger, determines the first one.
     """
     counts = _counts(starts, ends)
     total = sum(counts.values())
@@ -35,12 +35,12 @@ def _in_turn(queues: list[TopicQueue], read: int) -> list[TopicQueue]:
 
 
 def _counts(starts: Offsets, ends: Offsets) -> dict[TopicQueue, int]:
-    """Messages of queues that have some."""
+    """Return the number of messages of each queue that has some."""
     return {queue: ends[queue] - starts[queue] for queue in ends if ends[queue] > starts[queue]}
 
 
 def within_bytes(starts: Offsets, ends: Offsets, most: int, end_within: EndWithin) -> dict[TopicQueue, int]:
-    """*ends*, or nearer ones: each queue may give its share of *most* bytes, all together one message at least."""
+    """Return ends so that each queue gives at most its share of *most* bytes, and all together at least one message."""
     counts = _counts(starts, ends)
     total = sum(counts.values())
     near = dict(ends) | {

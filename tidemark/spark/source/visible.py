@@ -1,4 +1,4 @@
-"""Waiting until what is committed may be read."""
+"""Waiting until committed messages are visible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOK_S = 0.02
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether it came to hold in time."""
+    """Return True if *condition* became true within the timeout."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() >= deadline:
@@ -22,6 +22,6 @@ def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def wait_until_visible(query: Query, timeout_s: float) -> bool:
-    """Whether all that is committed now can be read, and looked up, in time."""
+    """Return True if everything that is committed now became visible, also for lookups, within the timeout."""
     wanted = query.watermark()["committed_offset"]
     return wait_until(lambda: query.watermark()["watermark"]["physical_offset"] >= wanted, timeout_s)

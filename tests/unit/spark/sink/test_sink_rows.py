@@ -92,7 +92,7 @@ def test_topics_come_in_the_order_of_their_first_rows() -> None:
     ("names", "topic", "told"),
     [
         (["body", "key", "keys"], "t", "column keys is array<string>"),
-        (["topic"], None, "no column body"),
+        (["topic"], None, "column body is missing"),
         (["body"], None, "option topic"),
         (["body", "price"], "t", "no column price"),
     ],

@@ -328,7 +328,7 @@ def test_a_store_that_vanishes_between_pages_is_told(built: Built, monkeypatch: 
     root.rename(root.with_name("away"))
     if left == "a mount point":
         root.mkdir()
-    with pytest.raises(CorruptStoreError, match=f"no store at {root}; does this machine see its file system"):
+    with pytest.raises(CorruptStoreError, match=f"no store at {root}: check that this machine mounts its file system"):
         list(pages)
 
 
@@ -337,7 +337,7 @@ def test_a_mount_point_without_a_store_is_told(built: Built) -> None:
     root = built.store.root
     root.rename(root.with_name("away"))
     root.mkdir()
-    with pytest.raises(CorruptStoreError, match=f"no store at {root}; does this machine see its file system"):
+    with pytest.raises(CorruptStoreError, match=f"no store at {root}: check that this machine mounts its file system"):
         list(FileLog(root).pages(built.queue, 0, _COUNT, tags=None))
 
 

@@ -217,9 +217,9 @@ def test_a_batch_ends_at_what_is_there_although_a_later_message_came(log: FakeLo
 @pytest.mark.parametrize(
     ("offsets", "named"),
     [
-        ('{"orders": {"0": 1000}}', "queue 1 of orders is not given"),
-        ('{"orders": {"0": 1000, "1": 0, "7": 0}}', "queue 7 of orders is not among"),
-        ('{"orders": {"0": 1000, "1": 0}, "bills": {"0": 0}}', "queue 0 of bills is not among"),
+        ('{"orders": {"0": 1000}}', "queue 1 of orders is missing"),
+        ('{"orders": {"0": 1000, "1": 0, "7": 0}}', "queue 7 of orders is not read"),
+        ('{"orders": {"0": 1000, "1": 0}, "bills": {"0": 0}}', "queue 0 of bills is not read"),
     ],
     ids=["missing", "unknown queue", "unknown topic"],
 )
@@ -235,7 +235,7 @@ def test_offsets_are_given_for_exactly_the_queues_that_are_read(
 @pytest.mark.parametrize("option", ["endingOffsets", "endingOffsetsByTimestamp"])
 def test_ends_are_given_for_exactly_the_queues_that_are_read(log: FakeLog, option: str) -> None:
     """As starts are."""
-    with pytest.raises(ArgumentIllegalError, match=f"option {option}: queue 1 of orders is not given"):
+    with pytest.raises(ArgumentIllegalError, match=f"option {option}: queue 1 of orders is missing"):
         ends(log, assign=_FULL, **{option: '{"orders": {"0": 1000}}'})
 
 

@@ -209,7 +209,7 @@ def test_some_fields_of_bodies_may_be_named_among_other_columns() -> None:
 def test_a_body_that_is_wrong_may_be_an_error() -> None:
     """It tells which message's; where no field is read nobody looks."""
     messages = with_bodies(b"{}", b'{"delay": "late"}', b"")
-    with pytest.raises(ArgumentIllegalError, match="at offset 1 of queue 3 of orders is no JSON object") as refused:
+    with pytest.raises(ArgumentIllegalError, match="at offset 1 of queue 3 of orders is not a JSON object") as refused:
         Rows(all_columns(_BODY_SCHEMA), _BODY_SCHEMA, fail_fast=True).batch(_QUEUE, messages)
     assert refused.value.argument == "bodySchema"
     assert Rows(SCHEMA, _BODY_SCHEMA, fail_fast=True).batch(_QUEUE, messages).num_rows == 3
@@ -222,7 +222,7 @@ def test_a_body_that_is_wrong_may_be_an_error() -> None:
         ("Topic string", "Topic is a column of every message"),
         ("a int, _corrupt_record binary", "the type binary"),
         ("a int, _corrupt_record int", "_corrupt_record is a string"),
-        ("_corrupt_record string", "names no field of the bodies"),
+        ("_corrupt_record string", "must name at least one field"),
         ("a map<string,int>", "the type map"),
     ],
 )

@@ -80,7 +80,9 @@ def test_what_is_taken_while_a_page_is_made_is_a_loss(served: Served, monkeypatc
 
     monkeypatch.setattr(StoreReader, "log_min", property(late))
     served.delete(0)
-    with pytest.raises(OffsetTooSmallError, match=r"queue 0 of orders begins at [1-9]\d*: messages from 0 on are gone"):
+    with pytest.raises(
+        OffsetTooSmallError, match=r"queue 0 of orders starts at offset [1-9]\d*: messages from 0 were deleted"
+    ):
         served.offsets()
 
 

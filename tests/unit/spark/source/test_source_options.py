@@ -247,7 +247,7 @@ def test_a_log_is_in_one_place(given: dict[str, str]) -> None:
 
 def test_a_group_needs_the_query_service() -> None:
     """Beside files it may be given, for the group alone."""
-    assert "commitGroup needs `url`" in refusal(commitGroup="g").message
+    assert "commitGroup requires `url`" in refusal(commitGroup="g").message
     both = options(commitGroup="g", url="http://query:8080")
     assert (both.path, both.url) == (Path("/store"), "http://query:8080")
 

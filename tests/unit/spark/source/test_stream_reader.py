@@ -112,7 +112,7 @@ def test_a_deleted_topic_is_left_out_otherwise(
         ranges, end = read(one, end)
         assert ranges == {ORDERS: range(10, 12)}
         assert read(one, end)[0] == {}
-    assert caplog.text.count("queue 0 of events is gone") == 1
+    assert caplog.text.count("queue 0 of events does not exist any more") == 1
     log.queues[EVENTS] = run_of(10, 13)
     assert read(one, end)[0] == {EVENTS: range(10, 13)}
 
