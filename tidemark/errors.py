@@ -1,7 +1,7 @@
-"""Every exception of Tidemark, as one tree.
+"""Exceptions of Tidemark, in one tree.
 
     StoreError
-    ├── RejectedError                what the caller sent cannot be taken; nothing was written
+    ├── RejectedError                the request is invalid or not allowed; nothing was written
     │   ├── TopicIllegalError          ├── TopicNotFoundError      ├── TopicForbiddenError
     │   ├── TopicExistsError           ├── TopicAttributeError     ├── QueueIllegalError
     │   ├── MessageSizeExceededError   ├── PropertiesSizeExceededError
@@ -13,14 +13,14 @@
     │   ├── UnauthenticatedError       ├── ForbiddenError
     │   ├── ArgumentIllegalError       ├── ForkedProcessError
     │   └── DeadlineMissingError
-    ├── OffsetError                  no such place, now or ever
+    ├── OffsetError                  the place does not exist
     │   ├── OffsetTooSmallError        ├── OffsetOutOfRangeError
     │   └── MessageNotFoundError       └── MessageNotYetVisibleError
-    ├── CorruptionError              our bytes are not what they should be
+    ├── CorruptionError              stored bytes are damaged
     │   ├── CorruptMessageError
     │   ├── CorruptStoreError
     │   └── ArchiveDiffersError
-    └── UnavailableError             not now
+    └── UnavailableError             cannot be done now
         ├── StoreClosedError           ├── StoreLockedError        ├── StoreContradictionError
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
@@ -30,8 +30,8 @@
         ├── AccessFileError            ├── TokenFileError
         └── RateLimitedError           └── OffsetsFullError
 
-A leaf carries its facts as keyword arguments, which become attributes and travel with the error over the wire.
-`tidemark.status` tells each leaf's stable reason, gRPC code and HTTP status. This module imports nothing of ours.
+A leaf carries its facts as keyword arguments, which become attributes and are sent with the error over the wire.
+`tidemark.status` maps each leaf to its stable reason, gRPC code and HTTP status. This module imports no other of ours.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Fact = str | int | float | bool | None
 
 
 class StoreError(Exception):
-    """Any failure Tidemark names. *facts* are keyword arguments: physical_offset=, path=, limit=, ..."""
+    """Base of all failures that Tidemark names. *facts* are keyword arguments: physical_offset=, path=, limit=, ..."""
 
     def __init__(self, message: str, /, **facts: Fact) -> None:
         super().__init__(message)
@@ -55,31 +55,31 @@ class StoreError(Exception):
 
 
 class RejectedError(StoreError):
-    """The caller's message, batch or argument cannot be taken. Nothing was written."""
+    """The caller's message, batch or argument is invalid or not allowed. Nothing was written."""
 
 
 class TopicIllegalError(RejectedError):
-    """The topic's name is not allowed: characters, length, or reserved."""
+    """The topic's name is not allowed: wrong characters, too long or reserved."""
 
 
 class TopicNotFoundError(RejectedError):
-    """No such topic, and none is created for this request."""
+    """The topic does not exist, and this request does not create it."""
 
 
 class TopicForbiddenError(RejectedError):
-    """The topic exists but takes no messages from clients."""
+    """The topic exists but does not accept messages from clients."""
 
 
 class TopicExistsError(RejectedError):
-    """A topic of this name but another shape exists."""
+    """A topic of this name with other attributes exists."""
 
 
 class TopicAttributeError(RejectedError):
-    """A topic attribute is unknown, malformed or unchangeable."""
+    """A topic attribute is unknown, malformed or cannot be changed."""
 
 
 class QueueIllegalError(RejectedError):
-    """The topic has no queue of this id."""
+    """The topic has no queue with this id."""
 
 
 class MessageSizeExceededError(RejectedError):
@@ -91,35 +91,35 @@ class PropertiesSizeExceededError(RejectedError):
 
 
 class PropertiesIllegalError(RejectedError):
-    """A property's name or value cannot be written, or contradicts the request."""
+    """A property's name or value cannot be encoded or contradicts the request."""
 
 
 class BatchMalformedError(RejectedError):
-    """Packed bytes are not a wire batch."""
+    """The packed bytes are not a wire batch."""
 
 
 class BatchEmptyError(RejectedError):
-    """A batch without messages, or a message without a body."""
+    """The batch has no messages, or a message has no body."""
 
 
 class BatchTransactionError(RejectedError):
-    """A batch carries transaction bits."""
+    """The batch has transaction bits."""
 
 
 class BatchDelayError(RejectedError):
-    """A batch or one of its messages asks for a delayed delivery."""
+    """The batch or one of its messages requests delayed delivery."""
 
 
 class BatchRetryTopicError(RejectedError):
-    """A batch to a %RETRY% topic."""
+    """The batch is for a %RETRY% topic."""
 
 
 class InnerBatchIllegalError(RejectedError):
-    """An inner batch on a topic of single messages, or its properties contradict its flags."""
+    """An inner batch was sent to a topic of single messages, or its properties contradict its flags."""
 
 
 class RequestConflictError(RejectedError):
-    """This request id was used before for another content."""
+    """The request id was used before for other content."""
 
 
 class NextOffsetMismatchError(RejectedError):
@@ -127,51 +127,57 @@ class NextOffsetMismatchError(RejectedError):
 
 
 class GroupActiveError(RejectedError):
-    """The group has living members, and nobody else may set its offsets. Facts: group, members, generation."""
+    """The group has active members, so others cannot set its offsets. Facts: group, members, generation."""
 
 
 class GroupStrategyConflictError(RejectedError):
-    """The group's living members share its queues by another strategy. Facts: group, strategy."""
+    """The group's active members share its queues by another strategy. Facts: group, strategy."""
 
 
 class GenerationStaleError(RejectedError):
-    """Offsets of somebody who does not hold these queues, or not any more. Facts: member_id, generation (of now)."""
+    """The caller does not hold, or no longer holds, the queues of the offsets.
+
+    Facts: member_id, generation (current).
+    """
 
 
 class MemberFencedError(RejectedError):
-    """No member of this group, or not any more: join again. Facts: member_id, generation (of now)."""
+    """The caller is not, or no longer, a member of the group and must join again.
+
+    Facts: member_id, generation (current).
+    """
 
 
 class ArgumentIllegalError(RejectedError):
-    """An argument is missing, malformed or out of its range."""
+    """An argument is missing, malformed or out of range."""
 
 
 class UnauthenticatedError(RejectedError):
-    """Nobody knows who asks: no token or certificate, or one that is not good, or not any more."""
+    """The caller presented no token or certificate, or one that is unknown, invalid or expired."""
 
 
 class ForbiddenError(RejectedError):
-    """Who asks may not do this. Facts: principal, right."""
+    """The caller is not allowed to do this. Facts: principal, right."""
 
 
 class ForkedProcessError(RejectedError):
-    """A client was used in a process that was forked after it was made. Facts: made_in, process (both process ids)."""
+    """A client was used in a process that was forked after its creation. Facts: made_in, process (both process ids)."""
 
 
 class DeadlineMissingError(RejectedError):
-    """The call has no deadline, and the service takes none without."""
+    """The call has no deadline, which the service requires."""
 
 
 class OffsetError(StoreError):
-    """A place that does not exist."""
+    """The requested place does not exist."""
 
 
 class OffsetTooSmallError(OffsetError):
-    """Below the minimum: deleted by retention. Facts: min_offset, max_offset."""
+    """The offset is below the minimum: retention deleted it. Facts: min_offset, max_offset."""
 
 
 class OffsetOutOfRangeError(OffsetError):
-    """Above everything committed. Facts: min_offset, max_offset."""
+    """The offset is above the committed end. Facts: min_offset, max_offset."""
 
 
 class MessageNotFoundError(OffsetError):
@@ -179,11 +185,11 @@ class MessageNotFoundError(OffsetError):
 
 
 class MessageNotYetVisibleError(OffsetError):
-    """The place is committed or above the watermark; it may become visible."""
+    """The place is committed or above the watermark; it may become visible later."""
 
 
 class CorruptionError(StoreError):
-    """Bytes of the store are not what they should be."""
+    """Bytes of the store are damaged."""
 
 
 class CorruptMessageError(CorruptionError):
@@ -195,11 +201,11 @@ class CorruptStoreError(CorruptionError):
 
 
 class ArchiveDiffersError(CorruptionError):
-    """An archive does not hold what the store holds. Facts: topic, queue_id, differences (how many)."""
+    """The contents of an archive and its store differ. Facts: topic, queue_id, differences (number)."""
 
 
 class UnavailableError(StoreError):
-    """It cannot be done now."""
+    """The operation cannot be done now."""
 
 
 class StoreClosedError(UnavailableError):
@@ -207,15 +213,15 @@ class StoreClosedError(UnavailableError):
 
 
 class StoreLockedError(UnavailableError):
-    """Another process holds the store. Facts: path, pid where known."""
+    """Another process holds the store. Facts: path, pid if known."""
 
 
 class StoreContradictionError(UnavailableError):
-    """A setting contradicts the files that exist. Facts: path, setting."""
+    """A setting contradicts existing files. Facts: path, setting."""
 
 
 class DiskFullError(UnavailableError):
-    """The disk is full, or nearly: appends are refused until space is back."""
+    """The disk is full or nearly full; appends are refused until space is available."""
 
 
 class FlushFailedError(UnavailableError):
@@ -223,15 +229,15 @@ class FlushFailedError(UnavailableError):
 
 
 class InFlightLimitError(UnavailableError):
-    """Too many bytes in flight. Facts: limit_bytes, retry_after_ms."""
+    """Too many bytes are in flight. Facts: limit_bytes, retry_after_ms."""
 
 
 class DiskFailedError(UnavailableError):
-    """The disk did not take a write, and is not full. Nothing of it was kept. Facts: errno."""
+    """A write failed, although the disk is not full. Nothing of it was kept. Facts: errno."""
 
 
 class WriterUnreachableError(UnavailableError):
-    """No writer is configured or it does not answer."""
+    """No writer is configured, or it does not answer."""
 
 
 class QueryUnreachableError(UnavailableError):
@@ -239,44 +245,44 @@ class QueryUnreachableError(UnavailableError):
 
 
 class DeadlineExceededError(UnavailableError):
-    """The answer did not come in time; the outcome is unknown."""
+    """The answer did not arrive in time; the outcome is unknown."""
 
 
 class GroupFullError(UnavailableError):
-    """No more members, or no more groups with members, are taken. Facts: limit."""
+    """The limit of members, or of groups with members, is reached. Facts: limit."""
 
 
 class OffsetsFullError(UnavailableError):
-    """No more offsets of groups are kept: only those on record can be moved. Facts: limit."""
+    """The limit of stored group offsets is reached; only existing ones can be changed. Facts: limit."""
 
 
 class StoreUnsafeError(UnavailableError):
-    """Others may change the store's folders, or a link leads out of them. Facts: path, fault."""
+    """Other users may change the store's folders, or a link leads out of them. Facts: path, fault."""
 
 
 class StoreTooNewError(UnavailableError):
-    """A newer major version has written the store. Facts: path, format, known."""
+    """A newer major version wrote the store. Facts: path, format, known."""
 
 
 class PlaintextRefusedError(UnavailableError):
-    """A service would listen on an address that others reach, without TLS. Facts: address."""
+    """A service without TLS would listen on an address that other machines can reach. Facts: address."""
 
 
 class TlsFilesError(UnavailableError):
-    """A certificate, its key or a list of CAs cannot be used. Facts: path."""
+    """A certificate, key or CA file cannot be used. Facts: path."""
 
 
 class TlsFailedError(UnavailableError):
-    """Service and client do not agree on TLS: on trust, certificates, or whether to speak it. Facts: address."""
+    """Service and client disagree on TLS: on trust, on certificates, or on its use. Facts: address."""
 
 
 class AccessFileError(UnavailableError):
-    """The file that says who may do what cannot be used, or its key set. Facts: path."""
+    """The access file or its JWKS file cannot be used. Facts: path."""
 
 
 class TokenFileError(UnavailableError):
-    """The file of the token to show cannot be read, or holds none. Facts: path."""
+    """The token file cannot be read or contains no token. Facts: path."""
 
 
 class RateLimitedError(UnavailableError):
-    """A caller's requests or bytes a second are more than it may. Facts: of (which), limit, retry_after_ms."""
+    """The caller exceeded its limit of requests or bytes per second. Facts: of (which), limit, retry_after_ms."""

@@ -1,9 +1,9 @@
-"""The health checks of containers: one look at a socket or at locks, with the standard library alone.
+"""Health checks of containers: one check of a socket or of locks, with the standard library only.
 
     python -I -S tidemark/healthcheck.py (writer | query | pipeline)
 
-Exit status 0 means healthy. It runs every few seconds for ever, so it must cost no more than the start of a bare
-interpreter: it imports no module of Tidemark, no gRPC and no pydantic. Settings come from the environment.
+Exit status 0 means healthy. It runs every few seconds, so it must cost no more than the start of a bare interpreter:
+it imports no module of Tidemark, no gRPC and no pydantic. Settings come from the environment.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 4.0
 
-# HTTP/2 (RFC 9113), as much of it as one call needs.
+# HTTP/2 (RFC 9113), reduced to one call.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS = 0, 1, 4
 _END_STREAM, _END_HEADERS, _ACK = 0x1, 0x4, 0x1
-_EMPTY_MESSAGE = bytes(5)  # gRPC's prefix: not compressed, of no bytes
+_EMPTY_MESSAGE = bytes(5)  # gRPC's prefix: not compressed, length 0
 _SERVING = b"\x00\x00\x00\x00\x02\x08\x01"  # HealthCheckResponse, status 1
 _CALL_HEADERS = (
     (b":method", b"POST"),
@@ -47,10 +47,10 @@ def _setting(name: str, default: str) -> str:
 
 
 def _connect(listen: str, alpn: str) -> socket.socket:
-    """Connect to this host's port of *listen*; with TLS where the service has it.
+    """Connect to this host's port of *listen*, with TLS if the service uses it.
 
-    It trusts any certificate, because it talks to its own container, and shows the service's own one where clients
-    need one. OSError when it cannot connect.
+    It trusts any certificate, because it connects to its own container, and presents the service's own one if clients
+    need one. Raises OSError if it cannot connect.
     """
     connection = socket.socket()
     connection.settimeout(_TIMEOUT_S)
@@ -86,7 +86,7 @@ def _headers() -> bytes:
 
 
 def writer_serves() -> bool:
-    """Return True if gRPC's health service on this host's writer port says SERVING."""
+    """Return True if gRPC's health service on this host's writer port answers SERVING."""
     with _connect(_setting("WRITER_LISTEN", "127.0.0.1:8081"), "h2") as connection:
         connection.sendall(
             _PREFACE
@@ -103,7 +103,7 @@ def writer_serves() -> bool:
             elif kind == _DATA and number == 1:
                 return payload == _SERVING
             elif kind == _HEADERS and number == 1 and flags & _END_STREAM:
-                return False  # an error, without a message
+                return False  # an error response without a message
     return False
 
 
@@ -115,10 +115,10 @@ def query_answers() -> bool:
 
 
 def pipeline_works() -> bool:
-    """Return True if a task was there lately, and every shard has a follower.
+    """Return True if a task was alive recently and every shard has a follower.
 
-    A follower holds its shard's lock, which a dead process loses. Tasks that only drain (TIDEMARK_EPOCH_MS=0) hold no
-    lock for long.
+    A follower holds its shard's lock, which a dead process loses. Tasks that only drain (TIDEMARK_EPOCH_MS=0) hold it
+    only briefly.
     """
     folder = f"{_setting('STORE_ROOT', 'data')}/tidemark/indexer"
     try:
@@ -132,13 +132,13 @@ def pipeline_works() -> bool:
         return False
     quiet_ms = time.time_ns() // 1_000_000 - alive_ms
     if quiet_ms > _LONGEST_QUIET_MS:
-        sys.stderr.write(f"no task of the pipeline has given a sign of life for {quiet_ms // 1000} s\n")
+        sys.stderr.write(f"no task of the pipeline was alive in the last {quiet_ms // 1000} s\n")
         return False
     return _setting("EPOCH_MS", "30000") == "0" or _all_followed(folder, shards)
 
 
 def _all_followed(folder: str, shards: int) -> bool:
-    """Wait out the time of a hand-over, in which a shard has no holder for a moment."""
+    """Return True if every shard is held, after waiting at most the time of a hand-over."""
     give_up = time.monotonic() + _LONGEST_HAND_OVER_S
     alone = list(range(shards))
     while alone := [shard for shard in alone if not _is_held(f"{folder}/shard-{shard}.lock")]:
@@ -176,7 +176,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         return 0 if check() else 1
-    except (OSError, ValueError) as error:  # refused, reset, timed out, no TLS; a file or an address that is none
+    except (OSError, ValueError) as error:  # connection or TLS failures; an invalid file or address
         sys.stderr.write(f"{error}\n")
         return 1
 

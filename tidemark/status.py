@@ -1,7 +1,7 @@
-"""The one table of failures on the wire: exception ⇄ reason ⇄ gRPC code ⇄ HTTP status.
+"""Table of failures on the wire: exception ⇄ reason ⇄ gRPC code ⇄ HTTP status.
 
-Read forwards by the writer's interceptor and by the query service's problem+json, backwards by clients. gRPC codes are
-named, not imported, so that this module needs no grpc.
+The writer's interceptor and the query service's problem+json map exceptions to the wire, clients map back. gRPC codes
+are given by name, so that this module does not need grpc.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import NamedTuple
 from tidemark import errors
 from tidemark.errors import StoreError
 
-DOMAIN = "tidemark"  # of google.rpc.ErrorInfo
+DOMAIN = "tidemark"  # domain of google.rpc.ErrorInfo
 
 
 class Status(NamedTuple):
-    """How one exception looks on the wire."""
+    """Representation of one exception on the wire."""
 
     reason: str
     grpc_code: str
     http_status: int
-    put_status: str  # RocketMQ's PutMessageStatus word for it, docs/format.md §15; "" where it has none
+    put_status: str  # RocketMQ's PutMessageStatus, docs/format.md §15; "" if it has none
 
 
 STATUS: dict[type[StoreError], Status] = {
@@ -87,7 +87,7 @@ BY_REASON: dict[str, type[StoreError]] = {status.reason: leaf for leaf, status i
 
 
 def status_of(error: BaseException) -> Status:
-    """How *error* looks on the wire; INTERNAL for what is no StoreError leaf."""
+    """Return the status of *error*; INTERNAL unless it is a StoreError leaf."""
     for leaf in type(error).__mro__:
         if leaf in STATUS:
             return STATUS[leaf]
@@ -95,5 +95,5 @@ def status_of(error: BaseException) -> Status:
 
 
 def error_of(reason: str, message: str, /, **facts: errors.Fact) -> StoreError:
-    """The exception a client raises for *reason* received over the wire."""
+    """Return the exception that a client raises for *reason* received over the wire."""
     return BY_REASON.get(reason, StoreError)(message, **facts)

@@ -1,4 +1,4 @@
-"""Which version of this program runs."""
+"""Version of the running program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.metadata
 
 
 def program_version() -> str:
-    """The installed version; "unknown" where the program runs from a folder, as in an image."""
+    """Return the installed version; "unknown" if the program runs from a folder, as in an image."""
     try:
         return importlib.metadata.version("tidemark")
     except importlib.metadata.PackageNotFoundError:

@@ -90,7 +90,7 @@ def test_pipeline_without_a_sign_of_life_is_unhealthy(plan: EpochPlan) -> None:
     marks = bytearray(plan.paths.marks.read_bytes())
     marks[40:48] = (1).to_bytes(8, "little")
     plan.paths.marks.write_bytes(marks)
-    assert "sign of life" in check_health("pipeline", store_root=plan.root).stderr
+    assert "no task of the pipeline was alive" in check_health("pipeline", store_root=plan.root).stderr
 
 
 def test_pipeline_that_has_not_started_is_unhealthy(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What the services show to Prometheus: the one table of names, and how numbers become an exposition."""
+"""Prometheus metrics of the services: the table of names, and conversion of numbers to an exposition."""

@@ -1,4 +1,4 @@
-"""Where a service is told to serve its metrics. Needs no Prometheus."""
+"""Address of a service's metrics listener. Does not import Prometheus."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from tidemark.format.host import Host, parse_host
 
 
 def listen_host(address: str) -> Host | None:
-    """Where a setting *address* says to listen; None for "" (nowhere). ValueError when it is no address:port."""
+    """Parse the setting *address*; None for "" (no listener). Raises ValueError if it is not address:port."""
     return parse_host(address.replace("localhost", "127.0.0.1")) if address else None

@@ -1,4 +1,4 @@
-"""Buckets: a histogram that one thread fills, without a lock, and any thread reads. Needs no Prometheus."""
+"""Buckets: a histogram that one thread updates without a lock and any thread reads. Does not import Prometheus."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .table import BY_NAME
 
 
 class Buckets:
-    """The histogram of the table's row *name*. counts: by bucket, the last one +Inf; total: sum of what was seen."""
+    """Histogram of the table's row *name*. counts: per bucket, the last one is +Inf; total: sum of the values."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -18,11 +18,11 @@ class Buckets:
         self.total = 0.0
 
     def observe(self, value: float) -> None:
-        """See one value."""
+        """Count one value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def add(self, counts: Sequence[int], total: float) -> None:
-        """See what other buckets of this name have seen."""
+        """Add the counts of other buckets of this name."""
         self.counts = [mine + theirs for mine, theirs in zip(self.counts, counts, strict=True)]
         self.total += total

@@ -1,4 +1,4 @@
-"""Rows of the table with their numbers, as prometheus_client wants them from a collector."""
+"""Conversion of the table's rows and numbers to prometheus_client's metric families."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .table import BY_NAME, Kind
 
 
 def numbers(name: str, samples: Iterable[tuple[Sequence[str], float]]) -> Metric:
-    """The counter or gauge *name*; samples: values of its labels, and the number."""
+    """Return the counter or gauge *name*; samples: label values and the number."""
     row = BY_NAME[name]
     family: CounterMetricFamily | GaugeMetricFamily
     if row.kind is Kind.COUNTER:
@@ -29,12 +29,12 @@ def numbers(name: str, samples: Iterable[tuple[Sequence[str], float]]) -> Metric
 
 
 def number(name: str, value: float) -> Metric:
-    """The counter or gauge *name*, which has no labels."""
+    """Return the counter or gauge *name*, which has no labels."""
     return numbers(name, [((), value)])
 
 
 def histogram(buckets: Buckets) -> Metric:
-    """What *buckets* have seen until now."""
+    """Return the current values of *buckets*."""
     ends = [*(repr(bound) for bound in buckets.bounds), "+Inf"]
     total = buckets.total
     cumulative = [float(count) for count in accumulate(list(buckets.counts))]
@@ -44,7 +44,7 @@ def histogram(buckets: Buckets) -> Metric:
 
 
 class _About(Collector):
-    """Which program this is."""
+    """Collector of the program's version."""
 
     def __init__(self) -> None:
         self._version = program_version()
@@ -54,8 +54,8 @@ class _About(Collector):
 
 
 def make_registry() -> CollectorRegistry:
-    """A service's registry, with what each has: its version, and the process's memory, CPU and open files."""
-    disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each counter, for a format that nobody asks for
+    """Return a registry with the metrics of every service: version, and the process's memory, CPU and open files."""
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # avoids one more series per counter, used by no format served here
     registry = CollectorRegistry()
     registry.register(_About())
     ProcessCollector(registry=registry)

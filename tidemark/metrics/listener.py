@@ -1,4 +1,4 @@
-"""The HTTP listener of services that serve nothing else over HTTP. It ends with the process."""
+"""HTTP listener of services that have no other HTTP server. It runs until the process ends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .address import listen_host
 
 
 def listen(address: str, registry: CollectorRegistry, *, setting: str) -> WSGIServer | None:
-    """Serve *registry* at *address*, in threads of its own; None when it says nowhere.
+    """Serve *registry* at *address* in separate threads; return None if the address is empty.
 
-    raises StoreContradictionError (facts: setting, address) when it cannot be bound
+    Raises StoreContradictionError (facts: setting, address) if the address cannot be bound.
     """
     host = listen_host(address)
     if host is None:
@@ -23,6 +23,6 @@ def listen(address: str, registry: CollectorRegistry, *, setting: str) -> WSGISe
         server, _ = start_http_server(host.port, host.address, registry)
     except OSError as error:
         raise StoreContradictionError(
-            f"{address}, for metrics ({setting}), cannot be used: {error.strerror}", setting=setting, address=address
+            f"cannot listen on {address} for metrics ({setting}): {error.strerror}", setting=setting, address=address
         ) from error
     return server

@@ -1,7 +1,7 @@
-"""Every metric of the services: name, kind, labels, meaning. What is served and docs/metrics.md are made from it.
+"""Every metric of the services: name, kind, labels, meaning. Source of the exposition and of docs/metrics.md.
 
-Names that begin with `rocketmq_` are RocketMQ's own and mean the same there. It labels all of them with cluster,
-node_type and node_id, too: here that is what Prometheus itself adds, job and instance.
+Names that begin with `rocketmq_` and their meanings are RocketMQ's. RocketMQ adds the labels cluster, node_type and
+node_id to all of them; here Prometheus's own labels job and instance serve that purpose.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Kind(enum.Enum):
-    """Prometheus's types, as far as they are used."""
+    """Types of Prometheus that are used."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -19,7 +19,7 @@ class Kind(enum.Enum):
 
 
 class MetricRow(NamedTuple):
-    """One metric. service: which one serves it; bounds: upper ends of a histogram's buckets, without +Inf."""
+    """One metric. service: the services that expose it; bounds: upper bounds of a histogram's buckets, without +Inf."""
 
     name: str
     kind: Kind
@@ -39,164 +39,184 @@ _GROUP_BATCHES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 102
 _GROUP_BYTES = tuple(float(1 << power) for power in range(10, 28, 2))  # 1 KiB to 64 MiB
 
 ROWS = (
-    MetricRow("tidemark_build_info", _G, EACH, "1; the version stands in the label", ("version",)),
-    # -- writer and query, where they speak TLS ----------------------------------------------------------------------
-    MetricRow("tidemark_tls_reload_failed", _G, TLS, "1 while the TLS files cannot be used, and old ones are"),
-    MetricRow("tidemark_tls_certificate_expires_seconds", _G, TLS, "When the certificate in use ends, Unix time"),
-    # -- writer and query, by who may do what ------------------------------------------------------------------------
+    MetricRow("tidemark_build_info", _G, EACH, "Always 1; the label contains the version", ("version",)),
+    # -- writer and query with TLS -----------------------------------------------------------------------------------
+    MetricRow(
+        "tidemark_tls_reload_failed", _G, TLS, "1 if the changed TLS files are invalid and the previous ones are in use"
+    ),
+    MetricRow("tidemark_tls_certificate_expires_seconds", _G, TLS, "Expiry of the certificate in use, Unix time"),
+    # -- writer and query, access control ----------------------------------------------------------------------------
     MetricRow(
         "tidemark_refused_requests_total",
         _C,
         BOTH,
-        "Requests that access control or a rate did not let pass, by the error's reason",
+        "Requests refused by access control or a rate limit, by the error's reason",
         ("reason",),
     ),
     MetricRow(
-        "tidemark_access_reload_failed", _G, ACCESS, "1 while the access file cannot be used, and the old one is"
+        "tidemark_access_reload_failed",
+        _G,
+        ACCESS,
+        "1 if the changed access file is invalid and the previous one is in use",
     ),
     # -- writer -----------------------------------------------------------------------------------------------------
     MetricRow(
-        "rocketmq_messages_in_total", _C, WRITER, "Messages appended; delayed ones once more when delivered", ("topic",)
+        "rocketmq_messages_in_total",
+        _C,
+        WRITER,
+        "Messages appended; delayed messages count again on delivery",
+        ("topic",),
     ),
-    MetricRow("rocketmq_throughput_in_total", _C, WRITER, "Bytes of their records", ("topic",)),
-    MetricRow(
-        "rocketmq_storage_size", _G, WRITER, "Bytes of the CommitLog's files, which have their full size from birth"
-    ),
-    MetricRow("rocketmq_storage_flush_behind_bytes", _G, WRITER, "Written to the log and not yet synced"),
-    MetricRow(
-        "rocketmq_processor_watermark", _G, WRITER, "Appends that wait for their turn; processor: send", ("processor",)
-    ),
+    MetricRow("rocketmq_throughput_in_total", _C, WRITER, "Bytes of the appended records", ("topic",)),
+    MetricRow("rocketmq_storage_size", _G, WRITER, "Bytes of the CommitLog's files, which are created at full size"),
+    MetricRow("rocketmq_storage_flush_behind_bytes", _G, WRITER, "Bytes written to the log but not yet synced"),
+    MetricRow("rocketmq_processor_watermark", _G, WRITER, "Waiting appends; processor: send", ("processor",)),
     MetricRow(
         "tidemark_writer_append_seconds",
         _H,
         WRITER,
-        "Time from an append's request to its answer, each batch once",
+        "Time from an append's request to its response, once per batch",
         bounds=_SYNC_SECONDS,
     ),
     MetricRow(
         "tidemark_fdatasync_seconds",
         _H,
         WRITER,
-        "Time of one sync of log and batch journal; one serves all appends of a group",
+        "Duration of one sync of log and batch journal, which serves all appends of a group",
         bounds=_SYNC_SECONDS,
     ),
-    MetricRow("tidemark_group_commit_batches", _H, WRITER, "Appends that one sync served", bounds=_GROUP_BATCHES),
-    MetricRow("tidemark_group_commit_bytes", _H, WRITER, "Bytes of the log that one sync served", bounds=_GROUP_BYTES),
-    MetricRow("tidemark_in_flight_bytes", _G, WRITER, "Appends accepted and not yet answered, all clients together"),
+    MetricRow("tidemark_group_commit_batches", _H, WRITER, "Appends per sync", bounds=_GROUP_BATCHES),
+    MetricRow("tidemark_group_commit_bytes", _H, WRITER, "Bytes of the log per sync", bounds=_GROUP_BYTES),
     MetricRow(
-        "tidemark_refused_appends_total", _C, WRITER, "Appends that were not taken, by the error's reason", ("reason",)
+        "tidemark_in_flight_bytes",
+        _G,
+        WRITER,
+        "Bytes of appends that are accepted but not yet answered, of all clients",
     ),
-    MetricRow("tidemark_duplicate_batches_total", _C, WRITER, "Repeats that were answered with their first offsets"),
+    MetricRow("tidemark_refused_appends_total", _C, WRITER, "Appends refused, by the error's reason", ("reason",)),
     MetricRow(
-        "tidemark_disk_free_bytes", _G, WRITER, "What appends may still use; the least of the disks that they need"
+        "tidemark_duplicate_batches_total", _C, WRITER, "Duplicate batches, answered with their original offsets"
     ),
-    MetricRow("tidemark_retention_deleted_files_total", _C, WRITER, "Log files that retention has deleted"),
-    MetricRow("tidemark_retention_deleted_bytes_total", _C, WRITER, "Room on the disk that this gave back"),
+    MetricRow("tidemark_disk_free_bytes", _G, WRITER, "Bytes available to appends, on the fullest disk that they need"),
+    MetricRow("tidemark_retention_deleted_files_total", _C, WRITER, "Log files deleted by retention"),
+    MetricRow("tidemark_retention_deleted_bytes_total", _C, WRITER, "Bytes of disk space freed by retention"),
     # -- pipeline ---------------------------------------------------------------------------------------------------
     MetricRow(
         "tidemark_append_visible_seconds",
         _H,
         PIPELINE,
-        "From the store timestamp (whole ms) of a chunk's last record until the watermark was seen at the chunk's end; "
-        "told when the epoch ends",
+        "Time from the store timestamp (whole ms) of a chunk's last record until the watermark reached its end; "
+        "recorded when the epoch ends",
         bounds=_VISIBLE_SECONDS,
     ),
     MetricRow(
         "tidemark_epoch_hand_over_seconds",
         _H,
         PIPELINE,
-        "From when a task stopped following a shard until the next one held it, of each shard; told when the next "
-        "one's epoch ends: one that failed tells nothing and lengthens it",
+        "Time per shard from when one task stopped following it until the next task held it; recorded when the next "
+        "task's epoch ends; a task that fails records nothing and lengthens it",
         bounds=_SYNC_SECONDS,
     ),
-    MetricRow("tidemark_pipeline_epochs_total", _C, PIPELINE, "Epochs that ended well"),
-    MetricRow("tidemark_pipeline_records_total", _C, PIPELINE, "Records whose queue units they built"),
-    MetricRow("tidemark_pipeline_chunks_total", _C, PIPELINE, "Chunks they published, of all shards"),
-    MetricRow("tidemark_pipeline_expired_files_total", _C, PIPELINE, "Queue and index files they deleted"),
+    MetricRow("tidemark_pipeline_epochs_total", _C, PIPELINE, "Epochs that ended without an error"),
+    MetricRow("tidemark_pipeline_records_total", _C, PIPELINE, "Records whose queue units were built"),
+    MetricRow("tidemark_pipeline_chunks_total", _C, PIPELINE, "Chunks published, of all shards"),
+    MetricRow("tidemark_pipeline_expired_files_total", _C, PIPELINE, "Queue and index files deleted"),
     MetricRow(
         "tidemark_pipeline_rebuilt_total",
         _C,
         PIPELINE,
-        "Queues, and runs of index files, that they built again because files did not agree with the log",
+        "Queues and runs of index files that were rebuilt because they did not match the log",
     ),
     MetricRow(
-        "tidemark_pipeline_visible_bytes", _G, PIPELINE, "Physical offset below which a shard is built", ("shard",)
+        "tidemark_pipeline_visible_bytes", _G, PIPELINE, "Physical offset up to which a shard is built", ("shard",)
     ),
     MetricRow(
-        "tidemark_pipeline_durable_bytes", _G, PIPELINE, "Physical offset below which that is synced", ("shard",)
+        "tidemark_pipeline_durable_bytes", _G, PIPELINE, "Physical offset up to which a shard is synced", ("shard",)
     ),
     MetricRow(
-        "tidemark_pipeline_scrubbed_bytes_total", _C, PIPELINE, "Bytes of the log that were compared with derived files"
+        "tidemark_pipeline_scrubbed_bytes_total",
+        _C,
+        PIPELINE,
+        "Bytes of the log that the scrub compared with queue and index files",
     ),
-    MetricRow("tidemark_pipeline_scrub_rounds_total", _C, PIPELINE, "Times that the scrub has gone over the whole log"),
+    MetricRow("tidemark_pipeline_scrub_rounds_total", _C, PIPELINE, "Completed scrubs of the whole log"),
     MetricRow(
-        "tidemark_pipeline_scrub_position_bytes", _G, PIPELINE, "Physical offset up to which this round has come"
+        "tidemark_pipeline_scrub_position_bytes", _G, PIPELINE, "Physical offset that the current scrub has reached"
     ),
     MetricRow(
         "tidemark_pipeline_scrub_damaged_total",
         _C,
         PIPELINE,
-        "Queues, and runs of index files, that did not agree with the log; they are built again",
+        "Queues and runs of index files that did not match the log and are rebuilt",
     ),
-    MetricRow("tidemark_pipeline_waits_for_room", _G, PIPELINE, "1 while nothing is built because the disk is full"),
+    MetricRow("tidemark_pipeline_waits_for_room", _G, PIPELINE, "1 if the pipeline is paused because the disk is full"),
     # -- query ------------------------------------------------------------------------------------------------------
-    MetricRow("rocketmq_messages_out_total", _C, QUERY, "Messages given out by pulls", ("topic",)),
+    MetricRow("rocketmq_messages_out_total", _C, QUERY, "Messages returned by pulls", ("topic",)),
     MetricRow(
-        "rocketmq_throughput_out_total", _C, QUERY, "Bytes of these answers, in the form that was asked for", ("topic",)
+        "rocketmq_throughput_out_total", _C, QUERY, "Bytes of pull responses, in the requested format", ("topic",)
     ),
     MetricRow(
         "rocketmq_consumer_lag_messages",
         _G,
         QUERY,
-        "Visible messages that a group has not committed",
+        "Visible messages that a consumer group has not committed",
         ("topic", "consumer_group"),
     ),
     MetricRow(
         "rocketmq_consumer_lag_latency",
         _G,
         QUERY,
-        "Milliseconds since the oldest of them was stored; of the queue where that is longest",
+        "Milliseconds since the oldest uncommitted message was stored, the longest of all queues",
         ("topic", "consumer_group"),
     ),
-    MetricRow("rocketmq_storage_dispatch_behind_bytes", _G, QUERY, "Committed and not yet visible"),
+    MetricRow("rocketmq_storage_dispatch_behind_bytes", _G, QUERY, "Bytes committed but not yet visible"),
     MetricRow(
         "rocketmq_storage_message_reserve_time", _G, QUERY, "Milliseconds since the log's first record was stored"
     ),
     MetricRow("tidemark_watermark_bytes", _G, QUERY, "Physical offset below which messages are visible"),
     MetricRow("tidemark_committed_bytes", _G, QUERY, "Committed physical offset"),
     MetricRow("tidemark_term", _G, QUERY, "The writer's term"),
-    MetricRow("tidemark_publication_age_seconds", _G, QUERY, "Since the watermark moved last; 0 before the first time"),
     MetricRow(
-        "tidemark_pipeline_alive_age_seconds", _G, QUERY, "Since a follower said that it is there; +Inf without any"
+        "tidemark_publication_age_seconds", _G, QUERY, "Seconds since the watermark last moved; 0 before its first move"
+    ),
+    MetricRow(
+        "tidemark_pipeline_alive_age_seconds",
+        _G,
+        QUERY,
+        "Seconds since a follower last reported that it is alive; +Inf if none ever did",
     ),
     MetricRow(
         "tidemark_damaged_places",
         _G,
         QUERY,
-        "Places of the log that failed their check, as `GET /v1/corruptions` lists them; NONE: no place",
+        "Damaged places in the log, as listed by `GET /v1/corruptions`; reason NONE: no damage",
         ("reason",),
     ),
-    MetricRow("tidemark_query_requests_total", _C, QUERY, "Requests answered, by route", ("path", "status")),
+    MetricRow("tidemark_query_requests_total", _C, QUERY, "Requests answered, by route and status", ("path", "status")),
     MetricRow(
         "tidemark_query_request_seconds",
         _H,
         QUERY,
-        "Time to an answer's first byte, waiting included",
+        "Time to a response's first byte, including waiting",
         ("path",),
         bounds=_REQUEST_SECONDS,
     ),
-    MetricRow("tidemark_query_body_bytes_total", _C, QUERY, "Bytes of pull answers", ("format",)),
+    MetricRow("tidemark_query_body_bytes_total", _C, QUERY, "Bytes of pull responses", ("format",)),
     MetricRow(
         "tidemark_query_skipped_records_total",
         _C,
         QUERY,
-        "Messages that pulls passed over as damaged",
+        "Damaged messages that pulls skipped",
     ),
-    MetricRow("tidemark_query_waiting_requests", _G, QUERY, "Requests that wait for messages"),
-    MetricRow("tidemark_query_owns_consumer_offsets", _G, QUERY, "1 where this process writes them"),
-    MetricRow("tidemark_query_group_members", _G, QUERY, "Living members of a group", ("consumer_group",)),
-    MetricRow("tidemark_query_group_generation", _G, QUERY, "Generation of a group with members", ("consumer_group",)),
-    MetricRow("tidemark_query_group_rebalances_total", _C, QUERY, "New generations of all groups"),
-    MetricRow("tidemark_query_fenced_commits_total", _C, QUERY, "Commits refused because another holds the queue"),
+    MetricRow("tidemark_query_waiting_requests", _G, QUERY, "Requests waiting for messages"),
+    MetricRow("tidemark_query_owns_consumer_offsets", _G, QUERY, "1 if this process writes the consumer offsets"),
+    MetricRow("tidemark_query_group_members", _G, QUERY, "Active members of a consumer group", ("consumer_group",)),
+    MetricRow(
+        "tidemark_query_group_generation", _G, QUERY, "Generation of a consumer group with members", ("consumer_group",)
+    ),
+    MetricRow("tidemark_query_group_rebalances_total", _C, QUERY, "New generations of all consumer groups"),
+    MetricRow(
+        "tidemark_query_fenced_commits_total", _C, QUERY, "Commits refused because another member holds the queue"
+    ),
 )
 BY_NAME = {row.name: row for row in ROWS}

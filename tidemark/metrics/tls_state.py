@@ -1,4 +1,4 @@
-"""TlsState: a service's certificate, and whether its files can be used, for who scrapes."""
+"""TlsState: metrics of a service's certificate and of its TLS files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .families import number
 
 
 class TlsState(Collector):
-    """Of *tls*; of a service without TLS there is none."""
+    """Collector of the metrics of *tls*; a service without TLS has none."""
 
     def __init__(self, tls: Reloading) -> None:
         self._tls = tls
 
     def collect(self) -> Iterator[Metric]:
-        """Two gauges."""
+        """Yield the two gauges."""
         yield number("tidemark_tls_reload_failed", self._tls.reload_failed)
         yield number("tidemark_tls_certificate_expires_seconds", self._tls.current.leaf.expires_s)

@@ -9,11 +9,11 @@ from prometheus_client.core import Metric
 
 from .families import numbers
 
-OTHER = "other"  # label of what has none of its own; a topic of this name is counted with them
+OTHER = "other"  # label of topics beyond the limit; a topic of this name is counted with them
 
 
 class TopicCounts:
-    """Counted a batch or an answer at a time, by any thread. The first *limit* topics have a label of their own."""
+    """Counters by topic, updated per batch or response by any thread. The first *limit* topics have their own label."""
 
     def __init__(self, *, limit: int, messages: str, size: str) -> None:
         self._limit = limit
@@ -22,7 +22,7 @@ class TopicCounts:
         self._changing = threading.Lock()
 
     def add(self, topic: str, messages: int, size: int) -> None:
-        """*messages* more, of *size* bytes together."""
+        """Count *messages* with a total of *size* bytes."""
         with self._changing:
             if topic not in self._counts and len(self._counts) >= self._limit:
                 topic = OTHER
@@ -30,7 +30,7 @@ class TopicCounts:
             self._counts[topic] = before[0] + messages, before[1] + size
 
     def families(self) -> Iterator[Metric]:
-        """Both counters."""
+        """Yield both counters."""
         with self._changing:
             counts = list(self._counts.items())
         for which, name in enumerate(self._names):

@@ -107,7 +107,7 @@ def test_a_taken_port_ends_the_start_before_the_store_is_opened(tmp_path: Path) 
             check=False,
         )
     assert done.returncode == 1
-    assert f"{taken}, for metrics (TIDEMARK_WRITER_METRICS_LISTEN), cannot be used" in done.stderr
+    assert f"cannot listen on {taken} for metrics (TIDEMARK_WRITER_METRICS_LISTEN)" in done.stderr
     assert not (tmp_path / "store").exists()
 
 

@@ -31,7 +31,7 @@ def test_a_taken_port_is_an_error_that_names_the_setting() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(StoreContradictionError, match=r"127\.0\.0\.1:\d+, for metrics \(TIDEMARK_X\)") as raised:
+        with pytest.raises(StoreContradictionError, match=r"127\.0\.0\.1:\d+ for metrics \(TIDEMARK_X\)") as raised:
             listen(address, make_registry(), setting="TIDEMARK_X")
     assert raised.value.facts == {"setting": "TIDEMARK_X", "address": address}
 
