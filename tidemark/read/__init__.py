@@ -1,1 +1,1 @@
-"""Queues → messages: what may be read, up to the watermark. Plain functions over files and arrays; no HTTP."""
+"""Reading of messages from queues, up to the watermark. Plain functions over files and arrays; must not import HTTP."""

@@ -1,4 +1,4 @@
-"""Large buffers, used again and again: a page that the process touches first costs more than reading it full."""
+"""BufferPool: reuses large buffers, because the first access to a new page costs more than reading data into it."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ import numpy as np
 
 from tidemark.format.dispatch_request import U8Array
 
-LEAST_BYTES = 128 << 10  # below it the allocator does as well
+LEAST_BYTES = 128 << 10  # for smaller buffers the allocator is as fast
 GREATEST_BYTES = 8 << 20
 KEPT = 6
 LITTLE_BYTES, LITTLE_KEPT = 1 << 20, 12
 
 
 class BufferPool:
-    """Lends buffers and takes them back when nobody refers to them any more. Safe for several threads.
+    """Pool that lends buffers and takes them back when they are no longer referenced. Thread-safe.
 
-    Keeps at most *kept* buffers of *greatest_bytes*, of which only what was ever filled is in memory; what is lent
-    beyond that, and what is larger, goes back to the system.
+    Keeps at most *kept* buffers of *greatest_bytes*, of which only the pages ever written are in memory. Further and
+    larger buffers are returned to the system.
     """
 
     def __init__(self, *, kept: int = KEPT, greatest_bytes: int = GREATEST_BYTES) -> None:
         self._greatest_bytes = greatest_bytes
-        self._free: deque[U8Array] = deque(maxlen=kept)  # the last one given back is lent first: it is in the cache
+        self._free: deque[U8Array] = deque(
+            maxlen=kept
+        )  # used as a stack: the buffer returned last is likely in the CPU cache
 
     @property
     def free(self) -> int:
-        """Buffers that are kept now."""
+        """Number of buffers in the pool."""
         return len(self._free)
 
     def lend(self, size: int) -> U8Array:
-        """*size* bytes of anything."""
+        """Return a buffer of *size* uninitialised bytes."""
         if not LEAST_BYTES <= size <= self._greatest_bytes:
             return np.empty(size, np.uint8)
         try:
@@ -41,20 +43,20 @@ class BufferPool:
             whole = np.empty(self._greatest_bytes, np.uint8)
         lease = whole[:size]
         weakref.finalize(lease, self._free.append, whole).atexit = False
-        # Slices of an array refer to the array that owns its memory, those of a memoryview's to the memoryview: so
-        # each of them, and what was made of it, keeps the lease.
+        # A slice of an array refers to the owner of the memory; a slice of a memoryview's array, to the memoryview.
+        # Therefore each slice, and each object derived from it, keeps the lease alive.
         return np.frombuffer(lease.data, np.uint8)
 
 
 class BufferPools:
-    """Little ones out of little buffers, so that an answer's rows do not keep what its records would need."""
+    """Pools of small and large buffers, so that a response's rows do not occupy a buffer meant for its records."""
 
     def __init__(self) -> None:
         self._little = BufferPool(kept=LITTLE_KEPT, greatest_bytes=LITTLE_BYTES)
         self._large = BufferPool()
 
     def lend(self, size: int) -> U8Array:
-        """*size* bytes of anything."""
+        """Return a buffer of *size* uninitialised bytes."""
         return (self._little if size <= LITTLE_BYTES else self._large).lend(size)
 
 

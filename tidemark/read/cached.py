@@ -1,9 +1,9 @@
-"""Reads that never wait for a disk: what is in the page cache is read here and now, anything else is refused.
+"""Reads that never wait for a disk: data in the page cache is read directly, otherwise NotCachedError is raised.
 
-So is work that takes long: Python for each of many messages, and decompressing them.
+The same applies to long computations: decompression, and Python code for each of many messages.
 
-To hand a read to another thread costs more than the read itself where the data is in memory, as it nearly always is; an
-event loop must not wait for a disk all the same.
+Data is nearly always in memory, and then a hand-over to another thread costs more than the read itself. However, an
+event loop must not wait for a disk.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections.abc import Iterator
 
 from tidemark.format.dispatch_request import U8Array
 
-FEW_MESSAGES, FEW_BYTES = 32, 1 << 20  # that are soon worked on one by one
+FEW_MESSAGES, FEW_BYTES = 32, 1 << 20  # limits of work that is done without another thread
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
 _local = threading.local()
 
 
 class NotCachedError(Exception):
-    """It would have to wait, or would take long: let a thread do it that may."""
+    """The operation would wait for a disk or take long; run it in a thread that may block."""
 
 
 @contextlib.contextmanager
 def cached_only() -> Iterator[None]:
-    """Within it, this thread's reads raise NotCachedError instead of waiting for a disk, or for a reader that does."""
+    """Make this thread's reads raise NotCachedError instead of waiting for a disk or another reader."""
     _local.is_on = True
     try:
         yield
@@ -35,28 +35,28 @@ def cached_only() -> Iterator[None]:
 
 
 def is_cached_only() -> bool:
-    """Whether this thread must not wait now."""
+    """Return True if this thread must not wait now."""
     return getattr(_local, "is_on", False)
 
 
 def require_thread(messages: int, stored_bytes: int = 0) -> None:
-    """NotCachedError where this thread must not wait and so many *messages*, or bytes, take work one by one."""
+    """Raise NotCachedError if this thread must not wait and this number of messages or bytes would take long."""
     if (messages > FEW_MESSAGES or stored_bytes > FEW_BYTES) and is_cached_only():
         raise NotCachedError
 
 
 def pread(descriptor: int, length: int, offset: int) -> bytes:
-    """As os.pread."""
+    """Read like os.pread."""
     if not is_cached_only():
         return os.pread(descriptor, length, offset)
     buffer = bytearray(length)
-    if _pread_now(descriptor, memoryview(buffer), offset) < length:  # the rest is not there, or not in memory
+    if _pread_now(descriptor, memoryview(buffer), offset) < length:  # the rest does not exist or is not cached
         raise NotCachedError
     return bytes(buffer)
 
 
 def pread_into(descriptor: int, buffer: U8Array, offset: int) -> int:
-    """How many bytes were read into *buffer*; fewer than it holds are no sign of the file's end."""
+    """Return the number of bytes read into *buffer*; fewer than its length do not mean the end of the file."""
     return (
         _pread_now(descriptor, buffer.data, offset)
         if is_cached_only()
@@ -69,13 +69,15 @@ def _pread_now(descriptor: int, buffer: memoryview, offset: int) -> int:
         raise NotCachedError
     try:
         return os.preadv(descriptor, [buffer], offset, _NO_WAIT)
-    except OSError as error:  # EAGAIN; EOPNOTSUPP of a file system that does not know
+    except OSError as error:  # EAGAIN, or EOPNOTSUPP if the file system lacks RWF_NOWAIT
         raise NotCachedError from error
 
 
 @contextlib.contextmanager
 def held(lock: threading.Lock) -> Iterator[None]:
-    """With *lock*, which another thread may hold while it reads."""
+    """Hold *lock*; another thread may hold it during a read, so raise NotCachedError instead of waiting in
+    `cached_only`.
+    """
     if not lock.acquire(blocking=not is_cached_only()):
         raise NotCachedError
     try:

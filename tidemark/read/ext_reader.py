@@ -1,4 +1,4 @@
-"""Tag codes behind addresses in a consume queue extension (docs/format.md §4), for many units at once."""
+"""ExtReader: resolves addresses in a consume queue extension to tags codes (docs/format.md §4), many at once."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tidemark.format.consume_queue_ext import UNIT, UNIT_SIZE, is_unit
 from tidemark.format.tags import EXT_ADDRESS_LIMIT
 from tidemark.read.file_run import FileRun
 
-_SIGN_BIT = np.int64((1 << 63) - 1)  # what is left without it is the offset
+_SIGN_BIT = np.int64((1 << 63) - 1)  # an address is the offset with the sign bit set
 
 IntArray = NDArray[np.int64]
 
 
 class ExtReader:
-    """Reads one queue's extension. Safe for several threads."""
+    """Reader of one queue's extension. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: FileRun | None = None  # until an address is seen: hardly any queue has an extension
+        self._files: FileRun | None = None  # opened at the first address: few queues have an extension
 
     def resolve(self, codes: IntArray) -> IntArray:
-        """*codes* with each address replaced by the tags code of its unit; left as it is where no unit can be read."""
+        """Return *codes* with each address replaced by its unit's tags code; unreadable units leave the address."""
         at = np.flatnonzero(codes <= EXT_ADDRESS_LIMIT)
         if not len(at):
             return codes
@@ -42,7 +42,7 @@ class ExtReader:
         return codes
 
     def _read(self, files: FileRun, offsets: IntArray) -> tuple[NDArray[np.bool_], IntArray]:
-        """(which of the units at *offsets*, all of one file, can be read; their tag codes)."""
+        """Return, for units at *offsets* within one file, which can be read, and their tags codes."""
         first = int(offsets.min())
         data = np.frombuffer(files.read(first, int(offsets.max()) - first + UNIT_SIZE), np.uint8)
         there = offsets - first + UNIT_SIZE <= len(data)

@@ -1,7 +1,7 @@
-"""A run of equally sized files for many reading threads, while other processes add and delete files.
+"""FileRun: a run of equally sized files for many reading threads, while other processes add and delete files.
 
-The address space is that of `tidemark.store.mapped_file_queue`; what differs is life time: a descriptor lives as
-long as somebody reads from it, and a look at the folder happens only when a file is missed.
+The address space is that of `tidemark.store.mapped_file_queue`. Unlike there, a descriptor stays open while a reader
+uses it, and the folder is read only if a file is not found.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from tidemark.store.open_file import OpenFile
 
 
 class Listing(NamedTuple):
-    """What the folders held when they were looked at. Starts ascend; file_size is 0 without files."""
+    """Files at the time of the last look at the folders. Starts ascend; file_size is 0 without files."""
 
     starts: tuple[int, ...] = ()
     file_size: int = 0
 
     @property
     def end(self) -> int:
-        """Where the last file ends; 0 without files."""
+        """End of the last file; 0 without files."""
         return self.starts[-1] + self.file_size if self.starts else 0
 
 
 class FileRun:
-    """The files of one or several folders as one address space (format.md §1), read only. Safe for several threads."""
+    """Files of one or more folders as one address space (format.md §1), read-only. Thread-safe."""
 
     def __init__(self, *folders: Path) -> None:
         self.folders = folders
         self._places: dict[int, Path] = {}  # start → path
         self._listing = Listing()
-        self._ends: tuple[str, list[str]] = ("", [])  # the first file, and where one behind the last would be
+        self._ends: tuple[str, list[str]] = ("", [])  # the first file, and the possible paths of the next one
         self._open: dict[int, OpenFile] = {}
         self.refresh()
 
     # -- the files ------------------------------------------------------------------------------------------------
 
     def refresh(self) -> Listing:
-        """Look at the folders.
+        """Read the folders.
 
-        raises StoreContradictionError when files differ in size, CorruptStoreError when they do not fit together
+        Raises StoreContradictionError if files differ in size, CorruptStoreError if they do not form a run.
         """
         found = sorted(entry for folder in self.folders for entry in _files_of(folder))
-        if found and found[-1][1] == 0:  # being made
+        if found and found[-1][1] == 0:  # being created
             found.pop()
         self._places = {start: path for start, _, path in found}
         self._listing = Listing(tuple(start for start, *_ in found), found[0][1] if found else 0)
@@ -66,17 +66,17 @@ class FileRun:
     def _require_fit(self, start: int, size: int, path: Path) -> None:
         if size != self._listing.file_size:
             raise StoreContradictionError(
-                f"{path} has {size} bytes, its neighbours {self._listing.file_size}", path=str(path), size=size
+                f"{path} has {size} bytes, the other files {self._listing.file_size}", path=str(path), size=size
             )
         if size == 0:
-            raise CorruptStoreError(f"{path} is empty, and others follow it", path=str(path))
+            raise CorruptStoreError(f"{path} is empty, but other files follow it", path=str(path))
         if start % size:
             raise CorruptStoreError(f"{path} does not start at a multiple of its size", path=str(path))
         if path != self._places[start]:
-            raise CorruptStoreError(f"{path} lies in another folder, too", path=str(path))
+            raise CorruptStoreError(f"{path} also exists in another folder", path=str(path))
 
     def listing(self) -> Listing:
-        """The files that are there now. Costs a few `stat` calls as long as nothing has changed at either end."""
+        """Return the current files. Costs a few `stat` calls if neither the first nor the last file has changed."""
         listing = self._listing
         if not listing.starts:
             return self.refresh()
@@ -86,7 +86,7 @@ class FileRun:
         return listing
 
     def let_go_of_deleted(self) -> None:
-        """Close files that have been deleted: until then the disk does not get their place back."""
+        """Close deleted files; until then the disk does not free their space."""
         if self._open:
             self.listing()
 
@@ -96,7 +96,7 @@ class FileRun:
         return self._listing
 
     def _path(self, start: int) -> Path:
-        """Where a file was seen, else where it is now, or would be."""
+        """Return the file's path: as last seen, otherwise its current or expected one."""
         seen = self._places.get(start)
         if seen is not None:
             return seen
@@ -104,7 +104,7 @@ class FileRun:
         return next((path for path in others if path.exists()), last)
 
     def _opened(self, start: int) -> OpenFile:
-        """FileNotFoundError when it is gone."""
+        """Open the file, or reuse its descriptor. Raises FileNotFoundError if it was deleted."""
         found = self._open.get(start)
         if found is None or found.is_deleted:
             self._open.pop(start, None)
@@ -114,7 +114,7 @@ class FileRun:
     # -- reading --------------------------------------------------------------------------------------------------
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes of one file from *offset*: at most *length*, ending at the file's end; b"" where there is no file."""
+        """Read at most *length* bytes of one file from *offset*, ending at the file's end; b"" if there is no file."""
         size = self._listing.file_size
         if size == 0 or length <= 0:
             return b""
@@ -126,7 +126,7 @@ class FileRun:
         return pread(file.descriptor, min(length, start + size - offset), offset - start)
 
     def read_into(self, offset: int, buffer: U8Array) -> bool:
-        """Fill *buffer* with bytes of one file from *offset*; False when they are not all there."""
+        """Fill *buffer* with bytes of one file from *offset*. Return False if they do not all exist."""
         size = self._listing.file_size
         if size == 0 or offset % size + len(buffer) > size:
             return False
@@ -145,9 +145,9 @@ class FileRun:
 
 
 def _files_of(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """(start, size, path) of each file that is named as one of a run, in any order.
+    """Yield (start, size, path) of each file whose name fits, in any order.
 
-    One that goes meanwhile is left out, and only that one.
+    Only files that are deleted meanwhile are left out.
     """
     try:
         with os.scandir(folder) as entries:

@@ -1,7 +1,7 @@
-"""Pulling messages of one queue from a queue offset on (docs/format.md §14).
+"""Pulling messages of one queue from a queue offset (docs/format.md §14).
 
-By default nothing below the requested offset and nothing beyond max_messages is given, inner batches are unwrapped, and
-tags are matched message by message. `pull_as_broker` gives what a broker's client would see, whole batches and all.
+By default a pull returns no message below the requested offset and at most max_messages, unwraps inner batches, and
+compares tags message by message. `pull_as_broker` returns the messages that a broker's client would receive.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitArray
 
 _UNITS_AT_ONCE = 4096
-_MARGIN, _FEW = 8, 16  # sizes differ a little: an eighth more units, and some
+_MARGIN, _FEW = 8, 16  # sizes vary: read an eighth more units, plus a few
 
 
 class PullStatus(enum.Enum):
-    """RocketMQ's GetMessageStatus, as far as a pull of ours can end in it."""
+    """Results of a pull: a subset of RocketMQ's GetMessageStatus."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -43,29 +43,29 @@ class PullStatus(enum.Enum):
 
 @dataclass(frozen=True)
 class PullRequest:
-    """What is asked for. max_bytes counts records as stored; the first one is given whatever its size."""
+    """Parameters of a pull. max_bytes counts stored records; the first one is returned regardless of its size."""
 
     offset: int
     max_messages: int
     max_bytes: int
     tags: TagFilter | None = None
-    whole_records: bool = False  # give records, not messages: never a part of an inner batch
-    max_scanned_units: int = 200_000  # of a filtered pull: then it answers NO_MATCHED_MESSAGE and how far it came
-    most_in_place: int = sys.maxsize  # messages; of more, a thread that must not wait reads none: NotCachedError
+    whole_records: bool = False  # return whole records: never a part of an inner batch
+    max_scanned_units: int = 200_000  # limit of a filtered pull, which then returns NO_MATCHED_MESSAGE and next_offset
+    most_in_place: int = sys.maxsize  # messages; a thread that must not wait raises NotCachedError for more
 
 
 @dataclass(frozen=True)
 class PulledPart:
-    """Records that were read together, and those of their messages that were asked for."""
+    """Records that were read together, and their requested messages."""
 
     records: Records
-    messages: MessageArray  # empty when whole records were asked for and nothing had to be filtered
-    chosen: NDArray[np.bool_]  # which of the records have been asked for
+    messages: MessageArray  # empty if whole records are requested without a filter
+    chosen: NDArray[np.bool_]  # the records with requested messages
 
 
 @dataclass
 class PullResult:
-    """The answer to one pull."""
+    """Result of one pull."""
 
     status: PullStatus
     next_offset: int
@@ -73,11 +73,11 @@ class PullResult:
     parts: list[PulledPart] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     message_count: int = 0
-    stored_bytes: int = 0  # of the records that were read for it
+    stored_bytes: int = 0  # size of the records that were read
 
 
 def refuse(bounds: QueueBounds, offset: int) -> PullResult | None:
-    """The answer when *offset* is outside the queue's bounds; None when there may be messages (docs/format.md §14)."""
+    """Return the result for an *offset* outside the bounds; None if there may be messages (docs/format.md §14)."""
     if bounds.max_offset == 0:
         return PullResult(PullStatus.NO_MESSAGE_IN_QUEUE, 0, bounds)
     if offset < bounds.min_offset:
@@ -90,9 +90,9 @@ def refuse(bounds: QueueBounds, offset: int) -> PullResult | None:
 
 
 def pull(queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullRequest) -> PullResult:
-    """Messages of *queue* from request.offset on, trimmed to what was asked.
+    """Return messages of *queue* from request.offset, limited to the request.
 
-    raises UnitsGoneError when files have expired since *bounds* were looked up
+    Raises UnitsGoneError if files have expired since *bounds* were determined.
     """
     refused = refuse(bounds, request.offset)
     if refused is not None:
@@ -101,16 +101,16 @@ def pull(queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullReq
 
 
 class _Pull:
-    """One pull: takes units in runs until it has enough, or the queue ends."""
+    """One pull: reads runs of units until the request is satisfied or the queue ends."""
 
     def __init__(self, queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullRequest) -> None:
         self._queue = queue
         self._log = log
         self._request = request
         self._scanned = 0
-        self._unit_end = 0  # queue offset behind the units of a batch queue that were examined
+        self._unit_end = 0  # end of the examined units of a batch queue, as queue offset
         self._is_full = False
-        self._is_trimmed = False  # within an inner batch: next_offset is told by its last message
+        self._is_trimmed = False  # within an inner batch: next_offset follows from the last message
         self.result = PullResult(PullStatus.NO_MATCHED_MESSAGE, request.offset, bounds)
 
     def run(self) -> PullResult:
@@ -122,7 +122,7 @@ class _Pull:
             self.result.next_offset = max(self.result.bounds.units_end, self._request.offset)
         if self.result.message_count:
             self.result.status = PullStatus.FOUND
-        if self.result.skipped:  # units behind a trimmed page were looked at, too
+        if self.result.skipped:  # units after a trimmed page were examined as well
             self.result.skipped = [skip for skip in self.result.skipped if skip.queue_offset < self.result.next_offset]
         if number >= units.end and not self._is_full:
             self._report_lost_end()
@@ -136,11 +136,11 @@ class _Pull:
             self.result.skipped.append(Skipped(-1, start, QUEUE_FILE_MISSING, bounds.max_offset - start))
 
     def _run_length(self, number: int) -> int:
-        """Units worth looking at together: as many as would be read if all were of unit *number*'s size."""
+        """Return how many units to read together: as many as are needed if all have the size of unit *number*."""
         left = self._request.max_messages - self.result.message_count
         if self._request.tags is not None:
             return max(_UNITS_AT_ONCE, left)
-        if min(left, self.result.bounds.units.end - number) <= _FEW:  # not worth a look at one of them
+        if min(left, self.result.bounds.units.end - number) <= _FEW:  # reading one of them first would cost more
             return min(left, _FEW)
         unit = self._queue.run.read(number, 1)
         size = int(unit["message_size"][0]) if len(unit) else 0
@@ -150,7 +150,7 @@ class _Pull:
         return min(left, fitting + fitting // _MARGIN + _FEW)
 
     def _take(self, number: int, count: int) -> int:
-        """Examine *count* units from *number* on; the number of the first one not examined."""
+        """Examine *count* units from *number* and return the number of the first unit not examined."""
         units = self._queue.run.read(number, count)
         if not len(units):
             return self._step_over(number)
@@ -169,7 +169,7 @@ class _Pull:
         self.result.skipped += [gap for at, gap in gaps if at < examined]
         if examined and self._queue.is_batch:
             self._unit_end = max(self._unit_end, int((firsts + counts)[:examined].max()))
-        if examined and not self._is_trimmed:  # a damaged unit of a batch queue may say anything
+        if examined and not self._is_trimmed:  # a damaged unit of a batch queue may have any offset
             end = int(firsts[examined - 1] + counts[examined - 1])
             self.result.next_offset = min(max(end, self.result.next_offset), self.result.bounds.max_offset)
         self._scanned += examined
@@ -209,9 +209,9 @@ class _Pull:
         return following
 
     def _is_candidate(self, units: UnitArray) -> NDArray[np.bool_]:
-        """Which units are to be read: by tag where the unit's code decides it, and any unit that cannot be right."""
+        """Return the units to read: those whose code matches the tag, and invalid units."""
         wanted: NDArray[np.bool_] = units["message_size"] != consume_queue.PRE_BLANK_SIZE
-        if self._queue.is_batch:  # another one leaves a gap, which is reported
+        if self._queue.is_batch:  # an invalid unit leaves a gap, which is reported
             wanted = self._queue.run.is_live(units)
         elif self._request.tags is not None:
             wanted &= self._request.tags.matches_code(self._queue.tags_codes(units)) | ~self._queue.run.is_live(units)
@@ -220,11 +220,11 @@ class _Pull:
     def _breaks(
         self, firsts: NDArray[np.int64], counts: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_] | None, list[tuple[int, Skipped]]]:
-        """Compare the units of a batch queue with each other: their queue offsets are dense and ascend.
+        """Compare the units of a batch queue with each other: their queue offsets must be dense and ascending.
 
         Returns:
-            which of them hold offsets that units before them hold, so that they are left out; None for none.
-            (index of a unit, the offsets that no unit holds before it) for each gap.
+            mask of the units whose offsets earlier units already have, to be left out; None if there are none.
+            (index of a unit, missing queue offsets before it) for each gap.
         """
         if not self._queue.is_batch:
             return None, []
@@ -240,7 +240,9 @@ class _Pull:
         return (repeated if repeated.any() else None), gaps
 
     def _choose(self, units: UnitArray, wanted: NDArray[np.int64], left_out: NDArray[np.bool_] | None) -> Choice:
-        """As many units as the limits on messages and bytes still allow. wanted: messages of each to be given."""
+        """Choose as many units as the limits on messages and bytes allow. wanted: number of requested messages per
+        unit.
+        """
         request, result = self._request, self.result
         limits = ReadLimits(
             request.max_messages - result.message_count,
@@ -296,7 +298,7 @@ class _Pull:
 
 
 def _chosen(messages: MessageArray, choice: NDArray[np.bool_]) -> MessageArray:
-    """The messages of *choice*; not a copy where they stand together."""
+    """Return the messages of *choice*, without a copy if they are adjacent."""
     first = int(choice.argmax()) if len(choice) else 0
     count = int(choice.sum())
     return messages[first : first + count] if choice[first : first + count].all() else messages[choice]

@@ -1,4 +1,4 @@
-"""Pulling as a broker answers and its client sees it (docs/format.md §14): whole inner batches, the broker's limits."""
+"""Pulling with a broker's results (docs/format.md §14): whole inner batches and the broker's limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _MEMORY_RATIO = 40  # accessMessageInMemoryMaxRatio, percent
 
 
 class TransferLimits(NamedTuple):
-    """maxTransferBytesOnMessageInMemory and its like. memory_bytes: farther behind the log's end is "on disk"."""
+    """RocketMQ's maxTransferBytesOnMessageInMemory etc. memory_bytes: records farther from the log's end count as on
+    disk.
+    """
 
     bytes_in_memory: int = 262_144
     count_in_memory: int = 32
@@ -36,7 +38,7 @@ def pull_as_broker(
     log_end: int,
     limits: TransferLimits = TransferLimits(),  # noqa: B008 - an immutable value
 ) -> PullResult:
-    """Messages of *queue* as getMessage chooses them. Only records of one queue file are looked at in one call."""
+    """Return messages of *queue* as getMessage selects them. One call reads records of only one queue file."""
     if queue.is_batch and bounds.max_offset == 0:
         bounds = bounds._replace(min_offset=-1)
     refused = refuse(bounds, request.offset)
@@ -50,7 +52,7 @@ def pull_as_broker(
 
 
 class _Chosen(NamedTuple):
-    """A unit whose record is to be loaded."""
+    """A unit whose record is to be read."""
 
     physical_offset: int
     size: int
@@ -59,7 +61,7 @@ class _Chosen(NamedTuple):
 
 
 def _first_unit(queue: QueueReader, bounds: QueueBounds, offset: int) -> int | None:
-    """The unit from which the broker iterates (format.md §14): of a batch queue the last one with base ≤ offset."""
+    """Return the unit at which the broker starts (format.md §14): in a batch queue the last one with base ≤ offset."""
     number = queue.locate(offset, bounds.units)
     if queue.is_batch and number < bounds.units.end:
         base = int(queue.run.unit(number)["base_offset"])
@@ -71,7 +73,7 @@ def _first_unit(queue: QueueReader, bounds: QueueBounds, offset: int) -> int | N
 def _choose(
     queue: QueueReader, log: FileRun, result: PullResult, request: PullRequest, log_end: int, limits: TransferLimits
 ) -> list[_Chosen]:
-    """The getMessage loop: which units are given. Sets next_offset, and the status where nothing is."""
+    """Select units as the getMessage loop does. Sets next_offset, and the status if no unit is selected."""
     number = _first_unit(queue, result.bounds, request.offset)
     if number is None:
         result.status = PullStatus.OFFSET_FOUND_NULL
@@ -109,7 +111,7 @@ def _choose(
             or total_count > most_count - 1
         ):
             break
-        result.next_offset = max(result.next_offset, queue_offset + count)  # of a damaged unit it may be anything
+        result.next_offset = max(result.next_offset, queue_offset + count)  # a damaged unit may have any offset
         if not passed:
             continue
         if physical_offset < log_min:
@@ -128,7 +130,7 @@ def _roll_next_file(queue: QueueReader, offset: int) -> int:
 
 
 def _load(queue: QueueReader, log: FileRun, result: PullResult, request: PullRequest, chosen: list[_Chosen]) -> None:
-    """Read what was chosen; keep the messages a client would keep."""
+    """Read the selected records and keep the messages that a client would keep."""
     places = np.array(chosen, np.int64)
     records = read_records(
         log,

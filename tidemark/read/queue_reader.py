@@ -1,7 +1,7 @@
-"""One queue as readers see it: queue offsets ⇄ units, for both kinds of queues.
+"""QueueReader: one queue for reading; maps queue offsets to units, for both kinds of queues.
 
 In a ConsumeQueue unit n is queue offset n. In a BatchConsumeQueue a unit holds the messages
-[base_offset, base_offset + batch_size), and its number says nothing.
+[base_offset, base_offset + batch_size), and its number has no meaning.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 from tidemark.store.originals.tombstones import Tombstone
 
-_LIGHT_QUEUE = "%LMQ%"  # its units point at records of other topics (docs/format.md §2)
+_LIGHT_QUEUE = "%LMQ%"  # units point at records of other topics (docs/format.md §2)
 
 
 class QueueBounds(NamedTuple):
-    """What of a queue may be read: queue offsets min_offset ≤ n < max_offset, and the units that hold them.
+    """Readable part of a queue: queue offsets min_offset ≤ n < max_offset, and the units that hold them.
 
-    lost      offsets before max_offset whose units this reader has seen, and that are not there any more
-    is_held   the pipeline builds them again
+    lost      number of offsets before max_offset whose units this reader has seen but which no longer exist
+    is_held   True while the pipeline rebuilds these units
     """
 
     min_offset: int
@@ -38,16 +38,16 @@ class QueueBounds(NamedTuple):
 
     @property
     def units_end(self) -> int:
-        """Queue offset behind the last unit that is there."""
+        """Queue offset after the last existing unit."""
         return self.max_offset - self.lost
 
 
 class QueueReader:
-    """Reads one queue.
+    """Reader of one queue.
 
     ext           folder of its extension
-    log           the store's log, in which units behind a damaged one are checked before they count
-    attached_log  the log of an attached store, whose last units may be older than the log's end
+    log           the store's log, used to check the units after a damaged one
+    attached_log  log of an attached store, whose queues can end with stale units
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class QueueReader:
         self.queue_id = queue_id
         self.is_batch = batch
         self._ext = ExtReader(ext) if ext is not None else None
-        # what its records must say: b"" for anything
+        # topic that its records must have: b"" for any
         self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
         self._attached_log = attached_log
-        self._greatest = (0, 0, 0, 0)  # cuts, watermark, and the bounds of the queue that were seen with them
+        self._greatest = (0, 0, 0, 0)  # cuts, watermark and the queue's bounds when its end was greatest
         self._log = attached_log or log
         self.run = UnitRun(
             folder,
@@ -82,10 +82,10 @@ class QueueReader:
         return self._fault_of(number, unit) == 0
 
     def _is_stale(self, number: int, unit: UnitArray) -> bool:
-        """Whether the log holds something else where the unit points."""
+        """Return True if the log has something else where the unit points."""
         assert self._attached_log is not None
         fault = self._fault_of(number, unit)
-        if fault == REMOVED_FAULT:  # expired, unless there never was so much of a log
+        if fault == REMOVED_FAULT:  # expired, or beyond the log's end
             return int(unit["physical_offset"][0]) >= self._attached_log.known.end
         return fault in ABSENT_FAULTS
 
@@ -130,9 +130,9 @@ class QueueReader:
         if watermark.cuts != cuts or bounds.max_offset >= end:
             self._greatest = watermark.cuts, watermark.physical_offset, bounds.min_offset, bounds.max_offset
             return bounds
-        if watermark.physical_offset < offset:  # an earlier look at the store
+        if watermark.physical_offset < offset:  # an older watermark
             return bounds
-        self.run.forget()  # the units may come back while the watermark stays where it is
+        self.run.forget()  # the units may be rebuilt while the watermark stays the same
         first = max(bounds.min_offset, first)
         lost = end - max(bounds.max_offset, first)
         return QueueBounds(first, end, bounds.units, lost, watermark.is_held)
@@ -149,14 +149,14 @@ class QueueReader:
         return QueueBounds(int(self.run.unit(units.first)["base_offset"]), self._end_offset(units), units)
 
     def _end_offset(self, units: VisibleUnits) -> int:
-        """Queue offset behind the last message of *units*; 0 without units."""
+        """Return the queue offset after the last message of *units*; 0 without units."""
         if not self.is_batch or units.end == 0:
             return units.end
         last = self.run.unit(units.end - 1)
         return int(last["base_offset"]) + int(last["batch_size"])
 
     def locate(self, queue_offset: int, units: VisibleUnits) -> int:
-        """Number of the unit that holds *queue_offset*, or of the first one behind it where there is a gap."""
+        """Return the number of the unit that holds *queue_offset*, or of the first one after it if there is a gap."""
         if not self.is_batch:
             return queue_offset
         low, high = units
@@ -170,25 +170,25 @@ class QueueReader:
         return min(self._live_at_or_after(low, units.end)[0], units.end)
 
     def _live_at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
-        """As `UnitRun.at_or_after`, but step over units that cannot be right, too: they have no offset to go by."""
+        """Return like `UnitRun.at_or_after`, but also skip invalid units, which have no usable offset."""
         number, found = self.run.at_or_after(number, end)
         while found is not None and not self.run.is_live(found)[0]:
             number, found = self.run.at_or_after(number + 1, end)
         return number, found
 
     def first_offsets(self, number: int, units: UnitArray) -> NDArray[np.int64]:
-        """Queue offset of the first message of each of *units*, which begin at *number*."""
+        """Return the queue offset of the first message of each of *units*, which begin at *number*."""
         if self.is_batch:
             return units["base_offset"].astype(np.int64)
         return np.arange(number, number + len(units), dtype=np.int64)
 
     def number_messages(self, messages: MessageArray, firsts: NDArray[np.int64]) -> None:
-        """Let messages of a light queue have its own queue offsets; *firsts*: of each record they were read from."""
+        """Replace queue offsets of a light queue's messages by its own. firsts: queue offset of each record read."""
         if not self.record_topic:
             messages["queue_offset"] = firsts[messages["record"]]
 
     def offsets_of(self, number: int) -> range:
-        """Queue offsets of the messages of unit *number*; UnitsGoneError when it has gone."""
+        """Return the queue offsets of unit *number*. Raises UnitsGoneError if it no longer exists."""
         if not self.is_batch:
             return range(number, number + 1)
         unit = self.run.unit(number)
@@ -196,12 +196,12 @@ class QueueReader:
         return range(base, base + int(unit["batch_size"]))
 
     def tags_codes(self, units: UnitArray) -> NDArray[np.int64]:
-        """Tag code of each of *units*; an address where the extension has none for it."""
+        """Return the tags code of each of *units*; an address if the extension has no unit for it."""
         codes = units["tags_code"].astype(np.int64)
         return codes if self._ext is None else self._ext.resolve(codes)
 
     def message_counts(self, units: UnitArray) -> NDArray[np.int64]:
-        """Messages of each of *units*."""
+        """Return the number of messages of each of *units*."""
         if self.is_batch:
             return units["batch_size"].astype(np.int64)
         return np.ones(len(units), np.int64)

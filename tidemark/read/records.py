@@ -1,4 +1,4 @@
-"""Records of the CommitLog by the units that point at them: few large reads, every record checked again."""
+"""Reading of CommitLog records that units point at: few large reads, and a check of every record."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from tidemark.format.reading import ReadPlan, plan_reads
 from tidemark.read.buffers import POOL
 from tidemark.read.file_run import FileRun
 
-GAP_BYTES = 16_384  # between two records: reading over it is cheaper than another read
-REMOVED = "REMOVED"  # a reason beside the faults: retention has taken the log file meanwhile
+GAP_BYTES = 16_384  # read over smaller gaps, because another read costs more
+REMOVED = "REMOVED"  # besides faults: retention has deleted the log file
 QUEUE_FILE_MISSING = "QUEUE_FILE_MISSING"
 QUEUE_GAP = "QUEUE_GAP"  # no unit of a batch queue holds these offsets
-OTHER_NUMBER = "QUEUE_OFFSET"  # another one: the record says another queue offset than its unit's place
+OTHER_NUMBER = "QUEUE_OFFSET"  # the record's queue offset is not the one of its unit
 
-_SCRATCH_BYTES = 512 << 10  # stays in a core's cache
+_SCRATCH_BYTES = 512 << 10  # fits into a core's cache
 _thread = threading.local()
 
 IntArray = NDArray[np.int64]
 
 
 class Skipped(NamedTuple):
-    """A record that could not be shown, or units that are lost.
+    """A record that is not returned, or lost units.
 
     reason         a Fault's name, OTHER_QUEUE, QUEUE_OFFSET, REMOVED, QUEUE_FILE_MISSING, or QUEUE_GAP
-    message_count  queue offsets that are passed over, from queue_offset on
+    message_count  number of queue offsets skipped, starting at queue_offset
     """
 
-    physical_offset: int  # -1 where the unit is lost
+    physical_offset: int  # -1 if the unit is lost
     queue_offset: int
     reason: str
     message_count: int = 1
 
 
 class Numbers(NamedTuple):
-    """Expected queue offsets of records. may_restart: 0 is accepted at any place, as of a broker (format.md §4)."""
+    """Expected queue offsets of records. may_restart: 0 is accepted anywhere, as a broker writes it (format.md §4)."""
 
     queue_offsets: IntArray
     may_restart: bool
 
 
 class Records(NamedTuple):
-    """Checked records, back to back in one buffer, in the order they were asked for."""
+    """Checked records, stored consecutively in one buffer in the requested order."""
 
     buffer: U8Array
-    places: IntArray  # where each starts in the buffer
-    rows: RequestArray  # DISPATCH_REQUEST; `fault` is 0 for what may be shown
+    places: IntArray  # start of each in the buffer
+    rows: RequestArray  # DISPATCH_REQUEST; `fault` is 0 for valid records
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Which may be shown."""
+        """Mask of the valid records."""
         right: NDArray[np.bool_] = self.rows["fault"] == 0
         return right
 
     def skipped(self, queue_offsets: IntArray, counts: IntArray | None = None) -> list[Skipped]:
-        """Return the records that may not be shown. counts: messages that each holds; default: one."""
+        """Return the invalid records. counts: number of messages of each; default: one."""
         if not self.rows["fault"].any():
             return []
         return [
@@ -75,11 +75,11 @@ class Records(NamedTuple):
         ]
 
     def messages(self) -> MessageArray:
-        """MESSAGE rows of what may be shown, inner batches unwrapped."""
+        """Return MESSAGE rows of the valid records, with inner batches unwrapped."""
         return message.unwrap_records(self.buffer, self.places, self.rows, POOL.lend)
 
     def stored_bytes(self, chosen: NDArray[np.bool_] | None = None) -> bytes | memoryview:
-        """The records that may be shown, as stored, back to back; only the *chosen* ones where given."""
+        """Return the valid records as stored, consecutively; only the *chosen* ones if given."""
         keep = self.right if chosen is None else self.right & chosen
         if keep.all():
             return self.buffer.data
@@ -89,7 +89,7 @@ class Records(NamedTuple):
 
 REMOVED_FAULT, _OTHER_NUMBER_FAULT = -1, -2
 _OWN_REASONS = {REMOVED_FAULT: REMOVED, _OTHER_NUMBER_FAULT: OTHER_NUMBER}
-ABSENT_FAULTS = frozenset(  # something else lies there than the unit says; a damaged body is the record's all the same
+ABSENT_FAULTS = frozenset(  # the place has no such record; a record with a damaged body counts as present
     {int(Fault.MAGIC), int(Fault.LENGTH), int(Fault.POSITION), message.OTHER_QUEUE_FAULT, _OTHER_NUMBER_FAULT}
 )
 
@@ -110,12 +110,12 @@ def read_records(
 ) -> Records:
     """Read and check the records that begin at *physical_offsets* (ascending) and have *sizes*.
 
-    topic, queue_id  the queue they must belong to; b"" for any
-    numbers          queue offsets that they must say; None for anything
-    with_fields      False: nobody will ask for messages, only for the records as stored
-    raises           nothing for bad or missing records: their rows carry a fault
+    topic, queue_id  the queue to which they must belong; b"" for any
+    numbers          queue offsets that they must have; None for any
+    with_fields      False: only the stored records are needed, not their messages
 
-    What is wrong may be the read, and readers go on behind what they are not shown: bad records are read once more.
+    Invalid or missing records raise no error: their rows carry a fault. Invalid records are read a second time, because
+    the read may have failed and readers skip them permanently.
     """
     physical_offsets, sizes = np.ascontiguousarray(physical_offsets), np.ascontiguousarray(sizes)
     plan = plan_reads(
@@ -132,7 +132,7 @@ def read_records(
 
 
 class _Asked(NamedTuple):
-    """The arguments of `read_records`, all of them possible."""
+    """Arguments of `read_records`, restricted to possible places."""
 
     physical_offsets: IntArray
     sizes: IntArray
@@ -171,7 +171,7 @@ def _read_once(log: FileRun, asked: _Asked, plan: ReadPlan, *, with_fields: bool
 
 
 def _read_run(log: FileRun, offsets: IntArray, sizes: IntArray, target: U8Array) -> bool:
-    """Fill *target* with the records back to back; what lies between them goes no further than the scratch buffer."""
+    """Fill *target* with the records consecutively; the bytes between them are only read into the scratch buffer."""
     first, span = int(offsets[0]), int(offsets[-1] + sizes[-1] - offsets[0])
     if span == len(target):
         return log.read_into(first, target)
@@ -185,7 +185,7 @@ def _read_run(log: FileRun, offsets: IntArray, sizes: IntArray, target: U8Array)
 
 
 def _is_possible(physical_offsets: IntArray, sizes: IntArray, file_size: int) -> NDArray[np.bool_]:
-    """Whether a unit can be true: a record lies within one file."""
+    """Return the units that can be valid: their record is within one file."""
     if file_size == 0:
         return np.ones(len(sizes), np.bool_)
     possible: NDArray[np.bool_] = (physical_offsets >= 0) & (sizes > 0)
@@ -202,7 +202,7 @@ def _read_around(
     queue_id: int,
     numbers: Numbers | None,
 ) -> Records:
-    """Leave out units that cannot be true, and give them a fault."""
+    """Leave out units that cannot be valid, and give them a fault."""
     if numbers is not None:
         numbers = numbers._replace(queue_offsets=numbers.queue_offsets[readable])
     inner = read_records(log, offsets[readable], sizes[readable], topic=topic, queue_id=queue_id, numbers=numbers)

@@ -1,4 +1,4 @@
-"""One store as readers see it: its log, its topics and queues, and how far they may be read."""
+"""StoreReader: one store for reading: its log, topics, queues and watermark."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tidemark.store.paths import StorePaths
 
 
 class StoreReader:
-    """Opens a store for reading. Writes nothing. Safe for several threads.
+    """A store opened for reading. Writes nothing. Thread-safe.
 
-    state        of an attached store: where our own files about it lie (`StorePaths`)
-    log_folders  where its CommitLog lies, if not in `commitlog`
-    on_regressed called once when the marks go back without a cut of the log
+    state         for an attached store: folder of our own files about it (`StorePaths`)
+    log_folders   folders of its CommitLog, if not `commitlog`
+    on_regressed  called once if the marks go back although the log was not truncated
     """
 
     def __init__(
@@ -50,41 +50,41 @@ class StoreReader:
         self._refreshed = time.monotonic()
 
     def watermark(self) -> Watermark:
-        """Return the readable end of the log, which goes back only where the writer has cut the log.
+        """Return the readable end of the log, which decreases only if the writer has truncated the log.
 
-        Files that were created or replaced are noticed within refresh_s.
+        Created and replaced files are noticed within refresh_s.
         """
         now = time.monotonic()
         if now - self._refreshed > self._refresh_s:
             self._refreshed = now
             self.watermarks.refresh()
-        if self._floor is None:  # a broker may cut its log without a term of ours
+        if self._floor is None:  # a broker may truncate its log without one of our terms
             return self.watermarks.read()
         with self._floor_lock:
             seen = self.watermarks.read()
             return self._floor.hold(seen, self.watermarks.terms, lambda: self.log.listing().end)
 
     def refresh(self) -> None:
-        """Notice created and replaced files now; CorruptStoreError when the marks cannot be read."""
+        """Notice created and replaced files now. Raises CorruptStoreError if the marks cannot be read."""
         self.watermarks.refresh()
 
     @property
     def log_min(self) -> int:
-        """Physical offset where the log begins; grows as retention deletes files."""
+        """Physical offset of the log's first byte; increases as retention deletes files."""
         starts = self.log.listing().starts
         return starts[0] if starts else 0
 
     def let_go_of_deleted(self) -> None:
-        """Close files that retention has deleted; for readers that nobody asks anything meanwhile."""
+        """Close files that retention has deleted; for readers that are idle."""
         self.log.let_go_of_deleted()
         for queue in list(self._queues.values()):
             queue.run.let_go_of_deleted()
 
     # -- topics ---------------------------------------------------------------------------------------------------
     #
-    # A deletion and a creation count as soon as the writer has answered them: both files are compared at each call.
-    # topics.json is read first. The writer saves a tombstone before it removes the topic, so that the tombstones are
-    # never older than the topics beside which they are used.
+    # Deletion and creation are effective as soon as the writer has answered, so both files are checked at each call.
+    # topics.json is read first. The writer saves a tombstone before it removes the topic, so the tombstones are never
+    # older than the topics with which they are used.
 
     def topics(self) -> dict[str, TopicConfig]:
         """Return all topics by name: those of topics.json, and those that only have queue folders."""
@@ -96,44 +96,44 @@ class StoreReader:
         return topics
 
     def topic(self, name: str) -> TopicConfig:
-        """Return a topic; TopicNotFoundError when the store has none of this name."""
+        """Return a topic. Raises TopicNotFoundError if it does not exist."""
         found = self._topics.topics().get(name)
         if found is not None and is_topic_name(name):
             return found
         if is_topic_name(name) and name not in self._tombstones.current() and self._has_queue_folder(name):
             return self._topic_of_folders(name)
-        raise TopicNotFoundError(f"there is no topic {name}", topic=name)
+        raise TopicNotFoundError(f"topic {name} does not exist", topic=name)
 
     def dead_end(self, topic_name: str) -> int:
-        """Physical offset below which records of the topic are dead, because it was deleted; 0 otherwise."""
+        """Return the physical offset below which the topic's records are dead due to its deletion; otherwise 0."""
         stone = self.tombstone(topic_name)
         return 0 if stone is None else stone.physical_offset
 
     def first_offset(self, topic_name: str, queue_id: int) -> int:
-        """Return the queue offset at which the topic begins: greater than 0 where one of its name was deleted."""
+        """Return the queue offset at which the topic begins: greater than 0 if a topic of this name was deleted."""
         stone = self.tombstone(topic_name)
         return 0 if stone is None else stone.next_offset(queue_id)
 
     def tombstone(self, topic_name: str) -> Tombstone | None:
-        """Return the tombstone of a topic that was deleted, even if it was created again; None otherwise."""
+        """Return the tombstone of a deleted topic, even if it was created again; otherwise None."""
         return self._tombstones.current().get(topic_name)
 
     def _has_queue_folder(self, name: str) -> bool:
         return any(folder.isdecimal() for folder in _folders(self.paths.consume_queue / name))
 
     def _topic_of_folders(self, name: str) -> TopicConfig:
-        """A topic that topics.json does not know counts as SimpleCQ (docs/format.md §9)."""
+        """Return a SimpleCQ topic, the default for topics missing in topics.json (docs/format.md §9)."""
         return TopicConfig(name, read_queues=0, write_queues=0)
 
     def queue_ids(self, topic: TopicConfig) -> list[int]:
-        """Return the ids of its queues: the configured ones, and others that have a folder with living records."""
+        """Return the queue ids: the configured ones, and others whose folder has live records."""
         root = self.paths.batch_consume_queue if topic.is_batch else self.paths.consume_queue
         folders = {int(name) for name in _folders(root / topic.name) if name.isdecimal() and str(int(name)) == name}
         others = {queue_id for queue_id in folders if queue_id >= topic.queues and self._is_alive(topic, queue_id)}
         return sorted(others | set(range(topic.queues)))
 
     def _is_alive(self, topic: TopicConfig, queue_id: int) -> bool:
-        """Return True if a queue beyond the configured ones exists: not one that a deleted topic has left."""
+        """Return True if a queue beyond the configured ones exists and is not left over from a deleted topic."""
         if not self.paths.queue(topic.name, queue_id, batch=topic.is_batch).is_dir():
             return False
         dead_end = self.dead_end(topic.name)
@@ -143,7 +143,7 @@ class StoreReader:
     # -- queues ---------------------------------------------------------------------------------------------------
 
     def queue(self, topic_name: str, queue_id: int) -> QueueReader:
-        """Return a queue; TopicNotFoundError, or QueueIllegalError when the topic has no such queue."""
+        """Return a queue. Raises TopicNotFoundError, or QueueIllegalError if the topic has no such queue."""
         topic = self.topic(topic_name)
         if queue_id >= topic.queues and not self._is_alive(topic, queue_id):
             raise QueueIllegalError(f"topic {topic_name} has no queue {queue_id}", topic=topic_name, queue_id=queue_id)
@@ -165,14 +165,14 @@ class StoreReader:
         return found
 
     def known_queue(self, topic_name: str, queue_id: int) -> QueueReader | None:
-        """As `queue`, for one that was asked for before; None otherwise, and after its topic was deleted."""
+        """Return a queue that was requested before; None otherwise, and after its topic was deleted."""
         topic = self._topics.topics().get(topic_name)
         if topic is None or queue_id >= topic.queues:
             return None
         return self._queues.get((topic_name, queue_id, topic.is_batch))
 
     def queues(self, topic_name: str) -> list[QueueReader]:
-        """All queues of a topic, by id."""
+        """Return all queues of a topic, by id."""
         return [self.queue(topic_name, queue_id) for queue_id in self.queue_ids(self.topic(topic_name))]
 
     def bounds(self, queue: QueueReader, watermark: Watermark) -> QueueBounds:

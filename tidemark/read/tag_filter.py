@@ -1,4 +1,4 @@
-"""Which tags a reader wants (docs/format.md §14): by hash in the queue's unit, then by string in the message."""
+"""TagFilter: selects messages by tags (docs/format.md §14), first by hash in the unit, then by text in the message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.format.tags import EXT_ADDRESS_LIMIT, parse_tag_expression, tags_c
 
 
 class TagFilter:
-    """A set of tags. `matches_code` may let a wrong one pass (hashes collide), `matches_text` decides."""
+    """A set of tags. `matches_code` may accept wrong ones, because hashes collide; `matches_text` is exact."""
 
     def __init__(self, tags: Iterable[str]) -> None:
         self.tags = frozenset(tags)
@@ -22,7 +22,7 @@ class TagFilter:
 
     @classmethod
     def parse(cls, expressions: Iterable[str]) -> TagFilter | None:
-        """Of ``A``, ``A || B`` or several of them; None when all messages are wanted (``*``, or nothing)."""
+        """Parse ``A``, ``A || B`` or several of them; None if all messages match (``*`` or no expression)."""
         tags: set[str] = set()
         for expression in expressions:
             parsed = parse_tag_expression(expression)
@@ -32,11 +32,11 @@ class TagFilter:
         return cls(tags) if tags else None
 
     def matches_code(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which units may match. An address in an extension (docs/format.md §4) is unknown, and passes."""
+        """Return which units may match, including addresses in an extension (docs/format.md §4)."""
         return np.isin(codes.astype(np.int32), self._codes) | (codes <= EXT_ADDRESS_LIMIT)
 
     def matches_text(self, buffer: U8Array, messages: MessageArray) -> NDArray[np.bool_]:
-        """Which messages carry one of the tags."""
+        """Return which messages have one of the tags."""
         view = buffer.data
         places, lengths = messages["tags_at"].tolist(), messages["tags_length"].tolist()
         found = [bytes(view[at : at + length]) in self._texts for at, length in zip(places, lengths, strict=True)]

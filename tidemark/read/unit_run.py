@@ -1,8 +1,8 @@
-"""The units of one queue by number, and which of them may be seen: from the log's minimum up to the watermark.
+"""UnitRun: units of one queue by number, and the visible ones: from the log's minimum up to the watermark.
 
-Unit n lies at byte n · unit size of the queue's files. Units ascend by physical offset; pre-blank units, which fill a
-queue's head and its holes, are stepped over. Behind the visible end anything may lie: zero bytes, units that are not
-published yet, and in an attached store units of records that were cut off the log's end.
+Unit n is stored at byte n · unit size of the queue's files. Units ascend by physical offset; pre-blank units, which
+fill a queue's head and its holes, are skipped. After the visible end there may be zero bytes, unpublished units, and in
+an attached store units of records that were truncated from the log.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
 from tidemark.store.halving import nearer_half
 
-_FIRST_LOOK = 128  # units read at once to see how far a queue has grown; doubles while all of them are visible
+_FIRST_LOOK = 128  # units of the first read to find a queue's new end; doubled while all are visible
 _MOST_UNITS = 65_536
-_HEAD = 128  # units of a file that are looked at together to find where they end: short queues end there
+_HEAD = 128  # units of a file read at once to find their end; enough for short queues
 
 _NO_LIMIT = (1 << 63) - 1
 
 UnitArray = NDArray[np.void]
-IsStale = Callable[[int, UnitArray], bool]  # (number, unit): whether its record is in the log, but not there
-IsTrue = Callable[[int, UnitArray], bool]  # (number, unit): whether it points at its own record
+IsStale = Callable[[int, UnitArray], bool]  # (number, unit): the log has no such record there
+IsTrue = Callable[[int, UnitArray], bool]  # (number, unit): it points at its own record
 
 
 class UnitsGoneError(OffsetTooSmallError):
-    """Units within the bounds that the caller looked up have expired meanwhile: look again, and there are others."""
+    """Units within the given bounds have expired; determine the bounds again."""
 
 
 class VisibleUnits(NamedTuple):
-    """Numbers of a queue's units that may be read: first ≤ n < end."""
+    """Numbers of the readable units of a queue: first ≤ n < end."""
 
     first: int
     end: int
 
 
 class UnitRun:
-    """Units of one queue's files. Safe for several threads.
+    """Units of one queue's files. Thread-safe.
 
-    is_stale  asked about the last visible unit, for files of others: they leave units behind the end as they were
-    is_true   asked about a unit behind a damaged one: the queue ends before damage only if nothing true follows
+    is_stale  check of the last visible unit in an attached store, because a broker leaves old units after the end
+    is_true   check of a unit after a damaged one: the queue ends before the damage only if no valid unit follows
     """
 
     def __init__(
@@ -61,30 +61,30 @@ class UnitRun:
         self._unit = batch_consume_queue.UNIT if batch else consume_queue.UNIT
         self._is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
         self._lock = threading.Lock()
-        self._seen: tuple[int, int] = (-1, -1)  # term and watermark for which _end holds
+        self._seen: tuple[int, int] = (-1, -1)  # term and watermark to which _end belongs
         self._end = 0
-        self._last_start = -1  # where the record of unit _end - 1 starts
-        self._log_min = -1  # for which _first holds
+        self._last_start = -1  # physical offset of the record of unit _end - 1
+        self._log_min = -1  # log minimum to which _first belongs
         self._first = 0
 
     @property
     def unit_size(self) -> int:
-        """Bytes of a unit."""
+        """Size of a unit in bytes."""
         return self._unit.itemsize
 
     @property
     def units_a_file(self) -> int:
-        """Units in one file; 0 while there is none."""
+        """Number of units per file; 0 without files."""
         return self._files.known.file_size // self.unit_size
 
     def file_starts(self) -> list[int]:
-        """Numbers of the units with which the files begin."""
+        """Return the numbers of the first units of the files."""
         return [start // self.unit_size for start in self._files.known.starts]
 
     # -- reading --------------------------------------------------------------------------------------------------
 
     def read(self, number: int, count: int) -> UnitArray:
-        """Units [number, number + count), over the edges of files; fewer where files end. Decides nothing."""
+        """Return units [number, number + count), across files; fewer at the end. Does not validate them."""
         pieces: list[bytes] = []
         at, left = number * self.unit_size, count * self.unit_size
         while left > 0:
@@ -98,7 +98,7 @@ class UnitRun:
         return np.frombuffer(data, self._unit, count=len(data) // self.unit_size)
 
     def unit(self, number: int) -> np.void:
-        """One unit that is known to be there; UnitsGoneError when it has gone."""
+        """Return one existing unit. Raises UnitsGoneError if it no longer exists."""
         units = self.read(number, 1)
         if not len(units):
             raise self._gone(number)
@@ -106,17 +106,17 @@ class UnitRun:
         return unit
 
     def _gone(self, number: int) -> UnitsGoneError:
-        """Return the error for a missing unit; the next look at the bounds searches the files anew.
+        """Return the error for a missing unit; and make the next call of `visible` search the files again.
 
-        A deleted topic's files are removed while the watermark, for which the bounds are cached, stays where it is.
+        A deleted topic's files are removed while the watermark, for which the bounds are cached, stays the same.
         """
         self.forget()
-        return UnitsGoneError("the queue's file was deleted", unit=number)
+        return UnitsGoneError(f"the file of queue unit {number} was deleted", unit=number)
 
     def next_there(self, number: int) -> int:
-        """The first unit at or after *number* that lies in a file: behind a gap in the row of files.
+        """Return the first unit at or after *number* that is in a file, after a gap in the run of files.
 
-        raises UnitsGoneError when the files begin behind *number*, or end before it
+        Raises UnitsGoneError if the files begin after *number* or end before it.
         """
         self._files.refresh()
         starts = self.file_starts()
@@ -126,30 +126,33 @@ class UnitRun:
         return max(number, holding[0])
 
     def _next_file(self, number: int) -> int | None:
-        """Where the first file begins that begins behind unit *number*; None behind the last one."""
+        """Return the first unit of the next file after unit *number*; None after the last file."""
         return next((start for start in self.file_starts() if start > number), None)
 
     def is_live(self, units: UnitArray) -> NDArray[np.bool_]:
-        """Which units point at a record."""
+        """Return which units point at a record."""
         return self._is_live(units)
 
     def let_go_of_deleted(self) -> None:
-        """As FileRun's."""
+        """Close deleted files like FileRun."""
         self._files.let_go_of_deleted()
 
     def forget(self) -> None:
-        """Search the files anew at the next look at the bounds, even for the same watermark."""
+        """Make the next call of `visible` search the files again, even for the same watermark."""
         self._seen = (-1, -1)
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 
     @property
     def is_known(self) -> bool:
-        """Whether its visible end was found before: then finding it again reads only what has come since."""
+        """True if the visible end was found before; then only new units are read to find it again."""
         return self._end > 0
 
     def visible(self, watermark: Watermark, *, log_min: int) -> VisibleUnits:
-        """The units of records that are in the log and below *watermark*. Cheap while neither has moved."""
+        """Return the units of records in the log below *watermark*.
+
+        Cheap if neither the log's minimum nor the watermark moved.
+        """
         seen = (watermark.term, watermark.physical_offset)
         with held(self._lock):
             if seen != self._seen or log_min != self._log_min:
@@ -181,18 +184,20 @@ class UnitRun:
         self._files.listing()
 
     def last_solid(self) -> tuple[int, UnitArray] | None:
-        """The last unit that points at a record, and its number, however far the log is visible; None without one."""
+        """Return the last unit that points at a record, with its number, regardless of the watermark; None if there is
+        none.
+        """
         starts = self._files.listing().starts
         end = self._without_stale(self._find_end(_NO_LIMIT, starts))
         unit = self.read(end - 1, 1) if end > 0 else self.read(0, 0)
         return (end - 1, unit) if len(unit) and self.is_live(unit)[0] else None
 
     def end_below(self, physical_offset: int) -> int:
-        """Number behind the last unit whose record ends at or below *physical_offset*."""
+        """Return the number after the last unit whose record ends at or below *physical_offset*."""
         return self._find_end(physical_offset, self._files.listing().starts)
 
     def _without_stale(self, end: int) -> int:
-        """Step back over units whose records are not in the log (any more)."""
+        """Step back over units whose records are not, or no longer, in the log."""
         while self._is_stale is not None and end > 0:
             unit = self.read(end - 1, 1)
             if not len(unit) or (self.is_live(unit)[0] and not self._is_stale(end - 1, unit)):
@@ -206,7 +211,9 @@ class UnitRun:
         return visible
 
     def _find_end(self, limit: int, starts: tuple[int, ...]) -> int:
-        """Behind the last visible unit: newest file first. A file's head at once, the rest by halving."""
+        """Return the number after the last visible unit: newest file first, reading a file's head at once, then
+        bisecting.
+        """
         for start in reversed(starts):
             first = start // self.unit_size
             low, high = min(first + _HEAD, first + self.units_a_file), first + self.units_a_file
@@ -225,9 +232,10 @@ class UnitRun:
         return starts[0] // self.unit_size if starts else 0
 
     def _end_in(self, low: int, high: int, limit: int) -> tuple[int, bool]:
-        """Behind the last visible unit of [low, high), 0 without one; whether something stands there that is not.
+        """Return the number after the last visible unit of [low, high), 0 if none, and whether an invisible unit
+        follows.
 
-        Pre-blank units are neither.
+        Pre-blank units count as neither.
         """
         units = self.read(low, high - low)
         blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
@@ -237,9 +245,9 @@ class UnitRun:
         return low + int(solid[-1]) + 1 if len(solid) else 0, stop < high - low
 
     def at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
-        """The first unit at or after *number* that is there and not pre-blank, and its number.
+        """Return the first existing unit at or after *number* that is not pre-blank, with its number.
 
-        None when none is below *end*.
+        The unit is None if there is none below *end*.
         """
         count = 1
         while number < end:
@@ -259,24 +267,24 @@ class UnitRun:
         return number, None
 
     def _start_of(self, number: int) -> int:
-        """Physical offset of a unit's record; -1 where there is no unit."""
+        """Return the physical offset of a unit's record; -1 if there is no unit."""
         if number < 0:
             return -1
         unit = self.read(number, 1)
         return int(unit["physical_offset"][0]) if len(unit) else -1
 
     def _around(self, end: int) -> tuple[int, UnitArray]:
-        """By one read: where the record of unit end - 1 starts, -1 without one; and the first units behind it."""
+        """Read once: return the physical offset of the record of unit end - 1, -1 if none, and the units after it."""
         units = self.read(end - 1, 1 + _FIRST_LOOK) if end > 0 else self.read(0, 0)
-        if not len(units):  # the first unit of all, or of those that have not expired
+        if not len(units):  # *end* is the first unit, or the first one not expired
             return -1, self.read(end, _FIRST_LOOK)
         return int(units["physical_offset"][0]), units[1:]
 
     def _grow(self, end: int, units: UnitArray, least: int, limit: int) -> tuple[int, int]:
-        """Walk on from a known *end* over what has become visible since; that end, and the start of its last record.
+        """Advance a known *end* over units that became visible; return it and the physical offset of its last record.
 
-        units  the first ones behind *end*
-        least  start of the record before *end*: starts ascend
+        units  the first units after *end*
+        least  physical offset of the record before *end*: offsets ascend
         """
         count, at = _FIRST_LOOK, end
         while len(units):
@@ -296,9 +304,9 @@ class UnitRun:
         return end, least
 
     def _behind_damage(self, number: int, units: UnitArray, least: int, limit: int) -> int | None:
-        """Return the number of the first true unit among *units*, which begin at *number* with one that is none.
+        """Return the number of the first valid unit among *units*, which begin at *number* with an invalid one.
 
-        None where nothing true follows: the queue ends here.
+        None if no valid unit follows: the queue ends here.
         """
         if self._is_true is None or self.is_live(units[:1])[0] or not units.view(np.uint8).any():
             return None
@@ -307,12 +315,12 @@ class UnitRun:
         return number + at if follows[at] and self._is_true(number + at, units[at : at + 1]) else None
 
     def first_at_or_above(self, physical_offset: int, low: int, high: int) -> int:
-        """Number of the first unit in [low, high) whose record starts at or above *physical_offset*; *high* if none.
+        """Return the first unit in [low, high) whose record starts at or above *physical_offset*; *high* if none.
 
-        By halving over all files (docs/format.md §4, §5): the units are visible ones, so they ascend.
+        Bisects all files (docs/format.md §4, §5), because visible units ascend.
         """
         end = high
-        middle = low  # for the most part it is the first one
+        middle = low  # it is usually the first one
         while low < high:
             number, unit = self.at_or_after(middle, end)
             if unit is None or unit["physical_offset"][0] >= physical_offset:

@@ -1,4 +1,4 @@
-"""Load (the first time on a machine: compile) every loop that reading needs, so that no request pays for it."""
+"""Loading, and at the first time on a machine compiling, of every loop that reading needs, so that no request waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.read.records import Records
 
 
 def warm_up() -> None:
-    """Run everything once over one record and an empty index."""
+    """Run every loop once, over one record and an empty index."""
     raw = encode_record(Record(topic=b"t", body=b"b", properties=b"TAGS\x01a\x02"))
     buffer = np.frombuffer(raw + raw, np.uint8).copy()
     places, sizes = np.array([0, 0], np.int64), np.array([len(raw), 1], np.int64)

@@ -1,4 +1,4 @@
-"""How far readers may read: the least visible mark, clamped by the writer's terms. Nothing above it is ever shown."""
+"""Readable end of the log: the lowest mark of all shards, limited by the writer's terms."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tidemark.store.paths import StorePaths
 
 
 class Watermark(NamedTuple):
-    """One look at the store. Both offsets are exclusive ends; watermark ≤ committed_offset."""
+    """State of the store at one time. Both offsets are exclusive ends; watermark ≤ committed_offset."""
 
     term: int
-    physical_offset: int  # everything below is indexed and may be read
-    published_ms: int  # when a mark moved last, epoch milliseconds; 0 for never
+    physical_offset: int  # everything below is indexed and readable
+    published_ms: int  # time when a mark last moved, epoch milliseconds; 0: never
     committed_offset: int
-    cuts: int = 0  # how often this reader has seen the writer cut visible bytes off the log
-    is_held: bool = False  # the marks have gone back, and physical_offset is the greater one from before
+    cuts: int = 0  # how often the writer truncated visible bytes of the log, as seen by this reader
+    is_held: bool = False  # the marks went back, and physical_offset is the earlier, greater value
 
     @property
     def lag_bytes(self) -> int:
@@ -35,7 +35,7 @@ class Watermark(NamedTuple):
 
 
 class WatermarkReader:
-    """Reads marks, terms and checkpoint, which other processes write, replace and create."""
+    """Reader of marks, terms and checkpoint, which other processes write, replace and create."""
 
     def __init__(self, paths: StorePaths) -> None:
         self._paths = paths
@@ -45,13 +45,13 @@ class WatermarkReader:
         self._marks_inode: int | None = None
         self._checkpoint: Checkpoint | None = None
         self._checkpoint_inode: int | None = None
-        with contextlib.suppress(CorruptStoreError):  # as if nothing were indexed, until the pipeline replaces the file
+        with contextlib.suppress(CorruptStoreError):  # treated as not indexed until the pipeline replaces the file
             self.refresh()
 
     def refresh(self) -> None:
-        """Open what has come into being, and let go of what was replaced. Call it every now and then.
+        """Open new files and close replaced ones. Call it regularly.
 
-        raises CorruptStoreError when the marks file is none
+        Raises CorruptStoreError if the marks file is invalid.
         """
         if self._marks is None or _inode(self._paths.marks) != self._marks_inode:
             self._marks_inode = _inode(self._paths.marks)
@@ -71,7 +71,7 @@ class WatermarkReader:
 
     @property
     def marks(self) -> Marks | None:
-        """The marks; None while the store was never indexed."""
+        """The marks; None if the store was never indexed."""
         return self._marks
 
     @property
@@ -86,18 +86,21 @@ class WatermarkReader:
 
     @property
     def flushed_store_time(self) -> int | None:
-        """Store time, epoch milliseconds, of the last record that the writer has synced; None when it never told."""
+        """Store time, epoch milliseconds, of the last record that the writer has synced; None if unknown."""
         if self._checkpoint is None:
             return None
         return self._checkpoint.get(Field.PHYSIC_MESSAGE_TIMESTAMP) or None
 
     def read(self) -> Watermark:
-        """What holds now. The committed offset is looked at first, so that lag 0 means: all of it is visible."""
+        """Return the current state.
+
+        The committed offset is read first, so that lag 0 means that all of it is visible.
+        """
         while True:
             terms = self._terms.known
             committed = self._committed()
             marks_term, visible, published_ms = self._marked()
-            if self._terms.terms() is terms:  # no term began meanwhile
+            if self._terms.terms() is terms:  # no new term meanwhile
                 break
         term = terms[-1] if terms else NO_TERM
         visible = clamp(visible, of_term=marks_term, terms=terms)
@@ -105,21 +108,24 @@ class WatermarkReader:
         return Watermark(term.number, visible, published_ms, max(committed, visible))
 
     def _marked(self) -> tuple[int, int, int]:
-        """Term, watermark and its time. The term first: a shard lowers its mark, then takes the new term."""
+        """Return term, watermark and its time.
+
+        The term is read first: a shard lowers its mark before it takes the new term.
+        """
         if self._marks is None:
             return 0, 0, 0
         return self._marks.term, self._marks.watermark(), self._marks.published_ms
 
     def _committed(self) -> int:
-        """What a writer says, whichever."""
+        """Return the committed offset in the checkpoint, of any term."""
         return 0 if self._checkpoint is None else self._checkpoint.committed_offset
 
     def _tells_committed(self, term: Term) -> bool:
-        """Whether that is true in *term*."""
+        """Return True if the checkpoint's committed offset is valid in *term*."""
         return term.number > 0 and term.boot_id == self._boot_id
 
     def close(self) -> None:
-        """Unmap."""
+        """Unmap the files."""
         for mapped in (self._marks, self._checkpoint):
             if mapped is not None:
                 mapped.close()
@@ -127,9 +133,10 @@ class WatermarkReader:
 
 
 class AttachedWatermarkReader(WatermarkReader):
-    """Of an attached store: what its broker has dispatched; committed is what can be seen in the log behind that.
+    """Watermark of an attached store: the end of the records that its broker has dispatched.
 
-    A broker's checkpoint does not tell it: real ones hold 0, or the start of the last record.
+    The committed offset is the end of the records visible in the log, because a broker's checkpoint does not contain
+    it: real ones hold 0, or the start of the last record.
     """
 
     def __init__(self, paths: StorePaths, log: FileRun) -> None:
@@ -137,12 +144,15 @@ class AttachedWatermarkReader(WatermarkReader):
         self._log = log
 
     def read(self) -> Watermark:
-        """As of any store. While a record stands behind the watermark, the committed offset is at least its end."""
+        """Return the state like any reader.
+
+        If a record exists at the watermark, the committed offset is at least its end.
+        """
         seen = super().read()
         return seen._replace(committed_offset=max(seen.committed_offset, self._end_behind(seen.physical_offset)))
 
     def _committed(self) -> int:
-        """How far the follower has seen records."""
+        """Return the end of the records that the follower has seen."""
         return 0 if self._marks is None else self._marks.intended(0)
 
     def _tells_committed(self, term: Term) -> bool:
@@ -157,11 +167,11 @@ class AttachedWatermarkReader(WatermarkReader):
         return physical_offset + int(record["total_size"]) if is_there else 0
 
 
-OnRegressed = Callable[[int, int], None]  # (the offset that stays published, the offset that the marks say)
+OnRegressed = Callable[[int, int], None]  # (published offset, offset of the marks)
 
 
 class WatermarkFloor:
-    """Keeps visible bytes visible: a smaller watermark than before is published only after the writer has cut the log.
+    """Keeps visible bytes visible: the published watermark decreases only after the writer has truncated the log.
 
     The pipeline may lower its marks while it rebuilds an index. The bytes are still there, and readers have seen them.
     Not safe for several threads: a read of the marks and its `hold` are one step.
@@ -175,11 +185,11 @@ class WatermarkFloor:
         self._is_held = False
 
     def hold(self, seen: Watermark, terms: Sequence[Term], log_end: Callable[[], int]) -> Watermark:
-        """Return the watermark to publish, which is never below an earlier one without a cut.
+        """Return the watermark to publish, which decreases only after a truncation.
 
         Args:
-            terms: of the writer, which say where each recovery has ended the log.
-            log_end: return the end of the last file of the log. A log that ends earlier is another one.
+            terms: the writer's terms, with the log's end at each recovery.
+            log_end: return the end of the last file of the log. A log that ends earlier is a different log.
         """
         kept = clamp(self._offset, of_term=self._term, terms=terms)
         is_lower = seen.physical_offset < kept

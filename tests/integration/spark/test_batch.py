@@ -250,7 +250,7 @@ def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Ser
     ("options", "told"),
     [
         ({}, "set exactly one of subscribe, subscribePattern and assign"),
-        ({"subscribe": "nobody"}, "there is no topic nobody"),
+        ({"subscribe": "nobody"}, "topic nobody does not exist"),
         ({"assign": '{"orders": [99]}'}, "no queue 99"),
         ({"subscribe": "orders", "startingOffsets": '{"orders": {"0":'}, "option startingOffsets: is not JSON"),
         ({"subscribe": "orders", "startingOffset": "earliest"}, "did you mean startingOffsets?"),

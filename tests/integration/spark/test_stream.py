@@ -232,7 +232,7 @@ def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Serve
         ({"endingOffsets": "latest"}, "option endingOffsets: not allowed for a stream"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "but maxOffsetsPerTrigger is 4"),
         ({"commitGroup": "g"}, "commitGroup requires `url`"),
-        ({"subscribe": "nobody"}, "there is no topic nobody"),
+        ({"subscribe": "nobody"}, "topic nobody does not exist"),
         ({"startingOffsets": '{"orders": {"0": 3, "1": 0, "2": 0, "3": 0}}'}, "ends at 0"),
     ],
 )

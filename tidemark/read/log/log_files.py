@@ -1,4 +1,4 @@
-"""The CommitLog's files as a map shows them: where each begins, its first store time, and where its blank end lies."""
+"""LogFiles: the CommitLog's files with start, first store time and the place of the blank record at the end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tidemark.read.lookup.offset_by_time import store_time
 _MAGIC = BLANK.pack(0, Magic.BLANK)[4:]
 _FIRST_WINDOW_BYTES = 64 << 10
 _WIDER = 16
-_LAST_WINDOW_BYTES = 16 << 20  # longer than any record, and a blank end is shorter than the record that did not fit
+_LAST_WINDOW_BYTES = 16 << 20  # longer than any record, hence than any blank record
 
 
 class LogFile(NamedTuple):
-    """One file. blank_at: physical offset of its blank record; None where it is not full, or none was found."""
+    """One file. blank_at: physical offset of its blank record; None if the file is not full or has none."""
 
     start: int
     first_store_ms: int | None
@@ -25,14 +25,14 @@ class LogFile(NamedTuple):
 
 
 class LogFiles:
-    """The files of *log*. Remembers blank ends, which are searched for once. Safe for several threads."""
+    """Files of *log*. Caches the places of blank records. Thread-safe."""
 
     def __init__(self, log: FileRun) -> None:
         self._log = log
         self._blanks: dict[int, int] = {}
 
     def page(self, *, from_offset: int, limit: int, committed_offset: int) -> list[LogFile]:
-        """At most *limit* files, ascending, from the one that holds *from_offset* on."""
+        """Return at most *limit* files, ascending, starting with the one that holds *from_offset*."""
         listing = self._log.listing()
         behind = [start for start in listing.starts if start + listing.file_size > from_offset]
         return [self._file(start, committed_offset) for start in behind[:limit]]
@@ -53,10 +53,10 @@ class LogFiles:
 
 
 def find_blank(log: FileRun, start: int) -> int | None:
-    """Where the blank record of the full file at *start* begins; None when there is none.
+    """Return the physical offset of the blank record of the full file at *start*; None if there is none.
 
-    Searched from the file's end. A blank record tells how many bytes are left in its file, and nothing is written
-    behind it: the last one that tells so is it, whatever bodies before it hold.
+    The search goes backwards from the file's end. A blank record contains the number of remaining bytes of its file and
+    is the last one, so the last match with the right number is the blank record, even if bodies contain similar bytes.
     """
     end = start + log.known.file_size
     window = _FIRST_WINDOW_BYTES
@@ -75,9 +75,9 @@ def find_blank(log: FileRun, start: int) -> int | None:
 
 
 def written_end(log: FileRun, start: int, *, most: int = 10_000) -> int:
-    """Where the records end whose heads can be seen from *start* on, a record's edge; looks at *most* of them.
+    """Return the end of the consecutive record heads from *start*, a record boundary; reads at most *most* heads.
 
-    Heads alone: the last record may be torn.
+    Only heads are checked: the last record may be torn.
     """
     at = start
     size = log.listing().file_size

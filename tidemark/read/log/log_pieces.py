@@ -1,6 +1,6 @@
-"""What lies in a stretch of the CommitLog, piece by piece: records, blank ends, and gaps in which no record starts.
+"""Pieces of a range of the CommitLog: records, blank ends, and gaps in which no record starts.
 
-For looking at the log itself. A gap is not yet damage: a stretch that begins within a record begins with one.
+For inspecting the log itself. A gap is not necessarily damage: a range that begins within a record begins with a gap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHUNK_SIZE_BYTES = 1 << 20
 
 
 class PieceKind(enum.Enum):
-    """V1 and V2 are records of that magic."""
+    """Kind of a piece. V1 and V2: records with that magic."""
 
     V1 = "V1"
     V2 = "V2"
@@ -30,7 +30,7 @@ class PieceKind(enum.Enum):
 
 
 class Piece(NamedTuple):
-    """One of them. What only a record has is None for the others. fault: a Fault's name, or FILE_MISSING."""
+    """One piece. Fields of records are None for other kinds. fault: a Fault's name, or FILE_MISSING."""
 
     physical_offset: int
     size: int
@@ -44,9 +44,9 @@ class Piece(NamedTuple):
 
 
 class LogStretch:
-    """The pieces of *log* from *start* to *end*: at most *most*, and no more once *most_bytes* were read.
+    """Pieces of *log* from *start* to *end*: at most *most*, ending after *most_bytes* were read.
 
-    The first piece always comes. `position` afterwards is where to go on.
+    There is at least one piece. Afterwards `position` is the start of the next stretch.
     """
 
     def __init__(self, log: FileRun, start: int, *, end: int, most: int, most_bytes: int) -> None:
@@ -61,7 +61,7 @@ class LogStretch:
         self.position = start
 
     def pieces(self) -> list[Piece]:
-        """All of them, ascending. Neighbouring gaps are one."""
+        """Return the pieces, ascending. Adjacent gaps are merged."""
         file_size = self._log.listing().file_size
         while file_size and self._goes_on():
             file_end = self.position - self.position % file_size + file_size
@@ -83,7 +83,7 @@ class LogStretch:
             self._pieces.append(piece)
 
     def _look(self, stop: int, file_end: int) -> Iterator[Piece]:
-        """What one read finds; nothing when it was too short, and the next is longer."""
+        """Yield the pieces of one read; none if it was too short, and then the next read is longer."""
         start = self.position
         buffer = np.empty(min(self._chunk, stop - start), np.uint8)
         if not self._log.read_into(start, buffer):
@@ -112,7 +112,7 @@ class LogStretch:
             )
 
     def _behind(self, buffer: U8Array, start: int, result: CheckResult, stop: int, file_end: int) -> Iterator[Piece]:
-        """Where the walk stopped, if that is a piece of its own."""
+        """Yield the piece at which the check stopped, if it is not a record."""
         at = start + result.end_at
         is_cut = start + buffer.size < stop
         if result.outcome is Outcome.BLANK:
@@ -125,7 +125,7 @@ class LogStretch:
         elif result.outcome is Outcome.BAD:
             found = find_next_record(buffer, base_offset=start, start=result.end_at + 1, file_end=file_end - start)
             if found is None and is_cut and self._chunk < self._most_bytes:
-                self._chunk = self._most_bytes  # look for it further on
+                self._chunk = self._most_bytes  # search a longer range
                 if result.end_at == 0:
                     return
             gap_end = buffer.size if found is None else found

@@ -1,4 +1,4 @@
-"""What the store times in the log tell: since when readers are behind, and how fast the log grows."""
+"""Evaluation of store times in the log: age of the oldest invisible record, and growth of the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.read.watermark import Watermark
 
 
 class Growth(NamedTuple):
-    """So much was appended between two times, epoch milliseconds."""
+    """Number of bytes appended between two times, epoch milliseconds."""
 
     size_bytes: int
     since_ms: int
@@ -20,14 +20,14 @@ class Growth(NamedTuple):
 
     @property
     def bytes_per_s(self) -> float:
-        """On average."""
+        """Mean growth in bytes per second."""
         return self.size_bytes * 1000 / (self.until_ms - self.since_ms)
 
 
 def behind_since(log: FileRun, watermark: Watermark) -> int | None:
-    """Store time, epoch milliseconds, of the first committed record that nobody may read yet.
+    """Return the store time, epoch milliseconds, of the first committed record that is not visible yet.
 
-    None when there is none, or when it cannot be read
+    None if there is none or it cannot be read
     """
     position = watermark.physical_offset
     if watermark.lag_bytes > 0 and _is_blank(log, position):
@@ -38,10 +38,10 @@ def behind_since(log: FileRun, watermark: Watermark) -> int | None:
 
 
 def growth(log: FileRun, end: int, *, now_ms: int, window_ms: int, least_ms: int) -> Growth | None:
-    """How the log below *end* has grown, from the beginning of one of its files until now.
+    """Return the growth of the log below *end*, from the start of one of its files until now.
 
-    Of the youngest file that began at least *window_ms* ago; of the oldest where none did. None when that is less than
-    *least_ms* ago, which would tell of a moment only, or when its first record cannot be read.
+    The file is the newest one that began at least *window_ms* ago, otherwise the oldest. None if that is less than
+    *least_ms* ago, which is too short for a rate, or if its first record cannot be read.
     """
     starts = [start for start in log.listing().starts if start < end]
     if not starts:

@@ -1,4 +1,4 @@
-"""The files of the key index for reading, while the pipeline adds to them (docs/format.md §6)."""
+"""IndexReader: files of the key index for reading, while the pipeline adds to them (docs/format.md §6)."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class IndexTable:
 
     @property
     def header(self) -> Header:
-        """As it is now."""
+        """The current header."""
         return decode_header(self._bytes[:HEADER_SIZE].tobytes())
 
 
 class IndexReader:
-    """All index files of a store, oldest first. Safe for several threads.
+    """All index files of a store, oldest first. Thread-safe.
 
-    more            a second folder, of an attached store: keys that its broker does not index
-    slots, entries  of a file; None: as they follow from its size when a file has four entries a slot, as by default
+    more            second folder, for an attached store: keys that its broker does not index
+    slots, entries  numbers per file; None: derived from the file size with the default of four entries per slot
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class IndexReader:
         self._lock = threading.Lock()
 
     def tables(self) -> list[IndexTable]:
-        """The files that are there now.
+        """Return the current files.
 
-        raises StoreContradictionError for a size that the numbers of slots and entries do not make
+        Raises StoreContradictionError if a file's size does not match the numbers of slots and entries.
         """
         found = self._files()
         with self._lock:
@@ -73,7 +73,7 @@ class IndexReader:
             return [self._tables[key] for key in sorted(self._tables)]
 
     def _files(self) -> dict[tuple[str, int, str], int]:
-        """(name, inode, path) → size. A file that goes meanwhile is left out, and only that one."""
+        """Return (name, inode, path) → size. Only files that are deleted meanwhile are left out."""
         found: dict[tuple[str, int, str], int] = {}
         for folder in self._folders:
             with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
@@ -89,7 +89,7 @@ class IndexReader:
         entries = self._entries or (size - entry_at(slots, 0)) // ENTRY_SIZE
         if size != file_size(slots, entries) or slots < 1:
             raise StoreContradictionError(
-                f"{path} has {size} bytes, which {slots} slots and {entries} entries do not make",
+                f"{path} has {size} bytes, which does not match {slots} slots and {entries} entries",
                 path=str(path),
                 size=size,
             )

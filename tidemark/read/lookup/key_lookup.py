@@ -1,8 +1,7 @@
-"""Messages by key or unique key (docs/format.md §14): hashes from the index, text from the records.
+"""Lookup of messages by key or unique key (docs/format.md §14): hashes from the index, text from the records.
 
-By default there is no time window but the one that is asked for, results stand in the order of the log, and paging is
-stable. The index knows the keys of records: a key of one message inside an inner batch is not found by it, unless the
-batch itself carries the key.
+By default the time window is exactly the requested one, results are in the order of the log, and paging is stable. The
+index contains the keys of records: a key of one message inside an inner batch is found only if the batch itself has it.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from tidemark.read.watermark import Watermark
 _BROKER_LIMIT, _BROKER_ROUNDS = 64, 3
 _FOR_EVER_MS = (1 << 63) - 1
 _SIZE_FIELD = 4
-_DAMAGE = (Fault.BODY_CRC.name, Fault.PROPERTY_CRC.name)  # other faults: no record of this index entry stands there
+_DAMAGE = (Fault.BODY_CRC.name, Fault.PROPERTY_CRC.name)  # with other faults there is no record of this index entry
 
 
 @dataclass(frozen=True)
 class KeyQuery:
-    """What is asked for. Times are store times, both inclusive."""
+    """Parameters of a lookup. Times are store times, both inclusive."""
 
     topic: str
     key: str
@@ -41,14 +40,14 @@ class KeyQuery:
     from_ms: int = 0
     to_ms: int = _FOR_EVER_MS
     limit: int = 32  # messages
-    after: int = -1  # physical offset of the last record of the page before
-    max_candidates: int = 10_000  # records looked at for one page
-    max_bytes: int = 4 << 20  # of them, as stored; the first one is looked at whatever its size
+    after: int = -1  # physical offset of the last record of the previous page
+    max_candidates: int = 10_000  # most records read for one page
+    max_bytes: int = 4 << 20  # most stored bytes read; the first record is read regardless of its size
 
 
 @dataclass
 class KeyAnswer:
-    """One page. after: where the next page goes on; None when there is nothing behind it."""
+    """One page. after: start of the next page; None if there is none."""
 
     parts: list[PulledPart]
     skipped: list[Skipped]
@@ -56,9 +55,9 @@ class KeyAnswer:
 
 
 def find_by_key(store: StoreReader, index: IndexReader, watermark: Watermark, query: KeyQuery) -> KeyAnswer:
-    """Visible messages of a topic that carry the key, in the order of the log.
+    """Return visible messages of a topic with the key, in the order of the log.
 
-    A page holds whole records, so an inner batch may carry it beyond the limit.
+    A page holds whole records, so an inner batch can exceed the limit.
     """
     answer = KeyAnswer([], [], None)
     after = max(query.after, _least_offset(store, query) - 1)
@@ -98,7 +97,7 @@ def _least_offset(store: StoreReader, query: KeyQuery) -> int:
 def _candidates(
     index: IndexReader, watermark: Watermark, query: KeyQuery, after: int
 ) -> tuple[NDArray[np.int64], bool]:
-    """(the next physical offsets whose hash is right, whether there are more)."""
+    """Return the next physical offsets with the key's hash, and whether there are more."""
     hashed = key_hash(query.topic, query.key)
     hits = np.empty(0, np.int64)
     room = min(max(query.limit, 1), query.max_candidates)
@@ -122,7 +121,7 @@ def _candidates(
 def _load(
     store: StoreReader, watermark: Watermark, query: KeyQuery, hits: NDArray[np.int64], answer: KeyAnswer
 ) -> PulledPart:
-    """Those messages of the records at *hits* that really are what is asked for."""
+    """Return the messages of the records at *hits* that match the query."""
     records = read_sized(store, watermark, hits)
     answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
     messages = records.messages()
@@ -136,20 +135,20 @@ def _load(
 
 
 def read_sized(store: StoreReader, watermark: Watermark, physical_offsets: NDArray[np.int64]) -> Records:
-    """Records of any topic at *physical_offsets* (ascending), which tell their size themselves; visible ones only."""
+    """Read records of any topic at *physical_offsets* (ascending), with the sizes in their heads; visible ones only."""
     sizes = _sizes(store, physical_offsets)
     whole = (sizes > 0) & (physical_offsets + sizes <= watermark.physical_offset)
     return read_records(store.log, physical_offsets[whole], sizes[whole])
 
 
 def _sizes(store: StoreReader, physical_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What stands where a record has its size, bytes."""
+    """Return the size field of each record, in bytes."""
     heads = [store.log.read(int(physical_offset), _SIZE_FIELD) for physical_offset in physical_offsets]
     return np.array([int.from_bytes(head, "big", signed=True) for head in heads], np.int64)
 
 
 def _is_wanted(records: Records, messages: MessageArray, i: int, query: KeyQuery) -> bool:
-    """Topic and key by text, store time within the bounds."""
+    """Return True if topic and key match by text and the store time is within the bounds."""
     row = records.rows[int(messages["record"][i])]
     if not query.from_ms <= int(messages["store_timestamp"][i]) <= query.to_ms:
         return False

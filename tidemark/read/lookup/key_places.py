@@ -1,8 +1,8 @@
-"""Where the messages lie that may carry a key: the key index tells it without a look at any other message.
+"""Places of the messages that may have a key, from the key index without reading other messages.
 
-Readers go to these places alone, and look at the keys there: what lies at a place may have another key of equal hash,
-or the key as its unique one. What must not happen is that a message is left out. So wherever the index cannot be
-trusted to know all of them the answer is None, and readers look at every message.
+Readers read only these places and check the keys there: a message may have another key with the same hash, or the key
+as its unique key. No message may be missing, so if the index may be incomplete the result is None, and readers scan all
+messages.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ from tidemark.read.lookup.key_lookup import read_sized
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
-_LIGHT_QUEUE = "%LMQ%"  # its messages are indexed under another topic (docs/format.md §2)
-_UNREADABLE = "\ufffd"  # stands for bytes that are no UTF-8: the index has hashed something else
-_MOST_LENGTH = 32_767  # of all properties of a message together
+_LIGHT_QUEUE = "%LMQ%"  # messages are indexed under another topic (docs/format.md §2)
+_UNREADABLE = "\ufffd"  # replacement for invalid UTF-8, whose original bytes the index has hashed
+_MOST_LENGTH = 32_767  # limit for all properties of a message
 
 
 class QueuePlace(NamedTuple):
-    """A message's place."""
+    """Place of a message."""
 
     queue_id: int
     queue_offset: int
 
 
 class _UnknownError(Exception):
-    """The index does not tell."""
+    """The index does not contain the answer."""
 
 
 def places_of_key(
     store: StoreReader, watermark: Watermark, *, topic: str, key: str, most: int
 ) -> list[QueuePlace] | None:
-    """Places, in the order of the log, of all visible messages of *topic* that carry *key*, and maybe of some others.
+    """Return the places, in log order, of all visible messages of *topic* with *key*, and possibly of some others.
 
-    None where they are more than *most*, or where the index does not know all keys: of an attached store, of messages
-    inside inner batches, of a store whose index files are not there or laid out in another way than by default
-    raises TopicNotFoundError
+    None if there are more than *most*, or if the index may be incomplete: in an attached store, for inner batches, or
+    if index files are missing or do not have the default layout. Raises TopicNotFoundError.
     """
     if store.topic(topic).is_batch or not can_be_indexed(topic, key) or store.paths.is_attached:
         return None
@@ -56,13 +55,13 @@ def places_of_key(
 
 
 def can_be_indexed(topic: str, key: str) -> bool:
-    """Whether an index could have *key* of messages of *topic* at all, in this very form."""
+    """Return True if an index can contain *key* of messages of *topic* in this form."""
     has_length = 0 < len(key) <= _MOST_LENGTH
     return has_length and _UNREADABLE not in key and not topic.startswith(_LIGHT_QUEUE)
 
 
 def _hits(store: StoreReader, watermark: Watermark, topic: str, key: str, most: int) -> list[int]:
-    """Return the physical offsets of all living records with the key's hash, ascending."""
+    """Return the physical offsets of all live records with the key's hash, ascending."""
     hits: set[int] = set()
     hashed, least = key_hash(topic, key), max(store.log_min, store.dead_end(topic))
     for table in _tables(store):
@@ -82,7 +81,7 @@ def _hits(store: StoreReader, watermark: Watermark, topic: str, key: str, most: 
 
 
 def _tables(store: StoreReader) -> list[IndexTable]:
-    """All index files, the newest one that the pipeline has told of among them."""
+    """Return all index files. Raises unless the newest one that the pipeline has published is among them."""
     marks = store.watermarks.marks
     tables = IndexReader(store.paths.index).tables()
     names = {int(table.path.name) for table in tables}
@@ -92,7 +91,7 @@ def _tables(store: StoreReader) -> list[IndexTable]:
 
 
 def _is_laid_out(table: IndexTable) -> bool:
-    """Whether its slots are where they are by default: the last entry's slot leads to it, or to a newer one."""
+    """Return True if the slots have the default layout: the last entry's slot leads to it or to a newer entry."""
     slots = table.slots.view(">i4")
     entries = table.entries[: len(table.entries) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
     last = table.header.index_count - 1
@@ -103,7 +102,7 @@ def _is_laid_out(table: IndexTable) -> bool:
 
 
 def _place(store: StoreReader, watermark: Watermark, topic: str, physical_offset: int) -> QueuePlace | None:
-    """Where the record at *physical_offset* stands in a queue of *topic*; None where it is another topic's."""
+    """Return the place of the record at *physical_offset* in a queue of *topic*; None if it is of another topic."""
     head = store.log.read(physical_offset, HEAD.itemsize)
     if len(head) == HEAD.itemsize:
         record = np.frombuffer(head, HEAD)[0]
@@ -114,13 +113,13 @@ def _place(store: StoreReader, watermark: Watermark, topic: str, physical_offset
     if not len(records.rows) or not records.right[0]:
         raise _UnknownError
     at, length = int(records.rows["topic_at"][0]), int(records.rows["topic_length"][0])
-    if records.buffer[at : at + length].tobytes() == topic.encode():  # and yet not in its queue
+    if records.buffer[at : at + length].tobytes() == topic.encode():  # although it is not in its queue
         raise _UnknownError
     return None
 
 
 def _points_at(store: StoreReader, watermark: Watermark, topic: str, place: QueuePlace, physical_offset: int) -> bool:
-    """Whether the visible unit at *place* of a queue of *topic* is that record's."""
+    """Return True if the visible unit at *place* of a queue of *topic* points at that record."""
     try:
         queue = store.queue(topic, place.queue_id)
     except (QueueIllegalError, TopicNotFoundError):

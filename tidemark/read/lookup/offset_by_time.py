@@ -14,21 +14,21 @@ _HEAD_SIZE = HEAD.itemsize + 24
 
 
 class Boundary(enum.Enum):
-    """Which message of a time is meant."""
+    """Which message is requested for a time."""
 
-    LOWER = "lower"  # the first one stored at or after it; behind the last one when there is none
-    UPPER = "upper"  # the last one stored at or before it; the first one when there is none
+    LOWER = "lower"  # the first one stored at or after it; if none, the end of the queue
+    UPPER = "upper"  # the last one stored at or before it; if none, the first message
 
 
 class TimeAnswer(NamedTuple):
-    """An offset of the queue. store_timestamp: of the message there; None when no message meets the boundary."""
+    """A queue offset. store_timestamp: of the message there; None if no message meets the boundary."""
 
     offset: int
     store_timestamp: int | None
 
 
 def store_time(log: FileRun, physical_offset: int) -> int:
-    """STORETIMESTAMP of the record at *physical_offset*; -1 when there is none."""
+    """Return the STORETIMESTAMP of the record at *physical_offset*; -1 if there is none."""
     head = log.read(physical_offset, _HEAD_SIZE)
     if len(head) < HEAD.itemsize or int.from_bytes(head[4:8], "big", signed=True) not in (Magic.V1, Magic.V2):
         return -1
@@ -55,19 +55,19 @@ class _Times:
         return store_time(self._log, int(unit["physical_offset"][0]))
 
     def behind(self, number: int, end: int) -> int:
-        """The next unit, over a gap in the queue's files at once."""
+        """Return the next unit, skipping a gap in the queue's files at once."""
         return min(self._queue.run.at_or_after(number + 1, end)[0], end)
 
 
 def unit_time(queue: QueueReader, log: FileRun, number: int) -> int:
-    """Store time of the queue's unit *number*; -1 when there is no message."""
+    """Return the store time of the queue's unit *number*; -1 if there is no message."""
     return _Times(queue, log)(number)
 
 
 def offset_by_time(
     queue: QueueReader, log: FileRun, bounds: QueueBounds, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
 ) -> TimeAnswer:
-    """The exact boundary among all visible messages, whatever files they lie in."""
+    """Return the exact boundary among all visible messages, across all files."""
     times = _Times(queue, log)
     first, end = bounds.units
     if boundary is Boundary.LOWER:
@@ -84,16 +84,16 @@ def offset_by_time(
 
 
 def first_unit_at(queue: QueueReader, log: FileRun, low: int, high: int, timestamp_ms: int) -> int:
-    """Number of the first unit in [low, high) that is stored at or after *timestamp_ms*; *high* when there is none."""
+    """Return the first unit in [low, high) that is stored at or after *timestamp_ms*; *high* if there is none."""
     return _first_unit(_Times(queue, log), low, high, timestamp_ms)
 
 
 def _first_unit(times: _Times, low: int, high: int, timestamp_ms: int) -> int:
-    """The first unit in [low, high) that is stored at or after *timestamp_ms*; *high* when there is none."""
+    """Return the first unit in [low, high) that is stored at or after *timestamp_ms*; *high* if there is none."""
     end = high
     while low < high:
         number = middle = (low + high) // 2
-        while number < end and (time := times(number)) < 0:  # pre-blank, damaged, or gone
+        while number < end and (time := times(number)) < 0:  # pre-blank, damaged or missing
             number = times.behind(number, end)
         if number == end or time >= timestamp_ms:
             high = middle
@@ -107,7 +107,7 @@ def _first_unit(times: _Times, low: int, high: int, timestamp_ms: int) -> int:
 def offset_by_time_as_broker(
     queue: QueueReader, log: FileRun, bounds: QueueBounds, timestamp_ms: int, boundary: Boundary = Boundary.LOWER
 ) -> int:
-    """What a broker answers, clamped to the queue's bounds: in a BatchConsumeQueue by its own peculiar halving."""
+    """Return a broker's result, clamped to the queue's bounds: a BatchConsumeQueue has a peculiar bisection."""
     if bounds.units.first == bounds.units.end:
         return max(bounds.max_offset, 0)
     if not queue.is_batch:
@@ -120,7 +120,7 @@ def offset_by_time_as_broker(
 def _batch_by_time(
     queue: QueueReader, times: _Times, bounds: QueueBounds, timestamp_ms: int, boundary: Boundary
 ) -> int:
-    """Spec 5.7, to the letter. Looks at the live file's units from its first one on, expired ones too."""
+    """Search exactly as spec 5.7 does, in the live file's units from its first one, including expired ones."""
     files = [start for start in queue.run.file_starts() if start < bounds.units.end]
     start = next((start for start in reversed(files) if times(start) <= timestamp_ms), files[0])
     left, right = start, min(start + queue.run.units_a_file, bounds.units.end) - 1

@@ -1,6 +1,6 @@
-"""One record by its place in the log, or by its offset message id (docs/format.md §14).
+"""Lookup of one record by its physical offset or its offset message id (docs/format.md §14).
 
-A body may hold bytes that look like a record. So a place counts as a record's only when the queue's unit points at it.
+A body may contain bytes that look like a record, so a place counts as a record only if a unit points at it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SIZE_FIELD = 4
 
 
 def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -> PulledPart:
-    """The messages of the record that starts at *physical_offset*: several for an inner batch.
+    """Return the messages of the record that starts at *physical_offset*: several for an inner batch.
 
-    raises MessageNotYetVisibleError above the watermark, OffsetTooSmallError below the log's minimum,
-           MessageNotFoundError where no record starts, and CorruptMessageError for a record whose body is damaged
+    Raises MessageNotYetVisibleError above the watermark, OffsetTooSmallError below the log's minimum,
+    MessageNotFoundError if no record starts there, and CorruptMessageError if the record's body is damaged.
     """
     log_min = store.log_min
     facts = {
@@ -45,10 +45,15 @@ def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -
     }
     if physical_offset >= watermark.physical_offset:
         if physical_offset < max(_capacity_end(store), watermark.committed_offset):
-            raise MessageNotYetVisibleError(f"nothing is visible at {physical_offset} yet", **facts)
-        raise MessageNotFoundError(f"the log does not reach {physical_offset}", **facts)
+            raise MessageNotYetVisibleError(
+                f"physical offset {physical_offset} is not visible yet, the watermark is {watermark.physical_offset}",
+                **facts,
+            )
+        raise MessageNotFoundError(f"physical offset {physical_offset} is after the end of the log", **facts)
     if physical_offset < log_min:
-        raise OffsetTooSmallError(f"the log begins at {log_min}: what was below has been deleted", **facts)
+        raise OffsetTooSmallError(
+            f"physical offset {physical_offset} was deleted, the log begins at {log_min}", **facts
+        )
     head = store.log.read(physical_offset, MIN_RECORD_SIZE)
     size = int.from_bytes(head[:_SIZE_FIELD], "big", signed=True)
     if len(head) < MIN_RECORD_SIZE or size < MIN_RECORD_SIZE or physical_offset + size > watermark.physical_offset:
@@ -60,16 +65,18 @@ def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -
         raise _not_found(store, physical_offset, facts)
     if is_damaged:
         raise CorruptMessageError(
-            "the record is damaged", reason_of_damage=records.skipped(_NO_OFFSET)[0].reason, **facts
+            f"the record at {physical_offset} is damaged",
+            reason_of_damage=records.skipped(_NO_OFFSET)[0].reason,
+            **facts,
         )
     return PulledPart(records, records.messages(), records.right)
 
 
 def _not_found(store: StoreReader, physical_offset: int, facts: dict[str, int]) -> OffsetError:
-    """No record, or no unit, is there: never was, or it has expired since the log's minimum was looked at."""
+    """Return the error for a missing record: not found, or expired since the log's minimum was read."""
     if physical_offset < store.log_min:
-        return UnitsGoneError("its file has expired", **facts)
-    return MessageNotFoundError(f"no message starts at {physical_offset}", **facts)
+        return UnitsGoneError(f"the log file with {physical_offset} was deleted", **facts)
+    return MessageNotFoundError(f"no message starts at physical offset {physical_offset}", **facts)
 
 
 _NO_OFFSET = np.array([-1], np.int64)
@@ -80,7 +87,7 @@ def message_of_id(
 ) -> PulledPart:
     """Return the messages of an id as `message_at` does; the store host in the id must be the record's.
 
-    element: number from 0 of the only wanted message of an inner batch; None for all messages of the record.
+    element: index from 0 of one message of an inner batch; None for all messages of the record
     """
     part = message_at(store, watermark, message_id.physical_offset)
     message = part.messages[0]
@@ -88,7 +95,7 @@ def message_of_id(
     stored = part.records.buffer[at : at + int(message["store_host_size"])].tobytes()
     if stored != encode_host(message_id.store_host):
         raise MessageNotFoundError(
-            f"the message at {message_id.physical_offset} was stored by {host_text(stored)}",
+            f"the message at {message_id.physical_offset} has another store host: {host_text(stored)}",
             physical_offset=message_id.physical_offset,
         )
     if element is None:
@@ -109,7 +116,7 @@ def _capacity_end(store: StoreReader) -> int:
 
 
 def has_unit(store: StoreReader, watermark: Watermark, records: Records, i: int = 0) -> bool:
-    """Whether a unit of the queue that record *i* names points at it; in an attached store: the unit of its number."""
+    """Return True if a unit of record *i*'s queue points at it; in an attached store: the unit of its queue offset."""
     row = records.rows[i]
     at = int(row["topic_at"])
     topic = records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
@@ -128,9 +135,9 @@ def has_unit(store: StoreReader, watermark: Watermark, records: Records, i: int 
 def find_unit(
     store: StoreReader, queue: QueueReader, watermark: Watermark, physical_offset: int, *, queue_offset: int
 ) -> int | None:
-    """Number of the visible unit that points at *physical_offset*; None when there is none.
+    """Return the number of the visible unit that points at *physical_offset*; None if there is none.
 
-    queue_offset  what the record says: nearly always the number, so one look is enough
+    queue_offset  of the record: nearly always the unit's number, so that one read suffices
     """
     first, end = store.bounds(queue, watermark).units
     if not queue.is_batch and first <= queue_offset < end:

@@ -1,4 +1,4 @@
-"""A whole topic in the order of the log, which is the order of store times, over all its queues, page by page."""
+"""Scan of a whole topic over all its queues, page by page, in the order of the log, hence of store times."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tidemark.read.watermark import Watermark
 
 _FOR_EVER_MS = (1 << 63) - 1
 _RECORDS_AT_ONCE = 1024
-_LAST_ELEMENT = 1 << 30  # of a Place: the record has been given whole
+_LAST_ELEMENT = 1 << 30  # element of a Place whose record was returned completely
 
 
 @dataclass(frozen=True)
 class Place:
-    """A message's place in the log: its record, and its number in an inner batch."""
+    """Place of a message: its record and its index in an inner batch."""
 
     physical_offset: int = -1
     element: int = 0
@@ -30,19 +30,19 @@ class Place:
 
 @dataclass(frozen=True)
 class TopicQuery:
-    """What is asked for. Times are store times, both inclusive. after: the last message of the page before."""
+    """Parameters of a scan. Times are store times, both inclusive. after: last message of the previous page."""
 
     topic: str
     from_ms: int = 0
     to_ms: int = _FOR_EVER_MS
     limit: int = 32
-    max_bytes: int = 4 << 20  # of records, as stored; the first one is given whatever its size
+    max_bytes: int = 4 << 20  # stored bytes of records; the first one is returned regardless of its size
     after: Place | None = None
 
 
 @dataclass
 class TopicAnswer:
-    """One page. after: where the next page goes on; None when nothing is visible behind it."""
+    """One page. after: start of the next page; None if no visible message follows."""
 
     parts: list[PulledPart]
     skipped: list[Skipped]
@@ -50,7 +50,7 @@ class TopicAnswer:
 
 
 def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> TopicAnswer:
-    """Visible messages of a topic within the times asked for."""
+    """Return visible messages of a topic within the requested times."""
     answer = TopicAnswer([], [], None)
     queues = store.queues(query.topic)
     offsets, sizes, firsts, queue_ids, complete = _next_units(store, queues, watermark, query)
@@ -84,7 +84,7 @@ def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> T
 
 
 def _mark_others(records: Records, topic: bytes, queue_ids: NDArray[np.int64]) -> None:
-    """Give a fault to records of another topic or queue than the unit's; b"" for a light queue's topic: to none."""
+    """Give a fault to records of another topic or queue than the unit's; none if *topic* is b"", for a light queue."""
     if not topic:
         return
     rows = records.rows
@@ -97,7 +97,7 @@ def _mark_others(records: Records, topic: bytes, queue_ids: NDArray[np.int64]) -
 
 
 def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:
-    """0, 1, 2, … within each record."""
+    """Number the messages 0, 1, 2, … within each record."""
     at = np.arange(len(records))
     starts = np.flatnonzero(np.concatenate(([True], records[1:] != records[:-1]))) if len(records) else at
     return at - np.repeat(starts, np.diff(np.concatenate((starts, [len(records)]))))
@@ -106,15 +106,15 @@ def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:
 def _next_units(
     store: StoreReader, queues: list[QueueReader], watermark: Watermark, query: TopicQuery
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
-    """(physical offsets, sizes, first queue offsets, queue ids) of all queues' next records; whether that is all."""
+    """Return physical offset, size, first queue offset and queue id of the next records, and whether these are all."""
     count = min(query.limit + 1, _RECORDS_AT_ONCE)
     columns: list[NDArray[np.int64]] = []
     complete = True
-    horizon = watermark.physical_offset  # below it every queue's units are known
+    horizon = watermark.physical_offset  # below it the units of every queue were read
     for queue in queues:
         first, end = _range(store, queue, watermark, query)
         units = queue.run.read(first, min(count, end - first)) if first < end else queue.run.read(0, 0)
-        if first < end and not len(units):  # a file of the queue's row is missing, or has expired meanwhile
+        if first < end and not len(units):  # a file of the queue is missing or has expired
             first = min(queue.run.next_there(first), end)
             units = queue.run.read(first, min(count, end - first))
         offsets = units["physical_offset"].astype(np.int64)
@@ -134,7 +134,7 @@ def _next_units(
 
 
 def _range(store: StoreReader, queue: QueueReader, watermark: Watermark, query: TopicQuery) -> tuple[int, int]:
-    """The queue's units from which this page may take."""
+    """Return the range of the queue's units for this page."""
     first, end = store.bounds(queue, watermark).units
     if query.after is not None:
         whole = query.after.element >= _LAST_ELEMENT

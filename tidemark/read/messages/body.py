@@ -1,4 +1,4 @@
-"""Bodies as users get them: decompressed (docs/format.md §2), and in an encoding that JSON can hold."""
+"""Bodies for users: decompressed (docs/format.md §2) and in an encoding for JSON."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ MAX_DECOMPRESSED_BYTES = 64 << 20
 
 
 class BodyEncoding(enum.Enum):
-    """How a body stands in JSON. Each message tells the one it really has: a body that does not fit becomes base64."""
+    """Encoding of a body in JSON. Each message states its actual encoding: a body that does not fit becomes base64."""
 
     BASE64 = "base64"
     UTF8 = "utf8"  # text
-    JSON = "json"  # the body is itself a JSON value, inlined as it is; text where common readers could not read it
-    AUTO = "auto"  # text where it is text
+    JSON = "json"  # a JSON value, inlined unchanged; text if common parsers could not read it
+    AUTO = "auto"  # text if it is valid UTF-8
 
 
 def is_compressed(sys_flag: int) -> bool:
-    """Whether the body is stored compressed."""
+    """Return True if the body is stored compressed."""
     return bool(sys_flag & SysFlag.COMPRESSED)
 
 
 def decompress(body: bytes, sys_flag: int) -> bytes | None:
-    """The original of a compressed body; None when it cannot be had: unknown type, broken, or beyond 64 MiB."""
+    """Return the original body; None if the type is unknown, the data is damaged, or it exceeds 64 MiB."""
     kind = sys_flag & SysFlag.COMPRESSION_TYPE
     try:
         if kind in (ZLIB, UNTYPED):
@@ -49,14 +49,14 @@ def decompress(body: bytes, sys_flag: int) -> bytes | None:
 
 
 class AnswerFullError(Exception):
-    """The bodies take more than an answer may have: ask for fewer messages. Never leaves the process."""
+    """The bodies exceed the limit of a response: request fewer messages. Never leaves the process."""
 
 
 class BodyRoom:
-    """The bytes that bodies of one answer may take, decompressed: a few kilobytes may be gigabytes then.
+    """Limit on the decompressed bodies of one response, because a few kilobytes can expand to gigabytes.
 
-    limit_bytes       at least MAX_DECOMPRESSED_BYTES: then one message always fits
-    keep_rest_stored  bodies beyond it stay as they are stored: for an answer that cannot have fewer messages
+    limit_bytes       at least MAX_DECOMPRESSED_BYTES, so that one message always fits
+    keep_rest_stored  bodies beyond the limit stay compressed: for a response that cannot have fewer messages
     """
 
     def __init__(self, limit_bytes: int, *, keep_rest_stored: bool = False) -> None:
@@ -64,7 +64,10 @@ class BodyRoom:
         self._keep_rest_stored = keep_rest_stored
 
     def decompress(self, body: bytes, sys_flag: int) -> bytes | None:
-        """As the function; also None for what stays stored. AnswerFullError where there is no more room."""
+        """Decompress like the function; None also for a body that stays compressed.
+
+        Raises AnswerFullError at the limit.
+        """
         original = decompress(body, sys_flag)
         if original is not None and len(original) > self._left and self._keep_rest_stored:
             return None
@@ -72,14 +75,14 @@ class BodyRoom:
         return original
 
     def take(self, size: int) -> None:
-        """Room for so many bytes. AnswerFullError where there is no more."""
+        """Reserve *size* bytes. Raises AnswerFullError if the limit is exceeded."""
         if size > self._left and not self._keep_rest_stored:
             raise AnswerFullError
         self._left -= size
 
 
 def encode_body(body: bytes | memoryview, encoding: BodyEncoding) -> tuple[Any, str]:
-    """(value for orjson, name of the encoding it has)."""
+    """Return a value for orjson and the name of its encoding."""
     if encoding is BodyEncoding.JSON:
         text = bytes(body)
         with contextlib.suppress(orjson.JSONDecodeError):

@@ -1,7 +1,7 @@
-"""Messages as Arrow columns, built from the buffer of records by compiled loops: no Python per message.
+"""Messages as Arrow columns, built from the buffer of records by compiled loops without Python code per message.
 
-The columns are the fields of the JSON contract; body is binary and decompressed. Values are the library's default ones:
-an inner batch's elements carry their own properties, without TAGS, KEYS and UNIQ_KEY, which have columns of their own.
+The columns are the fields of the JSON contract; body is binary and decompressed. Values are the library's defaults: an
+inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KEY, which have separate columns.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _SPACE = 0x20
 def message_batch(
     part: PulledPart, columns: Collection[str] | None = None, *, room: BodyRoom | None = None
 ) -> pa.RecordBatch:
-    """The messages of *part*, in order. columns: only these, in SCHEMA's order; the others are not built.
+    """Return the messages of *part*, in order. columns: build only these, in SCHEMA's order.
 
-    room  of the answer, for bodies that are decompressed
+    room  limit of the response for decompressed bodies
     """
     fields = [field for field in SCHEMA if columns is None or field.name in columns]
     made = _Columns(part.records.buffer, part.messages, room)
@@ -76,7 +76,7 @@ _AS_THEY_ARE = {
 
 
 class _Columns:
-    """The columns of some messages, each built when it is asked for."""
+    """Columns of messages, each built on request."""
 
     def __init__(self, buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> None:
         self._buffer = buffer
@@ -84,7 +84,7 @@ class _Columns:
         self._room = room
 
     def column(self, name: str) -> pa.Array:
-        """One of SCHEMA's."""
+        """Return one of SCHEMA's columns."""
         if name in _AS_THEY_ARE:
             return pa.array(getattr(self._numbers, _AS_THEY_ARE[name]))
         column: pa.Array = getattr(self, name)
@@ -113,7 +113,7 @@ class _Columns:
 
     @property
     def _own_offset_ids(self) -> pa.Array:
-        """Ids for messages without a UNIQ_KEY: those of inner batches carry their number in the batch."""
+        """Ids of messages without a UNIQ_KEY; those of inner batches contain the index in the batch."""
         if not self._messages["inner"].any():
             return self.offset_msg_id
         return _strings(*message.offset_message_ids(self._buffer, self._messages, with_element=True), None)
@@ -157,7 +157,7 @@ class _Columns:
 
     @functools.cached_property
     def _bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
-        """(bodies, which of them were decompressed)."""
+        """Return the bodies, and which of them were decompressed."""
         if not self._facts.compressed:
             return _stored_bodies(self._buffer, self._messages), np.zeros(len(self._messages), np.bool_)
         return _bodies(self._buffer, self._messages, self._room)
@@ -166,7 +166,10 @@ class _Columns:
 def arrow_stream(
     parts: list[PulledPart], metadata: Mapping[str, str], *, room: BodyRoom | None = None
 ) -> list[bytes | memoryview]:
-    """An Arrow IPC stream of all *parts*, in pieces: columns are not copied. *metadata* stands in its schema."""
+    """Return an Arrow IPC stream of all *parts* in pieces, without copying columns.
+
+    *metadata* is added to the schema.
+    """
     pieces = StreamPieces()
     with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), SCHEMA.with_metadata(dict(metadata))) as writer:
         for part in parts:
@@ -175,7 +178,7 @@ def arrow_stream(
 
 
 def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | None) -> pa.Array:
-    """Strings of Arrow's offsets and bytes; bytes that are no UTF-8 are replaced."""
+    """Build strings from Arrow offsets and bytes; invalid UTF-8 is replaced."""
     bitmap, nulls = None, 0
     if valid is not None and not valid.all():
         bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -194,7 +197,7 @@ def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | 
 
 
 def _texts(buffer: U8Array, messages: MessageArray, name: str) -> pa.Array:
-    """A property's values; null where a message has none."""
+    """Return a property's values; null for messages without it."""
     lengths = messages[f"{name}_length"]
     if not lengths.any():
         return pa.nulls(len(messages), pa.string())
@@ -202,9 +205,9 @@ def _texts(buffer: U8Array, messages: MessageArray, name: str) -> pa.Array:
 
 
 def _key_lists(keys: pa.Array) -> pa.Array:
-    """KEYS values as lists of their pieces (docs/format.md §2); empty ones where there is none."""
+    """Split KEYS values into lists (docs/format.md §2); empty lists for messages without keys."""
     present = keys.drop_null()
-    texts, counts = present, 1  # for the most part a message has one key
+    texts, counts = present, 1  # most messages have one key
     if _has_spaces(present):
         if pc.any(pc.match_substring_regex(present, "^ |  | $")).as_py():
             require_thread(len(keys))
@@ -223,7 +226,7 @@ def _has_spaces(texts: pa.Array) -> bool:
 
 
 def _properties(buffer: U8Array, messages: MessageArray) -> pa.Array:
-    """All properties but those with a column of their own."""
+    """Return all properties except those with a separate column."""
     places = message.find_properties(buffer, messages)
     names = _strings(*message.gather(buffer, places.name_at, places.name_length), None)
     values = _strings(*message.gather(buffer, places.value_at, places.value_length), None)
@@ -231,13 +234,13 @@ def _properties(buffer: U8Array, messages: MessageArray) -> pa.Array:
 
 
 def _no_properties(n: int) -> pa.Array:
-    """*n* empty maps."""
+    """Return *n* empty maps."""
     none = pa.array([], pa.string())
     return pa.MapArray.from_arrays(pa.array(np.zeros(n + 1, np.int32)), none, none, pa.map_(pa.string(), pa.string()))
 
 
 def _hosts(buffer: U8Array, messages: MessageArray, which: str, *, is_one: bool) -> pa.Array:
-    """Hosts as text: few different ones, nearly always one, so each is written once."""
+    """Return hosts as text. There are few distinct ones, usually one, so each is formatted only once."""
     n = len(messages)
     if n and is_one:
         at, size = (int(messages[f"{which}_host_{name}"][0]) for name in ("at", "size"))
@@ -251,7 +254,7 @@ def _hosts(buffer: U8Array, messages: MessageArray, which: str, *, is_one: bool)
 
 
 def _repeated(text: bytes, n: int) -> pa.Array:
-    """*text* as *n* strings."""
+    """Return *n* strings *text*."""
     ends = np.arange(0, (n + 1) * len(text), len(text), dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(ends), pa.py_buffer(text * n)])
 
@@ -262,7 +265,7 @@ def _stored_bodies(buffer: U8Array, messages: MessageArray) -> pa.Array:
 
 
 def _bodies(buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """(bodies, which of them were decompressed)."""
+    """Return the bodies, and which of them were decompressed."""
     compressed = (messages["sys_flag"] & SysFlag.COMPRESSED) != 0
     require_thread(int(compressed.sum()), int(messages["body_length"][compressed].sum()))
     bodies = _stored_bodies(buffer, messages).to_pylist()

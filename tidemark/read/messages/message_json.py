@@ -1,4 +1,6 @@
-"""Messages as JSON text: the compiled writer, and the plain one (`message_rows`) for what that does not know."""
+"""Messages as JSON text: by the compiled writer, and by the plain one (`message_rows`) for cases that it does not
+support.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart
 
 _ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
-_RARE_TOGETHER = 256  # messages for the plain writer at once: what is rare comes in company
+_RARE_TOGETHER = 256  # messages passed to the plain writer at once: rare cases tend to be adjacent
 
 
 def message_json(
@@ -22,9 +24,9 @@ def message_json(
     as_broker: bool = False,
     room: BodyRoom | None = None,
 ) -> list[bytes | memoryview]:
-    """The messages of *part* as JSON objects, each followed by *terminator* (a byte), in pieces.
+    """Return the messages of *part* as JSON objects in pieces, each followed by *terminator* (a byte).
 
-    room  of the answer, for bodies that are decompressed
+    room  limit of the response for decompressed bodies
     """
     n = len(part.messages)
     if as_broker or encoding is BodyEncoding.JSON:
@@ -62,6 +64,6 @@ def _plain(
     some = PulledPart(part.records, part.messages[first:end], part.chosen)
     rows = message_rows(some, encoding, as_broker=as_broker, room=room)
     texts = [orjson.dumps(row) for row in rows]
-    if encoding is BodyEncoding.JSON and terminator == b"\n":  # of an inlined body: only blanks may be line feeds
+    if encoding is BodyEncoding.JSON and terminator == b"\n":  # an inlined body may contain line feeds as whitespace
         texts = [text.translate(_ON_ONE_LINE) for text in texts]
     return b"".join(text + terminator for text in texts)

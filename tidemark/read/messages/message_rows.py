@@ -1,8 +1,8 @@
 """Messages as dicts for JSON, with the names of the REST API.
 
-By default TAGS, KEYS and UNIQ_KEY are fields of their own (tag, keys, message_id) and left out of properties. A message
-without a UNIQ_KEY has its offset message id as message_id, with the number in the batch for one of an inner batch.
-With the peer's semantics, all properties are there and elements of inner batches have no offset message id.
+By default TAGS, KEYS and UNIQ_KEY are separate fields (tag, keys, message_id) and not in properties. A message without
+a UNIQ_KEY has its offset message id as message_id, with the index in the batch for a message of an inner batch. With
+RocketMQ's semantics all properties are included, and elements of inner batches have no offset message id.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _COLUMNS = (
     "properties_at",
     "properties_length",
 )
-_COMPRESSED = int(SysFlag.COMPRESSED)  # an IntFlag's & costs more than all the rest of a message
+_COMPRESSED = int(SysFlag.COMPRESSED)  # an int, because & of an IntFlag would cost more than everything else
 
 Row = dict[str, Any]
 
 
 def hosts_of(buffer: U8Array, messages: MessageArray, which: str) -> list[bytes]:
-    """The *which* ("born" or "store") host of each message, 8 or 20 bytes."""
+    """Return the *which* ("born" or "store") host of each message, 8 or 20 bytes."""
     places, sizes = messages[f"{which}_host_at"].tolist(), messages[f"{which}_host_size"].tolist()
     return [bytes(buffer.data[at : at + size]) for at, size in zip(places, sizes, strict=True)]
 
 
 @functools.lru_cache(maxsize=4096)
 def host_text(raw: bytes) -> str:
-    """``127.0.0.1:8081`` of 8 or 20 bytes."""
+    """Format 8 or 20 bytes as ``127.0.0.1:8081``."""
     return str(decode_host(raw))
 
 
 def message_rows(
     part: PulledPart, encoding: BodyEncoding, *, as_broker: bool = False, room: BodyRoom | None = None
 ) -> list[Row]:
-    """One dict a message of *part*, in order. room: of the answer, for bodies that are decompressed."""
+    """Return one dict per message of *part*, in order. room: limit of the response for decompressed bodies."""
     buffer = part.records.buffer
     view = buffer.data
     columns = [part.messages[name].tolist() for name in _COLUMNS]
@@ -140,7 +140,7 @@ def _add_broker_fields(part: PulledPart, rows: list[Row]) -> None:
 
 
 def _wait_of(records: Records, record: int) -> str:
-    """What a client puts into an element's WAIT: the wrapper's (docs/format.md §14)."""
+    """Return the value that a client sets as an element's WAIT: the wrapper's (docs/format.md §14)."""
     row = records.rows[record]
     at = int(row["properties_at"])
     wrapper = decode_properties(records.buffer.data[at : at + int(row["properties_length"])])

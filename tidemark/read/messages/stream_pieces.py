@@ -1,14 +1,14 @@
-"""What a stream writer writes, kept in pieces instead of in one growing buffer."""
+"""StreamPieces: collects the output of a stream writer in pieces instead of one growing buffer."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-_LARGE_BYTES = 64 << 10  # a piece of its own; what is smaller is cheaper to copy than to send by itself
+_LARGE_BYTES = 64 << 10  # kept as a separate piece; copying a smaller one is cheaper than sending it separately
 
 
 class StreamPieces:
-    """A file to write to, as `pyarrow.PythonFile` wants one. Buffers are referred to, not copied."""
+    """Writable file for `pyarrow.PythonFile`. Buffers are referenced, not copied."""
 
     closed = False
 
@@ -16,18 +16,18 @@ class StreamPieces:
         self._pieces: list[bytes | memoryview] = []
 
     def write(self, data: bytes | pa.Buffer) -> int:
-        """Take *data*."""
+        """Add *data*."""
         self._pieces.append(data if isinstance(data, bytes) else memoryview(data))
         return len(data)
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no data is buffered."""
 
     def close(self) -> None:
-        """What was written stays."""
+        """Do nothing: the pieces are kept."""
 
     def joined(self) -> list[bytes | memoryview]:
-        """Everything in order: large pieces as they are, small neighbours as one."""
+        """Return all data in order: large pieces unchanged, adjacent small ones joined."""
         joined: list[bytes | memoryview] = []
         small: list[bytes | memoryview] = []
         for piece in self._pieces:
