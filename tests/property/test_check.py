@@ -127,7 +127,7 @@ def test_shards_share_out_all_records(data: bytes, shards: int) -> None:
 @pytest.mark.parametrize(("start", "end"), [(-1, None), (0, 101), (60, 50), (101, None)])
 def test_stretch_outside_the_buffer_is_refused(start: int, end: int | None) -> None:
     """Compiled loops never get a stretch that is not within the buffer."""
-    with pytest.raises(ValueError, match="of a buffer of 100"):
+    with pytest.raises(ValueError, match="of a contiguous buffer of 100"):
         Checker().check(np.zeros(100, np.uint8), base_offset=0, start=start, end=end)
-    with pytest.raises(ValueError, match="of a buffer of 100"):
+    with pytest.raises(ValueError, match="of a contiguous buffer of 100"):
         find_next_record(np.zeros(100, np.uint8), base_offset=0, start=start, end=end)

@@ -1,1 +1,1 @@
-"""Bytes ⇄ values of RocketMQ's store format. Opens nothing: no os, io, mmap or pathlib below this folder."""
+"""RocketMQ's store format: conversion between bytes and values. Must not import os, io, mmap or pathlib."""

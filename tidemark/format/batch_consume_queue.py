@@ -1,6 +1,6 @@
-"""The 46-byte unit of a BatchConsumeQueue (docs/format.md §5): one unit a record, which holds many messages.
+"""The 46-byte unit of a BatchConsumeQueue (docs/format.md §5): one unit per record, which holds many messages.
 
-A unit's place says nothing about its queue offset: `base_offset` does.
+The queue offset of a unit is its `base_offset`, not its position.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UnitArray = NDArray[np.void]
 def encode_units(
     *, physical_offset: Any, message_size: Any, tags_code: Any, store_timestamp: Any, base_offset: Any, batch_size: Any
 ) -> bytes:
-    """Units of equally long columns, in their order."""
+    """Encode one unit per row of equally long columns."""
     units = np.zeros(len(physical_offset), UNIT)
     units["physical_offset"] = physical_offset
     units["message_size"] = message_size
@@ -44,12 +44,12 @@ def encode_units(
 
 
 def decode_units(data: bytes | memoryview) -> UnitArray:
-    """Units of *data* as a view of dtype UNIT; a part of a unit at the end is left out."""
+    """Return the units of *data* as a view with dtype UNIT, without a partial unit at the end."""
     return np.frombuffer(data, UNIT, count=len(data) // UNIT_SIZE)
 
 
 def is_live(units: UnitArray) -> NDArray[np.bool_]:
-    """Which units are valid: the four-part test of docs/format.md §5."""
+    """Return which units are valid, by the four-part test of docs/format.md §5."""
     live: NDArray[np.bool_] = (
         (units["physical_offset"] >= 0)
         & (units["message_size"] > 0)

@@ -1,7 +1,7 @@
-"""Walk a buffer record by record: DispatchRequest rows, and why and where it stopped.
+"""Check of a buffer record by record: DispatchRequest rows, and the place and reason of the stop.
 
-format.md §13, with body CRC verification, and one more rule: a record's PHYSICALOFFSET equals its position (stale bytes
-of an older generation pass every other test).
+It follows format.md §13 with verification of body CRCs, and one more rule: a record's PHYSICALOFFSET must equal its
+position, because stale bytes of an older generation pass every other test.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from tidemark.format.kernels import walk as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.record import MIN_RECORD_SIZE
 
-_SCRATCH_SIZE = 32_767 + 4  # the longest topic a V2 record can hold, and a queue id
-_MAX_BUFFER_SIZE = (1 << 31) - 1  # places in rows are i4
+_SCRATCH_SIZE = 32_767 + 4  # the longest topic of a V2 record, and a queue id
+_MAX_BUFFER_SIZE = (1 << 31) - 1  # positions in rows are i4
 
 
 class Crc(enum.IntEnum):
-    """What a walk does about CRCs: the body's, and the whole record's where it carries one (docs/format.md §2)."""
+    """Handling of CRCs: of the body, and of the whole record if it has one (docs/format.md §2)."""
 
     OFF = kernel.CRC_OFF
-    STOPS = kernel.CRC_STOPS  # a wrong one ends the walk: recovery
-    MARKS = kernel.CRC_MARKS  # a wrong one gets a row with a fault: the indexer, which goes on
+    STOPS = kernel.CRC_STOPS  # a wrong one ends the walk; for recovery
+    MARKS = kernel.CRC_MARKS  # a wrong one gives a row with a fault; for the indexer
 
 
 class CheckResult(NamedTuple):
-    """What a walk saw."""
+    """Result of a walk."""
 
-    requests: RequestArray  # in physical order; of the asked shard, or (owned = 0) for its light queues alone
+    requests: RequestArray  # in physical order; of the requested shard, or (owned = 0) only for its light queues
     outcome: Outcome
     fault: Fault
-    end_at: int  # where it stopped, in the buffer's count: first byte not accepted
-    records: int  # records seen, of all shards
+    end_at: int  # position in the buffer of the first byte not accepted
+    records: int  # number of records, of all shards
 
 
 class Checker:
-    """Walks buffers; keeps its row buffer between walks, so the rows of a result are valid until the next walk.
+    """Checker of buffers. It reuses its row buffer, so the rows of a result are valid only until the next walk.
 
-    shard, shards  rows only for the queues of this shard, and only these are verified
-    light          rows also for all other records that name light queues (docs/format.md §2)
+    shard, shards  return rows only for the queues of this shard, and verify only these
+    light          return rows also for all other records that name light queues (docs/format.md §2)
     """
 
     def __init__(
@@ -60,13 +60,14 @@ class Checker:
     def check(
         self, buffer: U8Array, *, base_offset: int, start: int = 0, end: int | None = None, file_end: int | None = None
     ) -> CheckResult:
-        """Walk buffer[start:end].
+        """Check buffer[start:end].
 
         buffer       uint8, contiguous, less than 2 GiB; base_offset: physical offset of its byte 0
-        file_end     where the segment ends, in the buffer's count; None when unknown. A blank record must reach it, no
-                     record may pass it
-        raises       nothing for bad bytes: they are an outcome. ValueError for a negative base_offset and for a stretch
-                     that is not within the buffer
+        file_end     end of the segment as position in the buffer; None if unknown. A blank record must reach it, and no
+                     record may exceed it
+
+        Invalid bytes are an outcome, not an error. Raises ValueError if base_offset is negative or the range is not
+        within the buffer.
         """
         stop = buffer.size if end is None else end
         _require_stretch(buffer, base_offset, start, stop)
@@ -91,20 +92,21 @@ class Checker:
 
 
 def _require_stretch(buffer: U8Array, base_offset: int, start: int, stop: int) -> None:
-    """Compiled loops do not check bounds."""
+    """Check the range, because compiled loops do not check bounds."""
     if base_offset < 0:
-        raise ValueError(f"base_offset is {base_offset}")
+        raise ValueError(f"base_offset is {base_offset}, but must be 0 or more")
     if not 0 <= start <= stop <= buffer.size <= _MAX_BUFFER_SIZE or not buffer.flags.c_contiguous:
-        raise ValueError(f"bytes {start} to {stop} of a buffer of {buffer.size}")
+        raise ValueError(f"bytes {start} to {stop} are not a range of a contiguous buffer of {buffer.size} bytes")
 
 
 def find_next_record(
     buffer: U8Array, *, base_offset: int, start: int = 0, end: int | None = None, file_end: int | None = None
 ) -> int | None:
-    """Where the next whole and right record (or the file's blank record) starts in buffer[start:end]; None if nowhere.
+    """Return the position of the next whole, valid record or of the file's blank record in buffer[start:end]; None if
+    none.
 
-    Safe by magic, position, lengths and CRCs together. A record cut off by the buffer's end is not found. ValueError as
-    `Checker.check`.
+    Magic, position, lengths and CRCs together make a false match impossible in practice. A record that the buffer's end
+    truncates is not found. Raises ValueError like `Checker.check`.
     """
     stop = buffer.size if end is None else end
     _require_stretch(buffer, base_offset, start, stop)
@@ -113,7 +115,9 @@ def find_next_record(
 
 
 def shard_of(topic: bytes, queue_id: int, shards: int) -> int:
-    """The shard that owns a queue: crc32(topic ‖ queue id as i32, big-endian), highest bit cleared, then murmur3's
-    32-bit finaliser, mod *shards*."""
+    """Return the shard that owns a queue.
+
+    crc32(topic ‖ queue id as i32, big-endian), highest bit cleared, then murmur3's 32-bit finaliser, mod *shards*.
+    """
     name = np.frombuffer(topic, np.uint8)
     return int(kernel.owner_of(name, 0, name.size, queue_id, shards, np.empty(name.size + 4, np.uint8)))

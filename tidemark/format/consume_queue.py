@@ -1,4 +1,4 @@
-"""The 20-byte unit of a ConsumeQueue (docs/format.md §4). Unit n of a queue lies at byte 20 n."""
+"""The 20-byte unit of a ConsumeQueue (docs/format.md §4). Unit n of a queue is stored at byte 20 n."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UnitArray = NDArray[np.void]
 
 
 def encode_units(*, physical_offset: Any, message_size: Any, tags_code: Any) -> bytes:
-    """Units of equally long columns, in their order."""
+    """Encode one unit per row of equally long columns."""
     units = np.empty(len(physical_offset), UNIT)
     units["physical_offset"] = physical_offset
     units["message_size"] = message_size
@@ -35,12 +35,12 @@ def encode_units(*, physical_offset: Any, message_size: Any, tags_code: Any) -> 
 
 
 def decode_units(data: bytes | memoryview) -> UnitArray:
-    """Units of *data* as a view of dtype UNIT; a part of a unit at the end is left out."""
+    """Return the units of *data* as a view with dtype UNIT, without a partial unit at the end."""
     return np.frombuffer(data, UNIT, count=len(data) // UNIT_SIZE)
 
 
 def is_live(units: UnitArray) -> NDArray[np.bool_]:
-    """Which units point at a record: neither empty nor pre-blank."""
+    """Return which units point at a record: neither empty nor pre-blank."""
     sizes = units["message_size"]
     live: NDArray[np.bool_] = (units["physical_offset"] >= 0) & (sizes > 0) & (sizes != PRE_BLANK_SIZE)
     return live

@@ -1,7 +1,7 @@
-"""The unit of a consume queue extension (docs/format.md §4): what a queue unit has no room for.
+"""The unit of a consume queue extension (docs/format.md §4), for data that does not fit into a queue unit.
 
 A queue unit whose tags code is at or below EXT_ADDRESS_LIMIT holds the address of such a unit: its offset in the
-extension's files minus 2^63. A file's last unit may be followed by END_MARK: go on with the next file.
+extension's files minus 2^63. END_MARK after a file's last unit means that the next file follows.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ UNIT_SIZE = UNIT.itemsize  # without a bitmap
 assert UNIT_SIZE == 20 and UNIT.fields is not None and UNIT.fields["bitmap_size"][1] == 18
 
 END_MARK = b"\xff\xff"  # in place of a size
-END_MARK_ROOM = 4  # every file keeps that many bytes free
+END_MARK_ROOM = 4  # bytes kept free in every file
 MIN_ADDRESS = -(1 << 63)
 
 
 class ExtUnit(NamedTuple):
-    """One unit. bitmap: which consumer groups' filters may match, b"" where nobody has asked for it."""
+    """One unit. bitmap: consumer groups whose filters may match, b"" if unused."""
 
     tags_code: int
     store_timestamp: int
@@ -38,28 +38,28 @@ class ExtUnit(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes it takes."""
+        """Size in bytes."""
         return UNIT_SIZE + len(self.bitmap)
 
 
 def to_address(offset: int) -> int:
-    """What a queue unit's tags code says of the unit at *offset*."""
+    """Return the tags code of a queue unit that refers to the extension unit at *offset*."""
     return offset + MIN_ADDRESS
 
 
 def to_offset(address: int) -> int | None:
-    """Where the unit of an address begins; None for a tags code that is no address."""
+    """Return the offset of the unit of an address; None if the tags code is not an address."""
     return address - MIN_ADDRESS if address <= EXT_ADDRESS_LIMIT else None
 
 
 def encode_unit(unit: ExtUnit) -> bytes:
-    """Bytes of one unit."""
+    """Encode one unit."""
     head = np.array((unit.size, unit.tags_code, unit.store_timestamp, len(unit.bitmap)), UNIT)
     return head.tobytes() + unit.bitmap
 
 
 def encode_units(*, tags_code: Any, store_timestamp: Any) -> bytes:
-    """Units without bitmaps of equally long columns, in their order."""
+    """Encode one unit without bitmap per row of equally long columns."""
     units = np.zeros(len(tags_code), UNIT)
     units["size"] = UNIT_SIZE
     units["tags_code"] = tags_code
@@ -68,7 +68,7 @@ def encode_units(*, tags_code: Any, store_timestamp: Any) -> bytes:
 
 
 def decode_unit(data: bytes | memoryview) -> ExtUnit | None:
-    """The unit that starts at byte 0 of *data*; None where there is none, or not all of it."""
+    """Decode the unit at the start of *data*; None if there is no whole unit."""
     if len(data) < UNIT_SIZE:
         return None
     head = np.frombuffer(data, UNIT, count=1)
@@ -79,6 +79,6 @@ def decode_unit(data: bytes | memoryview) -> ExtUnit | None:
 
 
 def is_unit(heads: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Which *heads* (dtype UNIT) begin a unit: their two sizes agree."""
+    """Return which *heads* (dtype UNIT) begin a unit: their two sizes agree."""
     right: NDArray[np.bool_] = heads["size"] == UNIT_SIZE + heads["bitmap_size"].astype(np.int32)
     return right & (heads["bitmap_size"] >= 0)

@@ -1,6 +1,6 @@
-"""DispatchRequest: the facts of one checked record for queue builders and readers (docs/format.md §13), as integers.
+"""DispatchRequest: fields of one checked record for queue builders and readers (docs/format.md §13), as integers.
 
-Places (`*_at`) count from byte 0 of the buffer that was walked. Native integers: compiled loops fill these rows.
+Positions (`*_at`) count from byte 0 of the checked buffer. Integers are native, because compiled loops fill the rows.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 
 
 class Fault(enum.IntEnum):
-    """What is wrong with the bytes at a place. The names are the ledger's reasons."""
+    """Fault of the bytes at a place. The names are the ledger's reasons."""
 
     NONE = 0
     MAGIC = 1  # no record and no blank record starts here
-    LENGTH = 2  # lengths are negative, do not add up, or lead over the file's end
-    POSITION = 3  # the record says it lies elsewhere: stale or misplaced bytes
-    BODY_CRC = 4  # lengths are right, the body is not
-    NUMBER = 5  # a property that must be a number is none
-    PROPERTY_CRC = 6  # the record is not what the CRC at the end of its properties says
+    LENGTH = 2  # lengths are negative, inconsistent, or exceed the file's end
+    POSITION = 3  # the record has another physical offset: stale or misplaced bytes
+    BODY_CRC = 4  # lengths are right, the body's CRC is wrong
+    NUMBER = 5  # a property that must be a number is not a number
+    PROPERTY_CRC = 6  # the record does not match the CRC at the end of its properties
 
 
 class Outcome(enum.IntEnum):
-    """Why a walk stopped."""
+    """Reason why a walk stopped."""
 
-    END = 0  # the buffer ended at a record's edge
+    END = 0  # the buffer ended at a record boundary
     PARTIAL = 1  # the buffer ended within a record
-    BLANK = 2  # a blank record: go on with the next file
+    BLANK = 2  # a blank record: the next file follows
     BAD = 3  # see the fault
     FULL = 4  # no more rows
 
@@ -38,11 +38,11 @@ REQUEST_FIELDS = (
     ("queue_offset", np.int64),
     ("tags_code", np.int64),
     ("store_timestamp", np.int64),
-    ("base_offset", np.int64),  # queue offset of the first message: INNER_BASE, else queue_offset
-    ("topic_hash", np.uint64),  # FNV-1a of the topic and the queue id; equal ones prove nothing: see `queue_groups`
+    ("base_offset", np.int64),  # queue offset of the first message: INNER_BASE, otherwise queue_offset
+    ("topic_hash", np.uint64),  # FNV-1a of topic and queue id; can be equal for different queues: see `queue_groups`
     ("message_size", np.int32),
     ("queue_id", np.int32),
-    ("batch_size", np.int32),  # messages in the record: INNER_NUM, else 1
+    ("batch_size", np.int32),  # messages in the record: INNER_NUM, otherwise 1
     ("sys_flag", np.int32),
     ("body_at", np.int32),
     ("body_length", np.int32),
@@ -60,8 +60,8 @@ REQUEST_FIELDS = (
     ("multi_dispatch_length", np.int32),
     ("multi_offsets_at", np.int32),  # INNER_MULTI_QUEUE_OFFSET: a queue offset for each of them
     ("multi_offsets_length", np.int32),
-    ("owned", np.int32),  # 0: another shard's record, here for its light queues alone
-    ("fault", np.int32),  # Fault.NONE, or a wrong CRC where the walk was told to go on
+    ("owned", np.int32),  # 0: another shard's record, included only for its light queues
+    ("fault", np.int32),  # Fault.NONE, or a wrong CRC with Crc.MARKS
 )
 DISPATCH_REQUEST = np.dtype(list(REQUEST_FIELDS), align=True)
 

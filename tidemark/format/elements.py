@@ -1,8 +1,8 @@
-"""Elements of the batch body producers send (docs/format.md §3), one by one: back to back, no count, no padding.
+"""Elements of a producer's batch body (docs/format.md §3), one by one: consecutive, without count or padding.
 
 i32 size · i32 0 · i32 0 · i32 flag · i32 body length · body · i16 properties length · properties
 
-The plain twin of `wire_batch`'s compiled loops, and all of it that a client needs: imports no numpy.
+The plain twin of `wire_batch`'s compiled loops. Clients need only this module, so it does not import numpy.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ assert ELEMENT_OVERHEAD == 22
 _PROPERTIES_LENGTH = struct.Struct(">h")
 
 
-Parts = tuple[bytes, bytes, int]  # of an Element: body, properties, flag
+Parts = tuple[bytes, bytes, int]  # body, properties, flag
 
 
 class Element(NamedTuple):
-    """One message of a wire batch; properties: the raw string."""
+    """One message of a wire batch. properties: the raw string."""
 
     body: bytes
     properties: bytes = b""
@@ -42,23 +42,23 @@ def encode_elements(elements: Iterable[Parts]) -> bytes:
 
 
 def decode_elements(wire: bytes | memoryview) -> Iterator[Element]:
-    """Elements of *wire* one by one.
+    """Yield the elements of *wire*.
 
-    raises BatchMalformedError (fact: at, a byte) at the first that is not whole and right
+    Raises BatchMalformedError (fact: at, a byte) at the first invalid element.
     """
     raw = memoryview(wire)
     at = 0
     while at < len(raw):
         if len(raw) - at < ELEMENT_OVERHEAD:
-            raise BatchMalformedError("an element's head is cut off", at=at)
+            raise BatchMalformedError("the batch ends within an element's head", at=at)
         size, _, _, flag, body_length = ELEMENT_HEAD.unpack_from(raw, at)
         body_at = at + ELEMENT_HEAD.size
         if not 0 <= body_length <= size - ELEMENT_OVERHEAD or size > len(raw) - at:
-            raise BatchMalformedError("an element's lengths overrun", at=at)
+            raise BatchMalformedError("an element's body or size exceeds the batch", at=at)
         properties_at = body_at + body_length + 2
         (properties_length,) = _PROPERTIES_LENGTH.unpack_from(raw, properties_at - 2)
         if properties_length < 0 or properties_at + properties_length != at + size:
-            raise BatchMalformedError("an element's lengths do not add up", at=at)
+            raise BatchMalformedError("an element's size is not the sum of its parts", at=at)
         body = bytes(raw[body_at : body_at + body_length])
         yield Element(body, bytes(raw[properties_at : at + size]), flag)
         at += size

@@ -1,4 +1,4 @@
-"""Hosts as records carry them: ip (4 or 16 bytes) and port (4 bytes, big-endian), docs/format.md §1."""
+"""Hosts as stored in records: IP address (4 or 16 bytes) and port (4 bytes, big-endian), docs/format.md §1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Host(NamedTuple):
 
 
 def parse_host(text: str) -> Host:
-    """``127.0.0.1:8081`` or ``[::1]:8081`` → Host; ValueError when the address is no literal or the port no number."""
+    """Parse ``127.0.0.1:8081`` or ``[::1]:8081``. Raises ValueError unless it is an address literal and a number."""
     address, separator, port = text.rpartition(":")
     if not separator:
         raise ValueError(f"{text!r} is not address:port")
@@ -30,12 +30,12 @@ def parse_host(text: str) -> Host:
 
 
 def encode_host(host: Host) -> bytes:
-    """8 bytes for IPv4, 20 for IPv6."""
+    """Return 8 bytes for IPv4, 20 for IPv6."""
     return ipaddress.ip_address(host.address).packed + _PORT.pack(host.port)
 
 
 def decode_host(data: bytes | memoryview) -> Host:
-    """Host of 8 or 20 bytes; ValueError for another length."""
+    """Decode 8 or 20 bytes. Raises ValueError for another length."""
     raw = bytes(data)
     if len(raw) not in (IPV4_HOST_SIZE, IPV6_HOST_SIZE):
         raise ValueError(f"a host has 8 or 20 bytes, not {len(raw)}")

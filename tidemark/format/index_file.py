@@ -1,6 +1,6 @@
 """The key index file (docs/format.md §6): a header, a table of slots, a table of entries chained by slot.
 
-40 bytes header · 4 bytes a slot · 20 bytes an entry. Entry 0 is never used.
+40 bytes header · 4 bytes per slot · 20 bytes per entry. Entry 0 is never used.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ ENTRY = np.dtype(
 HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = HEADER.itemsize, 4, ENTRY.itemsize
 assert HEADER_SIZE == 40 and ENTRY_SIZE == 20
 _HEADER = struct.Struct(">qqqqii")
-_GAP_SLOTS = 512  # to write along what lies between costs less than another write
-_MOST_WRITTEN_BYTES, _MOST_STRETCHES = 256 << 10, 4096  # at once: they stay in a core's cache
+_GAP_SLOTS = 512  # writing fewer unchanged slots costs less than another write
+_MOST_WRITTEN_BYTES, _MOST_STRETCHES = 256 << 10, 4096  # per call: fits into a core's cache
 
 
 class Header(NamedTuple):
@@ -59,48 +59,48 @@ class Header(NamedTuple):
 
 
 def file_size(slots: int, entries: int) -> int:
-    """Bytes of an index file."""
+    """Return the size of an index file in bytes."""
     return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * entries
 
 
 def slots_of_size(size: int) -> int | None:
-    """Slots of an index file of *size* bytes, if it has RocketMQ's proportion of entries to slots; else None."""
+    """Return the slots of an index file of *size* bytes with RocketMQ's ratio of entries to slots; otherwise None."""
     slots, rest = divmod(size - HEADER_SIZE, SLOT_SIZE + ENTRIES_A_SLOT * ENTRY_SIZE)
     return slots if rest == 0 and slots > 0 else None
 
 
 def entry_at(slots: int, number: int) -> int:
-    """Byte at which entry *number* starts."""
+    """Return the position of entry *number* in bytes."""
     return HEADER_SIZE + SLOT_SIZE * slots + ENTRY_SIZE * number
 
 
 def slot_at(number: int) -> int:
-    """Byte at which slot *number* starts."""
+    """Return the position of slot *number* in bytes."""
     return HEADER_SIZE + SLOT_SIZE * number
 
 
 def encode_header(header: Header) -> bytes:
-    """40 bytes."""
+    """Return the 40 bytes of the header."""
     return _HEADER.pack(*header)
 
 
 def decode_header(data: bytes | memoryview) -> Header:
-    """Header of the first 40 bytes of *data*; CorruptStoreError when there are fewer."""
+    """Decode the first 40 bytes of *data*. Raises CorruptStoreError if there are fewer."""
     if len(data) < HEADER_SIZE:
-        raise CorruptStoreError(f"an index file's header has {HEADER_SIZE} bytes, not {len(data)}")
+        raise CorruptStoreError(f"the index file has {len(data)} bytes, fewer than its header of {HEADER_SIZE}")
     header = Header(*_HEADER.unpack_from(data))
     return header._replace(index_count=max(header.index_count, 1))
 
 
 def key_hash(topic: str, key: str) -> int:
-    """Hash an entry carries for *key* of *topic*: not negative."""
+    """Return the non-negative hash in index entries for *key* of *topic*."""
     return max(java_abs(java_hash(f"{topic}#{key}")), 0)
 
 
 def hash_keys(buffer: U8Array, requests: RequestArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(hash, row number) of every key that the walked *requests* put into the index, in order (docs/format.md §6).
+    """Return hash and row number of each key of *requests* that belongs into the index, in order (docs/format.md §6).
 
-    UNIQ_KEY first, then each piece of KEYS; records rolled back have none.
+    UNIQ_KEY first, then each piece of KEYS. Rolled back records have none.
     """
     count = kernel.hash_keys(buffer, requests, np.empty(0, np.int32), np.empty(0, np.int32))
     hashes, rows = np.empty(count, np.int32), np.empty(count, np.int32)
@@ -110,7 +110,7 @@ def hash_keys(buffer: U8Array, requests: RequestArray) -> tuple[NDArray[np.int32
 
 
 class NewEntries(NamedTuple):
-    """What a run of keys adds to one file: bytes of the entries, the slots to set, and the header after it."""
+    """Additions to one file for a run of keys: bytes of the entries, slots to set, and the new header."""
 
     entries: memoryview
     slot_numbers: NDArray[np.int32]  # ascending, each once
@@ -126,9 +126,10 @@ def make_entries(
     physical_offsets: NDArray[np.int64],
     store_timestamps: NDArray[np.int64],
 ) -> NewEntries:
-    """Append a run of keys, at least one, to a file of this *header* and slot table (uint8, 4 bytes a slot). Spec 6.2.
+    """Append a run of keys, at least one, to a file with this *header* and slot table (uint8, 4 bytes per slot). Spec
+    6.2.
 
-    The caller keeps header.index_count + len(hashes) ≤ the file's entries.
+    The caller ensures header.index_count + len(hashes) ≤ the file's number of entries.
     """
     slot_of = hashes % (slots.size // SLOT_SIZE)
     order = np.argsort(slot_of, kind="stable")
@@ -164,17 +165,18 @@ def make_entries(
 
 
 class SlotStretches(NamedTuple):
-    """Some of the slots to set, for a write each stretch."""
+    """Slots to set, grouped into one write per stretch."""
 
     data: memoryview
     stretches: list[tuple[int, int, int]]  # number of the first slot; begin and end in *data*
-    done: int  # how many of the slots are in these stretches or in earlier ones
+    done: int  # number of slots in these and earlier stretches
 
 
 def slot_stretches(slots: U8Array, numbers: NDArray[np.int32], values: NDArray[np.int32], first: int) -> SlotStretches:
-    """What to write so that slots *numbers* (ascending, each once), from the *first* of them on, hold *values*.
+    """Return the bytes to write so that slots *numbers* (ascending, distinct), starting with index *first*, hold
+    *values*.
 
-    slots  the table as it is now. Slots that lie close together are one stretch, with what stands between them
+    slots  the current table. Slots close to each other form one stretch, including the slots between them
     """
     out = np.empty(min(_MOST_WRITTEN_BYTES, slots.size), np.uint8)
     stretches = np.empty((min(_MOST_STRETCHES, len(numbers) - first), 3), np.int64)
@@ -187,8 +189,8 @@ def find_entries(
 ) -> list[int]:
     """Return physical offsets of *key_hash*, newest first, at most *limit*; begin_ms ≤ time ≤ end_ms (format.md §14).
 
-    slots, entries: uint8, the two tables; a chain that leads out of the entries ends there. Hash matches only: whoever
-    shows the records compares topic and key.
+    slots, entries: uint8, the two tables; a chain that leaves the entries ends there. These are hash matches only: the
+    caller compares topic and key of the records.
     """
     out = np.empty(limit, np.int64)
     found = kernel.find_entries(
@@ -198,10 +200,10 @@ def find_entries(
 
 
 def find_broken_chain(slots: U8Array, entries: U8Array, header: Header) -> tuple[int | None, int | None]:
-    """(number of the first entry, number of the first slot) that does not stand in its chain as format.md §6 makes it.
+    """Return the number of the first entry and of the first slot that violate the chains of format.md §6; None if none
+    does.
 
-    slots, entries: uint8, the two tables; None where all do. Of a header that counts more entries than there are, those
-    that there are.
+    slots, entries: uint8, the two tables. If the header counts more entries than exist, only existing ones are checked.
     """
     last = np.zeros(slots.size // SLOT_SIZE, np.int32)
     count = min(header.index_count, entries.size // ENTRY_SIZE)

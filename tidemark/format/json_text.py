@@ -1,7 +1,7 @@
-"""JSON values as the text in which they were sent, and a limit on how deeply a text may be nested.
+"""JSON values with their original text, and a limit on the nesting depth of a text.
 
-A value that is decoded and encoded again changes: numbers beyond a double, `1.10`, `-0`, repeated names, escapes. So a
-value that is stored is cut out of its document. The standard library's scanner finds where a value ends.
+Decoding and encoding changes a value: numbers beyond a double, `1.10`, `-0`, repeated names, escapes. Therefore a
+stored value is cut out of its document. The standard library's scanner finds the end of a value.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
-MAX_DEPTH = 500  # common readers stop at about 1,000, and a page of messages adds three levels
+MAX_DEPTH = 500  # common parsers stop at about 1,000, and a page of messages adds three levels
 
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)  # numbers of any length
 _BLANK = re.compile(r"[ \t\n\r]*")
@@ -22,9 +22,9 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 class JsonWalk:
-    """A walk over one document, which is valid JSON: another parser has accepted it.
+    """Walk over one document that is known to be valid JSON.
 
-    Each value is read once, by `text` or by the members or elements in it; a value that is not read is skipped.
+    Each value is read once, by `text` or by its members or elements; a value that is not read is skipped.
     """
 
     def __init__(self, document: str) -> None:
@@ -33,7 +33,7 @@ class JsonWalk:
         self._skip_blanks()
 
     def members(self) -> Iterator[str]:
-        """Yield the name of each member of the object at this position, which may occur more than once."""
+        """Yield the name of each member of the object at this position; names can repeat."""
         while self._next_in("}"):
             name, self._at = scanstring(self._document, self._at + 1, True)
             self._skip_blanks()
@@ -45,7 +45,7 @@ class JsonWalk:
                 self.text()
 
     def elements(self) -> Iterator[None]:
-        """Stop before each element of the array at this position."""
+        """Yield before each element of the array at this position."""
         while self._next_in("]"):
             value_at = self._at
             yield
@@ -53,10 +53,10 @@ class JsonWalk:
                 self.text()
 
     def text(self) -> str:
-        """Return the text of the value at this position, and go behind it.
+        """Return the text of the value at this position and move after it.
 
         Raises:
-            ValueError: the value is nested so deeply that the standard library's scanner gives up.
+            ValueError: the value is nested too deeply for the standard library's scanner.
         """
         start = self._at
         try:
@@ -66,7 +66,7 @@ class JsonWalk:
         return self._document[start : self._at]
 
     def _next_in(self, closing: str) -> bool:
-        """Go over an opening bracket or a comma; return False behind the closing bracket."""
+        """Move over an opening bracket or a comma; return False after the closing bracket."""
         self._skip_blanks()
         is_end = self._document[self._at] == closing
         self._at += 1
@@ -83,8 +83,8 @@ class JsonWalk:
 
 
 def too_deep() -> str:
-    """Return the message about a value that `is_too_deep`."""
-    return f"it is nested deeper than {MAX_DEPTH} levels, which many JSON readers cannot read; send it as text"
+    """Return the error message for a value that `is_too_deep`."""
+    return f"it is nested deeper than {MAX_DEPTH} levels, which many JSON parsers cannot read; send it as text"
 
 
 def is_too_deep(text: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Reading the key index in the order of the log, page by page: chains lead the other way (docs/format.md §6)."""
+"""Reading of the key index in log order, page by page, although chains lead from new to old (docs/format.md §6)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def oldest_entries(
     limit: int,
     least_ms: int = -(1 << 62),
 ) -> tuple[NDArray[np.int64], bool]:
-    """(at most *limit* physical offsets in (after, below), ascending, each once; whether there are more).
+    """Return at most *limit* distinct physical offsets in (after, below), ascending, and whether there are more.
 
     slots, entries  the tables, uint8; entries from entry 0 on
-    least_ms        leave out entries that are older for certain: an entry's time is never more than a second early
-    Hash matches only. Unlike a broker's lookup this does not ask the header how many entries there are: a writer moves
-    it last.
+    least_ms        omit entries that are certainly older: an entry's time is at most one second early
+
+    These are hash matches only. Unlike a broker's lookup this ignores the header's number of entries, which a writer
+    updates last.
     """
     ring = np.empty(limit, np.int64)
     n = kernel.oldest_entries(slots, entries, key_hash, header.begin_timestamp, least_ms, after, below, ring)
@@ -36,7 +37,7 @@ def oldest_entries(
 def oldest_entries_plain(
     slots: U8Array, entries: U8Array, header: Header, *, key_hash: int, after: int, below: int, least_ms: int
 ) -> list[int]:
-    """The same without a limit, entry by entry: the twin."""
+    """Return the result of `oldest_entries` without a limit, entry by entry: its plain twin."""
     table = entries[: len(entries) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
     heads = slots[: len(slots) // SLOT_SIZE * SLOT_SIZE].view(">i4")
     number = int(heads[key_hash % len(heads)])

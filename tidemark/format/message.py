@@ -1,6 +1,6 @@
-"""Messages as readers see them: one a record, or one an element of an inner batch (docs/format.md §14).
+"""Messages for readers: one per record, or one per element of an inner batch (docs/format.md §14).
 
-A MESSAGE is a row of places and numbers; places (`*_at`) count from byte 0 of the buffer that holds the records.
+A MESSAGE is a row of positions and numbers; positions (`*_at`) count from byte 0 of the buffer with the records.
 `unwrap_record` is the plain twin of the compiled loops.
 """
 
@@ -56,11 +56,11 @@ MessageArray = NDArray[np.void]
 
 _QUEUE_OFFSET_AT = int(HEAD.fields["queue_offset"][1])  # type: ignore[index]
 _ELEMENT_SUFFIX_SIZE = len("-2147483647")
-OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # beside Fault's: a whole record, but of another topic or queue
+OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # in addition to Fault: a valid record of another topic or queue
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
 
 
-NewBuffer = Callable[[int], U8Array]  # gives memory for so many bytes, of anything
+NewBuffer = Callable[[int], U8Array]  # returns a buffer of this size, uninitialised
 
 
 def _empty(size: int) -> U8Array:
@@ -68,19 +68,20 @@ def _empty(size: int) -> U8Array:
 
 
 def fault_reason(fault: int) -> str:
-    """Name of a row's fault: a Fault's, or OTHER_QUEUE for a whole record of another topic or queue."""
+    """Return the name of a row's fault: a Fault's, or OTHER_QUEUE for a valid record of another topic or queue."""
     return _REASONS[fault]
 
 
 def record_places(buffer: U8Array) -> NDArray[np.int64]:
-    """Where each of the records that lie back to back in *buffer* starts, as a pull of stored records brings them.
+    """Return the start of each record in *buffer*, which holds consecutive records, as returned by a pull of stored
+    records.
 
-    raises CorruptStoreError when they do not end where the buffer does
+    Raises CorruptStoreError if they do not end at the buffer's end.
     """
     places = np.empty(buffer.size // MIN_RECORD_SIZE + 1, np.int64)
     count = kernel.find_places(buffer, places)
     if count < 0:
-        raise CorruptStoreError("these bytes are no row of records", size=buffer.size)
+        raise CorruptStoreError(f"the {buffer.size} bytes are not a sequence of whole records", size=buffer.size)
     return places[:count]
 
 
@@ -95,11 +96,12 @@ def check_records(
     with_fields: bool = True,
     new_buffer: NewBuffer = _empty,
 ) -> RequestArray:
-    """Check the record at each of *places* against what its unit says: magic, position, size, queue, body CRC.
+    """Check the record at each of *places* against its unit: magic, position, size, queue, body CRC.
 
-    topic    the queue's; b"" where any topic and queue is right
-    returns  DISPATCH_REQUEST, one a place; `fault` is 0 for a right record. Without fields only physical_offset,
-             message_size and queue_id are filled besides: enough for handing on records as they are
+    topic  the queue's; b"" accepts any topic and queue
+
+    Returns one DISPATCH_REQUEST per place; `fault` is 0 for a valid record. Without fields only physical_offset,
+    message_size and queue_id are filled besides, which is enough to return records as stored.
     """
     memory = new_buffer(len(places) * DISPATCH_REQUEST.itemsize)
     memory[:] = 0
@@ -119,9 +121,9 @@ def check_numbers(
     may_restart: bool,
     fault: int,
 ) -> None:
-    """Give *fault* to each right record that says another queue offset than its unit's place.
+    """Give *fault* to each valid record whose queue offset is not its unit's.
 
-    may_restart: accept 0 at any place, as the peer does when the numbering of a queue began again.
+    may_restart: accept 0 anywhere, as a broker does when a queue's numbering restarts.
     """
     kernel.check_numbers(buffer, places, rows, queue_offsets, _QUEUE_OFFSET_AT, may_restart, fault)
 
@@ -129,9 +131,9 @@ def check_numbers(
 def unwrap_records(
     buffer: U8Array, places: NDArray[np.int64], rows: RequestArray, new_buffer: NewBuffer = _empty
 ) -> MessageArray:
-    """MESSAGE rows of the checked records without a fault, inner batches as their elements.
+    """Return MESSAGE rows of the checked records without a fault, with inner batches as their elements.
 
-    An inner batch whose body is no wire batch stays one message, as it is stored.
+    An inner batch whose body is not a wire batch stays one message, as stored.
     """
     messages = new_buffer(kernel.count_messages(buffer, rows) * MESSAGE.itemsize).view(MESSAGE)
     kernel.fill_messages(buffer, places, rows, messages, np.empty((N_NAMES, 2), np.int64))
@@ -139,7 +141,7 @@ def unwrap_records(
 
 
 class PlainMessage(NamedTuple):
-    """One message as values. flag, CRC, body and raw properties are the element's in an inner batch."""
+    """One message as values. In an inner batch flag, CRC, body and raw properties are the element's."""
 
     queue_offset: int
     flag: int
@@ -151,7 +153,7 @@ class PlainMessage(NamedTuple):
 
 
 def unwrap_record(record: Record) -> list[PlainMessage]:
-    """Messages of one record."""
+    """Return the messages of one record."""
     if record.sys_flag & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS:
         try:
             elements = list(decode_elements(record.body))
@@ -176,7 +178,7 @@ def gather(
     lengths: NDArray[np.int32] | NDArray[np.int64],
     new_buffer: NewBuffer = _empty,
 ) -> tuple[NDArray[np.int32], U8Array]:
-    """(ends, bytes): pieces of *buffer* back to back; ends has one more, as Arrow's offsets. Less than 2 GiB."""
+    """Return (ends, bytes): pieces of *buffer* concatenated; ends are Arrow's offsets, one more. Less than 2 GiB."""
     ends = np.empty(len(places) + 1, np.int32)
     out = new_buffer(int(lengths.sum(dtype=np.int64)))
     kernel.gather(buffer, places, lengths, ends, out)
@@ -186,7 +188,7 @@ def gather(
 def copy_records(
     buffer: U8Array, base: int, physical_offsets: NDArray[np.int64], sizes: NDArray[np.int64], out: U8Array, to: int
 ) -> None:
-    """Copy records from *buffer*, whose byte 0 is physical offset *base*, back to back into *out* from byte *to* on."""
+    """Copy records from *buffer*, whose byte 0 is physical offset *base*, consecutively into *out* from byte *to*."""
     kernel.copy_records(buffer, base, physical_offsets, sizes, out, to)
 
 
@@ -205,7 +207,7 @@ def offset_message_ids(
 
 
 class PropertyPlaces(NamedTuple):
-    """Where the names and values of properties of a run of messages stand."""
+    """Positions of names and values of properties of a run of messages."""
 
     row_ends: NDArray[np.int32]  # Arrow's offsets of a map column: one more than messages
     name_at: NDArray[np.int32]
@@ -215,7 +217,7 @@ class PropertyPlaces(NamedTuple):
 
 
 def find_properties(buffer: U8Array, messages: MessageArray) -> PropertyPlaces:
-    """Places of all properties but TAGS, KEYS and UNIQ_KEY, with the leniency of docs/format.md §2."""
+    """Return the positions of all properties except TAGS, KEYS and UNIQ_KEY, as lenient as docs/format.md §2."""
     row_ends = np.empty(len(messages) + 1, np.int32)
     room = int((messages["properties_length"].astype(np.int64) // 4 + 1).sum())
     columns = [np.empty(room, np.int32) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Message ids: the offset message id (format.md §2) names a place; UNIQ_KEY (format.md §2) is what a client makes."""
+"""Message ids (format.md §2): the offset message id is a place in a store; a client generates the UNIQ_KEY."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _UNIQUE_TAIL = struct.Struct(">HiIH")  # pid, process tag, milliseconds of the m
 
 
 class OffsetMessageId(NamedTuple):
-    """Which store's record, and where."""
+    """Store and place of a record."""
 
     store_host: Host
     physical_offset: int
 
 
 def encode_offset_message_id(host: bytes, physical_offset: int) -> str:
-    """Upper-case hex of *host* (8 or 20 bytes) and the offset: 32 or 56 characters."""
+    """Return upper-case hex of *host* (8 or 20 bytes) and the offset: 32 or 56 characters."""
     return (host + _OFFSET.pack(physical_offset)).hex().upper()
 
 
 def decode_offset_message_id(text: str) -> OffsetMessageId:
-    """ValueError when *text* is no offset message id."""
+    """Decode an offset message id. Raises ValueError if *text* is not one."""
     raw = _unhex(text)
     return OffsetMessageId(decode_host(raw[:-8]), _OFFSET.unpack(raw[-8:])[0])
 
@@ -60,7 +60,7 @@ def _unhex(text: str) -> bytes:
 
 
 class UniqueKey(NamedTuple):
-    """What a UNIQ_KEY tells. born_ms: epoch milliseconds."""
+    """Contents of a UNIQ_KEY. born_ms: epoch milliseconds."""
 
     address: str
     pid: int
@@ -74,10 +74,10 @@ def _month_start_ms(now_s: float) -> int:
 
 
 class UniqueKeys:
-    """Makes UNIQ_KEYs of this process; safe to use from several threads.
+    """Generator of UNIQ_KEYs of this process. Thread-safe.
 
-    A process tag from the system's randomness keeps two processes of one host and pid apart. Milliseconds and counter
-    together only rise: where more than 65,536 keys are made within a millisecond they take the next one's numbers.
+    A random process tag distinguishes two processes with the same host and pid. Milliseconds and counter together only
+    increase: if more than 65,536 keys are generated within a millisecond, they use the next one's numbers.
     """
 
     def __init__(self, address: str = "127.0.0.1") -> None:
@@ -94,23 +94,21 @@ class UniqueKeys:
             self._month_ms = _month_start_ms(now_ms / 1000)
             self._next_month_ms = _month_start_ms(self._month_ms / 1000 + 32 * 86400)
             self._next = 0
-        return max(
-            0, now_ms - self._month_ms
-        )  # of a clock that was set back into the last month: as at this one's start
+        return max(0, now_ms - self._month_ms)  # 0 if the clock was set back into the previous month
 
     def make(self) -> str:
-        """A new key: 32 hex digits (56 for an IPv6 address)."""
+        """Return a new key: 32 hex digits (56 for an IPv6 address)."""
         return self.make_many(1)[0]
 
     def make_many(self, count: int) -> list[str]:
-        """Make *count* new keys."""
+        """Return *count* new keys."""
         head, first = self.reserve(count)
         return [f"{head}{number:012X}" for number in range(first, first + count)]
 
     def reserve(self, count: int) -> tuple[str, int]:
-        """Reserve *count* new keys. Return their common beginning, and the number that the first one ends with.
+        """Reserve *count* new keys. Return their common prefix and the number of the first one.
 
-        Each key is the beginning and its number in 12 hex digits; the numbers are consecutive.
+        Each key is the prefix and its number in 12 hex digits; the numbers are consecutive.
         """
         with self._lock:
             milliseconds = self._milliseconds()
@@ -121,7 +119,7 @@ class UniqueKeys:
 
 
 def decode_unique_key(text: str, *, now_ms: int | None = None) -> UniqueKey:
-    """What *text* tells; ValueError when it is no UNIQ_KEY. *now_ms* decides the month, this one or the one before."""
+    """Decode a UNIQ_KEY. Raises ValueError if *text* is not one. *now_ms* selects the current or the previous month."""
     raw = _unhex(text)
     pid, _, milliseconds, counter = _UNIQUE_TAIL.unpack(raw[-12:])
     now = int(time.time() * 1000) if now_ms is None else now_ms

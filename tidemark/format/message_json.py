@@ -16,11 +16,11 @@ ROOM_BYTES = 8 << 20
 
 
 class JsonRun(NamedTuple):
-    """The JSON of some messages."""
+    """JSON of some messages."""
 
     text: U8Array
-    end: int  # number of the first message that is not in it
-    is_rare: bool  # it stopped there because these loops cannot write that one: see `put_messages`
+    end: int  # index of the first message that is not included
+    is_rare: bool  # stopped because these loops do not support that message: see `put_messages`
 
 
 def put_messages(
@@ -33,10 +33,10 @@ def put_messages(
     new_buffer: NewBuffer,
     room_bytes: int = ROOM_BYTES,
 ) -> JsonRun:
-    """messages[first:] as JSON objects, each followed by *terminator*, as many as fit into one new buffer.
+    """Return messages[first:] as JSON objects, each followed by *terminator*, as many as fit into one new buffer.
 
-    is_text     bodies that are UTF-8 as text, others in base64; False: all in base64
-    room_bytes  of the new buffer, unless the first message needs more
+    is_text     UTF-8 bodies as text, others in base64; False: all in base64
+    room_bytes  size of the new buffer, unless the first message needs more
     """
     room = int(kernel.room_for(messages[first]))
     out = new_buffer(max(room, min(room_bytes, 6 * len(buffer) + 1024 * (len(messages) - first))))

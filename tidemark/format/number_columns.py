@@ -1,4 +1,4 @@
-"""What of messages is numbers, as columns; and what all of them have in common, so that it need not be looked for."""
+"""Numeric fields of messages as columns, and facts about all of them that save later searches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.format.message import MessageArray
 
 
 class NumberColumns(NamedTuple):
-    """One value a message, under MESSAGE's names. sys_flag: of an element without the flags of its inner batch."""
+    """One value per message, named as in MESSAGE. sys_flag: for an element, without the flags of its inner batch."""
 
     queue_offset: NDArray[np.int64]
     physical_offset: NDArray[np.int64]
@@ -26,16 +26,16 @@ class NumberColumns(NamedTuple):
 
 
 class MessageFacts(NamedTuple):
-    """Of some messages together."""
+    """Facts about a set of messages."""
 
     has_one_born_host: bool
     has_one_store_host: bool
-    compressed: int  # bodies that are
-    other_properties: int  # messages that have others than TAGS, KEYS and UNIQ_KEY
+    compressed: int  # number of compressed bodies
+    other_properties: int  # number of messages with properties other than TAGS, KEYS and UNIQ_KEY
 
 
 def number_columns(buffer: U8Array, messages: MessageArray) -> tuple[NumberColumns, MessageFacts]:
-    """*buffer* is what the places in *messages* count in."""
+    """Return columns and facts of *messages*, whose positions refer to *buffer*."""
     n = len(messages)
     longs, integers = np.empty((4, n), np.int64), np.empty((4, n), np.int32)
     columns = NumberColumns(*longs, *integers)

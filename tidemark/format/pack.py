@@ -1,6 +1,7 @@
-"""Columns of messages → wire batches (docs/format.md §3), each of one queue, without Python per message.
+"""Conversion of columns of messages to wire batches (docs/format.md §3) of one queue each, without Python code per
+message.
 
-The loops are `kernels.pack`; what they write equals `elements.encode_elements` of the same rows.
+The loops are `kernels.pack`; their output equals `elements.encode_elements` of the same rows.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from tidemark.format.kernels import pack as kernel
 from tidemark.format.message_id import UniqueKeys
 
 I64Array = NDArray[np.int64]
-_MADE_HEAD_LENGTH = 20  # of a UNIQ_KEY with an IPv4 address: 32 digits less those of its number
+_MADE_HEAD_LENGTH = 20  # UNIQ_KEY with an IPv4 address: 32 digits without those of its number
 MADE_KEY_LENGTH = _MADE_HEAD_LENGTH + kernel.MADE_DIGITS
 
 
 class Column(NamedTuple):
-    """Values of one column back to back. offsets: where each row's begin, and the last one's end; empty = no column."""
+    """Concatenated values of one column. offsets: start of each row's value, and the end; empty = no column."""
 
     data: U8Array
     offsets: I64Array
@@ -34,9 +35,9 @@ ABSENT = Column(np.empty(0, np.uint8), np.empty(0, np.int64))
 
 
 class MessageColumns(NamedTuple):
-    """Messages as columns of UTF-8 or bytes. A value without bytes is no value; every row needs a body.
+    """Messages as columns of UTF-8 or bytes. An empty value counts as absent; every row needs a body.
 
-    properties  all others, as they are written: name U+0001 value U+0002, …
+    properties  all others, encoded: name U+0001 value U+0002, …
     """
 
     body: Column
@@ -47,12 +48,12 @@ class MessageColumns(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.body.offsets) - 1
 
 
 class PackedBatch(NamedTuple):
-    """One wire batch. rows: which rows it holds, in the order of its elements."""
+    """One wire batch. rows: the numbers of its rows, in the order of its elements."""
 
     queue_id: int
     rows: I64Array
@@ -60,12 +61,15 @@ class PackedBatch(NamedTuple):
 
 
 _FAULTS: dict[int, tuple[type[StoreError], str]] = {
-    kernel.SEPARATOR_FAULT: (PropertiesIllegalError, "a tag or key holds U+0001 or U+0002, or a key a space"),
+    kernel.SEPARATOR_FAULT: (
+        PropertiesIllegalError,
+        "a tag or key contains U+0001 or U+0002, or a key contains a space",
+    ),
     kernel.PROPERTIES_FAULT: (
         PropertiesSizeExceededError,
-        "its properties and UNIQ_KEY are longer than 32,767 bytes",
+        "the properties with UNIQ_KEY are longer than 32,767 bytes",
     ),
-    kernel.BODY_FAULT: (BatchEmptyError, "its body is null or empty; a body has at least one byte"),
+    kernel.BODY_FAULT: (BatchEmptyError, "the body is null or empty; it must have at least one byte"),
 }
 
 
@@ -79,15 +83,18 @@ def pack_batches(
     several_keys: bool = False,
     unique_keys: UniqueKeys | None = None,
 ) -> Iterator[PackedBatch]:
-    """Wire batches of at most *max_count* rows and *max_bytes*, in the order of their first rows.
+    """Yield wire batches of at most *max_count* rows and *max_bytes*, in the order of their first rows.
 
-    The queue of a row is |hashCode(key)| mod *queues*, as the writer chooses; rows without a key go round, by
-    *first_row* plus their number. Rows of one queue keep their order. A single larger row is a batch of its own.
-    several_keys: a space stands between a row's keys, and the first one chooses.
-    unique_keys: gives a UNIQ_KEY to each row that has none. Where the first row of a batch has one, the made keys of
-    that batch are derived from it, so that the same rows are the same batch again.
-    raises BatchEmptyError, PropertiesIllegalError, PropertiesSizeExceededError (fact: row, counted from *first_row*)
-    before the first batch
+    A row's queue is |hashCode(key)| mod *queues*, as the writer chooses; rows without a key take turns, by *first_row*
+    plus their number. Rows of one queue keep their order. A single larger row is a batch of its own.
+
+    several_keys: a row's keys are separated by spaces, and the first one chooses.
+
+    unique_keys: generates a UNIQ_KEY for each row without one. If the first row of a batch has one, the keys of that
+    batch are derived from it, so that the same rows give the same batch again.
+
+    Before the first batch, raises BatchEmptyError, PropertiesIllegalError or PropertiesSizeExceededError (fact: row,
+    counted from *first_row*).
     """
     queue_of = np.empty(columns.n_rows, np.int64)
     size_of = np.empty(columns.n_rows, np.int64)
@@ -120,7 +127,7 @@ def pack_batches(
 
 
 def _made_keys(unique_keys: UniqueKeys, unique_key: Column, rows: I64Array) -> tuple[bytes, int]:
-    """Return the beginning and the first number of the keys for those *rows* of a batch that have none."""
+    """Return the prefix and the first number of the keys for the *rows* of a batch without a key."""
     if unique_key.offsets.size:
         first_row = rows[0]
         given = unique_key.data[unique_key.offsets[first_row] : unique_key.offsets[first_row + 1]]
@@ -131,7 +138,7 @@ def _made_keys(unique_keys: UniqueKeys, unique_key: Column, rows: I64Array) -> t
 
 
 def _read_only(column: Column) -> Column:
-    """The same column; one kind of array, so that the loops are compiled once."""
+    """Return a read-only view, so that the loops are compiled for one array type only."""
     data, offsets = column.data.view(), column.offsets.view()
     data.flags.writeable = offsets.flags.writeable = False
     return Column(data, offsets)
@@ -140,7 +147,7 @@ def _read_only(column: Column) -> Column:
 def _cut(
     order: I64Array, queue_of: I64Array, size_of: I64Array, *, max_count: int, max_bytes: int
 ) -> list[tuple[int, int]]:
-    """(start, end) in *order* of each batch, by their first rows."""
+    """Return (start, end) in *order* of each batch, sorted by their first rows."""
     ends = np.empty(len(order), np.int64)
     batches = kernel.cut_batches(order, queue_of, size_of, max_count, max_bytes, ends)
     edges = [0, *ends[:batches].tolist()]

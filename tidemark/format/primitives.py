@@ -1,10 +1,10 @@
-"""The hash and the checksum of every layout (docs/format.md §1), and the limits of the format (docs/format.md §15)."""
+"""Hash and checksum of all layouts (docs/format.md §1), and limits of the format (docs/format.md §15)."""
 
 from __future__ import annotations
 
 import zlib
 
-MAX_MESSAGE_SIZE_BYTES = 4_194_304  # maxMessageSize: of one body, and of a whole wire batch
+MAX_MESSAGE_SIZE_BYTES = 4_194_304  # maxMessageSize, for one body and for a whole wire batch
 MAX_PROPERTIES_SIZE_BYTES = 32_767  # an i16
 MAX_TOPIC_SIZE_BYTES = 127
 MAX_RETRY_TOPIC_SIZE_BYTES = 255
@@ -12,7 +12,7 @@ MAX_INNER_BATCH_COUNT = 32_767  # INNER_NUM is parsed as an i16
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode() of *text*: over UTF-16 units, as a signed 32-bit integer."""
+    """Return String.hashCode() of *text*: over UTF-16 units, as a signed 32-bit integer."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(units), 2):
@@ -21,20 +21,20 @@ def java_hash(text: str) -> int:
 
 
 def queue_of_key(key: str, queues: int) -> int:
-    """Which of *queues* the messages of *key* go to: |hashCode| mod queues (docs/format.md §15)."""
+    """Return the queue for messages of *key*: |hashCode| mod queues (docs/format.md §15)."""
     return abs(java_hash(key)) % queues
 
 
 def java_abs(value: int) -> int:
-    """Math.abs of a signed 32-bit integer: the least one stays negative."""
+    """Return Math.abs of a signed 32-bit integer: the minimum stays negative."""
     return value if value == -(1 << 31) else abs(value)
 
 
 def masked_crc32(data: bytes | bytearray | memoryview) -> int:
-    """CRC-32 without its highest bit, as RocketMQ stores it. 0 for no bytes."""
+    """Return the CRC-32 without its highest bit, as RocketMQ stores it; 0 for empty data."""
     return zlib.crc32(data) & 0x7FFFFFFF
 
 
 def utf16_length(text: str) -> int:
-    """Java's String.length(): UTF-16 units."""
+    """Return Java's String.length(): the number of UTF-16 units."""
     return len(text.encode("utf-16-be", "surrogatepass")) // 2

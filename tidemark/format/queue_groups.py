@@ -1,6 +1,6 @@
-"""Groups of walked rows by queue: by the exact bytes of the topic and the queue id.
+"""Grouping of rows by queue: by the exact bytes of the topic and the queue id.
 
-`topic_hash` only speeds up the search. Names whose hashes are equal can be chosen, so equal hashes prove nothing.
+`topic_hash` only speeds up the search: different names with equal hashes can be constructed.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from numpy.typing import NDArray
 from tidemark.format.dispatch_request import RequestArray, U8Array
 from tidemark.format.kernels import queues as kernel
 
-_KEY = np.uint64(secrets.randbits(64))  # of this process: the places of queues in the table cannot be foreseen
+_KEY = np.uint64(secrets.randbits(64))  # per process, so that positions in the table are unpredictable
 
 
 class QueueNumbers(NamedTuple):
-    """The queues of some rows, numbered from 0 in the order of their first rows."""
+    """Queues of a set of rows, numbered from 0 in the order of their first rows."""
 
-    numbers: NDArray[np.int32]  # one a row: the number of its queue
-    firsts: NDArray[np.int32]  # one a queue: its first row
+    numbers: NDArray[np.int32]  # per row: the number of its queue
+    firsts: NDArray[np.int32]  # per queue: its first row
 
 
 class QueueOrder(NamedTuple):
-    """Rows sorted by queue: queue i has rows order[edges[i] : edges[i + 1]], in their former order."""
+    """Rows sorted by queue: queue i has rows order[edges[i] : edges[i + 1]], in their original order."""
 
     order: NDArray[np.int64]
     edges: NDArray[np.int64]
 
 
 def number_queues(buffer: U8Array, requests: RequestArray) -> QueueNumbers:
-    """Number the queues that *requests* belong to. buffer: the bytes in which their topics are placed."""
+    """Number the queues of *requests*. buffer: the bytes to which their positions refer."""
     count = len(requests)
     table = np.full(2 << max(count - 1, 1).bit_length(), -1, np.int32)
     numbers, firsts = np.empty(count, np.int32), np.empty(count, np.int32)

@@ -1,4 +1,4 @@
-"""What a reader decides about many units of a queue and many records at once, by compiled loops."""
+"""Decisions of a reader about many units and records at once, by compiled loops."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ IntArray = NDArray[np.int64]
 
 
 class VisibleRun(NamedTuple):
-    """How far units that follow each other may be seen.
+    """Visible part of a sequence of units.
 
-    end      behind the last one of them that may; 0 for none
-    least    where its record starts; where the one before them does, for none
-    stopped  number of the first one that may not; how many there are, for none
+    end      number after the last visible unit; 0 if none
+    least    physical offset of its record; of the record before the units if none is visible
+    stopped  number of the first invisible unit; the number of units if all are visible
     """
 
     end: int
@@ -27,20 +27,20 @@ class VisibleRun(NamedTuple):
 
 
 def visible_run(units: NDArray[np.void], *, least: int, limit: int) -> VisibleRun:
-    """Of *units*, of either kind of queue, those that point at records which ascend from *least* on and end by *limit*.
+    """Find the units, of either kind of queue, whose records ascend from *least* and end at or below *limit*.
 
-    least, limit  physical offsets; *least*: where the record before them starts. Pre-blank units are stepped over
+    least, limit  physical offsets; *least*: of the record before the units. Pre-blank units are skipped
     """
     return VisibleRun(*kernel.count_visible(units.view(np.uint8), units.dtype.itemsize, least, limit))
 
 
 class ReadLimits(NamedTuple):
-    """What may still be given.
+    """Remaining limits of a read.
 
-    messages, size  so many, and bytes of records
-    is_first        nothing was given yet: one record comes whatever it takes
-    is_whole        never a part of a record's messages
-    counts          False: messages are not counted, because only some of a record's will be given
+    messages, size  number of messages, and bytes of records
+    is_first        nothing was read yet, so one record is accepted regardless of its size
+    is_whole        never split a record's messages
+    counts          False: do not count messages, because only some of a record's messages will be returned
     """
 
     messages: int
@@ -51,10 +51,10 @@ class ReadLimits(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Which units to read. numbers: of them, None for none; examined: units from the first on.
+    """Units to read. numbers: their numbers, None if there are none; examined: number of units examined.
 
-    size, messages  bytes of their records, and messages of these that would be given
-    is_full         whether a limit was met
+    size, messages  bytes of their records, and number of messages to return
+    is_full         True if a limit was reached
     """
 
     numbers: IntArray | slice | None
@@ -65,7 +65,7 @@ class Choice(NamedTuple):
 
 
 def choose(sizes: IntArray, wanted: IntArray, is_candidate: NDArray[np.bool_], limits: ReadLimits) -> Choice:
-    """As many candidates as *limits* allow. sizes, wanted: of each unit, bytes of its record and messages to give."""
+    """Choose as many candidates as *limits* allow. sizes, wanted: record bytes and messages to return, per unit."""
     kept = np.empty(len(sizes), np.int64)
     count, examined, size, messages, is_full = kernel.choose(sizes, wanted, is_candidate, *limits, kept)
     numbers = None if not count else slice(count) if count == examined else kept[:count]
@@ -73,7 +73,7 @@ def choose(sizes: IntArray, wanted: IntArray, is_candidate: NDArray[np.bool_], l
 
 
 class ReadPlan(NamedTuple):
-    """How records are read. places: where each will start when they lie back to back; size: of all of them, bytes."""
+    """Plan of reads. places: start of each record when they are stored consecutively; size: total bytes."""
 
     places: IntArray
     runs: list[slice]  # records to read together
@@ -83,11 +83,11 @@ class ReadPlan(NamedTuple):
 def plan_reads(
     physical_offsets: IntArray, sizes: IntArray, *, file_size: int, gap: int, most_together: int
 ) -> ReadPlan | None:
-    """Reads of records that lie close to each other in one file; None where a record can be in no file.
+    """Plan reads of records that are close to each other in one file; None if a record cannot be in any file.
 
-    file_size      0 where it is not known
-    gap            so many bytes between two records are read along
-    most_together  bytes of a read with anything between its records; without, it is as long as it likes
+    file_size      0 if unknown
+    gap            read over gaps of at most this many bytes
+    most_together  most bytes of a read with gaps; a read without gaps is not limited
     """
     places, ends = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
     count, size = kernel.plan_reads(physical_offsets, sizes, file_size, gap, most_together, places, ends)

@@ -1,8 +1,8 @@
 """The CommitLog record and the blank record (docs/format.md §2).
 
-A record is a head of fixed fields, the body, and the tail: topic, properties. Hosts have 8 or 20 bytes, told by two
-bits of sys_flag; the topic's length has one byte (V1) or two (V2). The twins here are plain and exact; the loops that
-the services run are `kernels`, which equal them (property tests).
+A record is a head of fixed fields, the body, the topic and the properties. Two bits of sys_flag give the size of the
+hosts, 8 or 20 bytes; the topic's length has one byte (V1) or two (V2). The functions here are the plain twins of the
+loops in `kernels`, which the services run; property tests compare both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidemark.format.sys_flag import SysFlag
 
 
 class Magic(enum.IntEnum):
-    """MAGICCODE, as signed 32-bit integers."""
+    """MAGICCODE values, as signed 32-bit integers."""
 
     V1 = -626843481  # DAA320A7
     V2 = -626843477  # DAA320AB: the topic's length has two bytes (5.1.0)
@@ -28,7 +28,7 @@ class Magic(enum.IntEnum):
 
 
 def record_head(born_size: int, store_size: int) -> np.dtype[np.void]:
-    """Head of a record whose hosts have these sizes in bytes."""
+    """Return the head dtype of a record with hosts of these sizes in bytes."""
     return np.dtype(
         [  # RocketMQ: MessageExtEncoder; name, type; position with two IPv4 hosts
             ("total_size", ">i4"),  #                     0  whole record
@@ -59,14 +59,14 @@ HEADS = {
 }
 MIN_RECORD_SIZE = HEAD.itemsize + 1 + 2  # no body, topic or properties
 
-BLANK = struct.Struct(">ii")  # bytes left in the file, Magic.BLANK; what follows stays untouched
+BLANK = struct.Struct(">ii")  # bytes left in the file, Magic.BLANK; the rest stays unwritten
 BLANK_SIZE = BLANK.size
 _HOST_FLAGS = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
 V1_MAX_TOPIC_UNITS = 127  # longer topics (UTF-16 units) are written as V2
 
 
 def host_sizes(sys_flag: int) -> tuple[int, int]:
-    """Bytes of (born host, store host)."""
+    """Return the sizes in bytes of (born host, store host)."""
     return (
         IPV6_HOST_SIZE if sys_flag & SysFlag.BORN_HOST_V6 else IPV4_HOST_SIZE,
         IPV6_HOST_SIZE if sys_flag & SysFlag.STORE_HOST_V6 else IPV4_HOST_SIZE,
@@ -74,10 +74,10 @@ def host_sizes(sys_flag: int) -> tuple[int, int]:
 
 
 def with_host_flags(sys_flag: int, *, born_host: bytes, store_host: bytes) -> int:
-    """*sys_flag* with the two host bits as these hosts need them."""
+    """Return *sys_flag* with the two host bits set for these hosts."""
     sys_flag &= ~_HOST_FLAGS
     if len(born_host) == IPV6_HOST_SIZE:
-        sys_flag |= int(SysFlag.BORN_HOST_V6)  # an IntFlag of a negative number would drop bits it does not know
+        sys_flag |= int(SysFlag.BORN_HOST_V6)  # an IntFlag of a negative number would drop unknown bits
     if len(store_host) == IPV6_HOST_SIZE:
         sys_flag |= int(SysFlag.STORE_HOST_V6)
     return sys_flag
@@ -105,20 +105,20 @@ class Record(NamedTuple):
 
 
 def magic_of_topic(topic: str) -> Magic:
-    """V2 for topics of more than 127 UTF-16 units, else V1 (docs/format.md §2)."""
+    """Return V2 for topics of more than 127 UTF-16 units, otherwise V1 (docs/format.md §2)."""
     return Magic.V2 if utf16_length(topic) > V1_MAX_TOPIC_UNITS else Magic.V1
 
 
 def record_size(
     *, born_size: int, store_size: int, magic: int, body_length: int, topic_length: int, properties_length: int
 ) -> int:
-    """TOTALSIZE of a record of these parts, all in bytes."""
+    """Return the TOTALSIZE of a record with parts of these lengths in bytes."""
     fixed = HEADS[born_size, store_size].itemsize + (2 if magic == Magic.V2 else 1) + 2
     return fixed + body_length + topic_length + properties_length
 
 
 def encode_record(record: Record) -> bytes:
-    """Bytes of *record*; the host bits of sys_flag follow its hosts."""
+    """Encode *record*; the host bits of sys_flag are set according to its hosts."""
     sys_flag = with_host_flags(record.sys_flag, born_host=record.born_host, store_host=record.store_host)
     head = np.zeros(1, HEADS[len(record.born_host), len(record.store_host)])
     head["total_size"] = record_size(
@@ -155,36 +155,36 @@ _PLAIN_FIELDS = (
 
 
 def decode_record(data: bytes | memoryview) -> Record:
-    """The record that starts at byte 0 of *data*; bytes behind it are not looked at.
+    """Decode the record at the start of *data*; bytes after it are ignored.
 
-    raises CorruptMessageError when the bytes are no record of consistent lengths. The CRC is not compared here.
+    Raises CorruptMessageError if the bytes are not a record with consistent lengths. The CRC is not verified.
     """
     raw = memoryview(data)
     if len(raw) < HEAD.itemsize:
-        raise CorruptMessageError("shorter than a record's head", reason="TOO_SHORT")
+        raise CorruptMessageError(f"{len(raw)} bytes are fewer than a record's head", reason="TOO_SHORT")
     sys_flag = int.from_bytes(raw[36:40], "big", signed=True)
     born_size, store_size = host_sizes(sys_flag)
     dtype = HEADS[born_size, store_size]
     if len(raw) < dtype.itemsize:
-        raise CorruptMessageError("shorter than a record's head", reason="TOO_SHORT")
+        raise CorruptMessageError(f"{len(raw)} bytes are fewer than a record's head", reason="TOO_SHORT")
     head = np.frombuffer(raw, dtype, count=1)[0]
     if head["magic"] not in (Magic.V1, Magic.V2):
-        raise CorruptMessageError("no record starts here", reason="MAGIC")
+        raise CorruptMessageError("the bytes have no record's magic", reason="MAGIC")
     total, body_length = int(head["total_size"]), int(head["body_length"])
     if total > len(raw):
-        raise CorruptMessageError("the record is longer than its bytes", reason="TOO_SHORT")
+        raise CorruptMessageError(f"the record has {total} bytes, but only {len(raw)} are given", reason="TOO_SHORT")
     length_size = 2 if head["magic"] == Magic.V2 else 1
     body_end = dtype.itemsize + body_length
     topic_at = body_end + length_size
     if body_length < 0 or topic_at > total:
-        raise CorruptMessageError("the body is longer than the record", reason="LENGTH")
+        raise CorruptMessageError("the body exceeds the record", reason="LENGTH")
     topic_end = topic_at + int.from_bytes(raw[body_end:topic_at], "big", signed=True)
     properties_at = topic_end + 2
     if topic_end < topic_at or properties_at > total:
-        raise CorruptMessageError("the topic is longer than the record", reason="LENGTH")
+        raise CorruptMessageError("the topic exceeds the record", reason="LENGTH")
     properties_length = int.from_bytes(raw[topic_end:properties_at], "big", signed=True)
     if properties_length < 0 or properties_at + properties_length != total:
-        raise CorruptMessageError("the parts do not add up to the record", reason="LENGTH")
+        raise CorruptMessageError("the record's size is not the sum of its parts", reason="LENGTH")
     return Record(
         topic=bytes(raw[topic_at:topic_end]),
         body=bytes(raw[dtype.itemsize : body_end]),
@@ -198,5 +198,5 @@ def decode_record(data: bytes | memoryview) -> Record:
 
 
 def encode_blank(bytes_left: int) -> bytes:
-    """The 8 bytes that end a file with *bytes_left* bytes left in it."""
+    """Return the 8-byte blank record for a file with *bytes_left* bytes left."""
     return BLANK.pack(bytes_left, Magic.BLANK)

@@ -1,4 +1,4 @@
-"""SYSFLAG, the bits that tell how a record is to be read (docs/format.md §2)."""
+"""SYSFLAG: bits of a record that determine how it is read (docs/format.md §2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class SysFlag(enum.IntFlag):
-    """What a record's bits say."""
+    """Bits of a record's sys_flag."""
 
     COMPRESSED = 0x1
     MULTI_TAGS = 0x2
@@ -22,5 +22,5 @@ class SysFlag(enum.IntFlag):
 
 TRANSACTION_MASK = int(SysFlag.TRANSACTION_ROLLBACK)
 INNER_BATCH_FLAGS = int(SysFlag.NEED_UNWRAP | SysFlag.INNER_BATCH)
-LZ4, ZSTD, ZLIB = 0x100, 0x200, 0x300  # of COMPRESSION_TYPE
+LZ4, ZSTD, ZLIB = 0x100, 0x200, 0x300  # values of COMPRESSION_TYPE
 UNTYPED = 0x000  # messages of old clients: zlib

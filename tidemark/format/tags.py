@@ -1,4 +1,4 @@
-"""Tags ⇄ tags code (docs/format.md §2): the 64-bit number a queue unit carries for filtering."""
+"""Tags ⇄ tags code (docs/format.md §2): the 64-bit number in a queue unit for filtering."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ EXT_ADDRESS_LIMIT = (
 
 
 def tags_code(tags: str | None) -> int:
-    """Code of a TAGS value; 0 for none."""
+    """Return the code of a TAGS value; 0 if it is empty or None."""
     return java_hash(tags) if tags else 0
 
 
 def delivery_time(level: int, store_timestamp_ms: int) -> int:
-    """Tags code of a record in SCHEDULE_TOPIC_XXXX: when level *level* is due. Levels above 18 count as 18."""
+    """Return the tags code of a record in SCHEDULE_TOPIC_XXXX: its due time. Levels above 18 count as 18."""
     return store_timestamp_ms + DELAY_LEVELS_MS[min(level, MAX_DELAY_LEVEL) - 1]
 
 
 def parse_tag_expression(expression: str | None) -> frozenset[str] | None:
-    """Tags of a subscription such as ``A || B``; None for all of them (``*`` or nothing)."""
+    """Return the tags of a subscription such as ``A || B``; None for all tags (``*`` or empty)."""
     if expression is None or not expression.strip() or expression.strip() == ALL_TAGS:
         return None
     tags = frozenset(tag for piece in expression.split(TAG_SEPARATOR) if (tag := piece.strip()))

@@ -1,4 +1,4 @@
-"""Names of topics: which may be, and which mean something by themselves (docs/format.md §15)."""
+"""Names of topics: allowed names and names with a special meaning (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tidemark.errors import TopicForbiddenError, TopicIllegalError
 from tidemark.format.primitives import MAX_TOPIC_SIZE_BYTES
 from tidemark.format.tags import SCHEDULE_TOPIC
 
-RETRY_PREFIX, DEAD_LETTER_PREFIX = "%RETRY%", "%DLQ%"  # of a group's topics: what failed, and what failed too often
+RETRY_PREFIX, DEAD_LETTER_PREFIX = (
+    "%RETRY%",
+    "%DLQ%",
+)  # topics of a group for failed messages, and for messages that failed too often
 MAX_GROUP_LENGTH = 120
 FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send" set
     {
@@ -24,42 +27,42 @@ FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send
 )
 _SAFE = re.compile(r"(?:%RETRY%[%|a-zA-Z0-9_-]+\+)?[%|a-zA-Z0-9_-]+")
 _MAX_NAME_LENGTH = 255
-_SEPARATOR = "+"  # RocketMQ 5: of a group and a topic in the name of a retry topic
+_SEPARATOR = "+"  # RocketMQ 5: between group and topic in the name of a retry topic
 _DIGEST_LENGTH = 40
 
 
 def is_topic_name(topic: str) -> bool:
-    """Whether a topic's name can be a folder: RocketMQ's characters, none of them a dot or a slash.
+    """Return True if the name can be a folder: RocketMQ's characters without dots and slashes.
 
-    A plus sign is allowed once, in the name of a group's retry topic for one topic.
+    One plus sign is allowed, in the name of a group's retry topic for one topic.
     """
     return len(topic) <= _MAX_NAME_LENGTH and _SAFE.fullmatch(topic) is not None
 
 
 def require_sendable_topic(topic: str) -> None:
-    """TopicIllegalError or TopicForbiddenError where clients may not send to *topic*."""
+    """Raise TopicIllegalError or TopicForbiddenError if clients may not send to *topic*."""
     if not is_topic_name(topic):
-        raise TopicIllegalError("a topic's name has letters, digits and %|-_ only, and is not empty", topic=topic[:255])
+        raise TopicIllegalError("a topic name must have one or more of letters, digits and %|-_", topic=topic[:255])
     if len(topic) > MAX_TOPIC_SIZE_BYTES:
         raise TopicIllegalError(
-            f"a topic's name has at most {MAX_TOPIC_SIZE_BYTES} characters, and this one has {len(topic)}",
+            f"a topic name must have at most {MAX_TOPIC_SIZE_BYTES} characters, this one has {len(topic)}",
             length=len(topic),
             limit=MAX_TOPIC_SIZE_BYTES,
         )
     group = group_of(topic)
     if group is not None and not 1 <= len(group) <= MAX_GROUP_LENGTH:
         raise TopicIllegalError(
-            f"a group's name has 1 to {MAX_GROUP_LENGTH} characters",
+            f"a group name must have 1 to {MAX_GROUP_LENGTH} characters, this one has {len(group)}",
             topic=topic,
             length=len(group),
             limit=MAX_GROUP_LENGTH,
         )
     if topic in FORBIDDEN_TOPICS:
-        raise TopicForbiddenError("this topic takes no messages from clients", topic=topic)
+        raise TopicForbiddenError(f"clients cannot send to the system topic {topic}", topic=topic)
 
 
 def group_of(topic: str) -> str | None:
-    """The group whose retry or dead-letter topic this is; None for any other topic."""
+    """Return the group whose retry or dead-letter topic this is; None for any other topic."""
     for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
         if topic.startswith(prefix):
             return topic.removeprefix(prefix).partition(_SEPARATOR)[0]
@@ -67,15 +70,15 @@ def group_of(topic: str) -> str | None:
 
 
 def retry_topic(group: str) -> str:
-    """Return the topic that takes the failed messages of *group*."""
+    """Return the topic for failed messages of *group*."""
     return f"{RETRY_PREFIX}{group}"
 
 
 def retry_topic_of(group: str, topic: str) -> str:
-    """Return the topic that takes the failed messages of *group* that were first sent to *topic*.
+    """Return the topic for failed messages of *group* that were first sent to *topic*.
 
-    RocketMQ 5's name, `%RETRY%group+topic`. Where that is longer than a topic's name may be, the first 79 characters of
-    the group and, instead of the topic, 40 hexadecimal digits of SHA-256 over `group+topic`.
+    RocketMQ 5's name, `%RETRY%group+topic`. If that is too long for a topic name: the first 79 characters of the
+    group and, instead of the topic, 40 hexadecimal digits of SHA-256 over `group+topic`.
     """
     name = f"{RETRY_PREFIX}{group}{_SEPARATOR}{topic}"
     if len(name) <= MAX_TOPIC_SIZE_BYTES:
@@ -86,5 +89,5 @@ def retry_topic_of(group: str, topic: str) -> str:
 
 
 def retry_topics(group: str, topics: Iterable[str]) -> list[str]:
-    """Return the retry topics that a member of *group* reads that handles *topics*."""
+    """Return the retry topics that a member of *group* with subscriptions *topics* reads."""
     return [retry_topic(group), *(retry_topic_of(group, topic) for topic in topics)]

@@ -1,6 +1,6 @@
-"""The batch body producers send (docs/format.md §3), in compiled loops: checked whole, and written as records.
+"""A producer's batch body (docs/format.md §3), in compiled loops: checked completely, and written as records.
 
-Its layout, and the plain twin that goes element by element, is `elements`.
+`elements` has its layout and the plain twin.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY_OVERHEAD = 31  # separator before, UNIQ_KEY, U+0001, number sign, 19 digits
 
 
 class Fact(enum.IntEnum):
-    """What `scan` tells of a wire batch; -1 where an `*_AT` element number does not exist."""
+    """Result fields of `scan`; -1 if the element of an `*_AT` does not exist."""
 
     COUNT = kernel.COUNT
     FAULT = kernel.FAULT
@@ -47,11 +47,11 @@ class Fact(enum.IntEnum):
 
 
 class BatchFacts(NamedTuple):
-    """A checked wire batch. Sizes in bytes; `*_at` element numbers are None where there is no such element."""
+    """Facts about a checked wire batch. Sizes in bytes; `*_at` element numbers are None if there is no such element."""
 
-    count: int  # type: ignore[assignment]  # not tuple's method: facts are read by name
+    count: int  # type: ignore[assignment]  # hides tuple's method: fields are read by name
     parts_size: int  # bodies and properties together
-    max_element_parts: int  # the greatest body plus properties of one element
+    max_element_parts: int  # the largest sum of body and properties of one element
     empty_body_at: int | None
     delay_at: int | None
     inner_at: int | None
@@ -59,23 +59,26 @@ class BatchFacts(NamedTuple):
     waiting: int  # number of elements with WAIT=true
     not_waiting: int  # number of elements with another WAIT
     crc_at: int | None
-    unique_key: bytes  # of the first element; b"" when it has none
+    unique_key: bytes  # of the first element; b"" if it has none
     keys: bytes
     first_properties: bytes
-    unfindable_at: int | None  # with a tag that no filter can name, or a key that no lookup can carry
-    without_unique_key: int  # number of elements that have no UNIQ_KEY
+    unfindable_at: int | None  # an element whose tag or key violates `text_rules`
+    without_unique_key: int  # number of elements without a UNIQ_KEY
 
 
 def scan(wire: bytes | U8Array) -> BatchFacts:
-    """Check *wire* whole and tell what admission needs to know.
+    """Check *wire* completely and return the facts that admission needs.
 
-    raises BatchMalformedError (fact: at, the byte where the malformed element starts)
+    Raises BatchMalformedError (fact: at, the byte where the malformed element starts).
     """
     buffer = np.frombuffer(wire, np.uint8) if isinstance(wire, bytes) else wire
     facts = np.empty(kernel.N_FACTS, np.int64)
     kernel.scan_batch(buffer, np.empty((N_NAMES, 2), np.int64), facts)
     if facts[Fact.FAULT]:
-        raise BatchMalformedError("these bytes are no wire batch", at=int(facts[Fact.FAULT_AT]))
+        raise BatchMalformedError(
+            f"the bytes are not a wire batch: byte {facts[Fact.FAULT_AT]} starts no valid element",
+            at=int(facts[Fact.FAULT_AT]),
+        )
 
     def text(at: Fact, length: Fact) -> bytes:
         return buffer[facts[at] : facts[at] + facts[length]].tobytes()
@@ -110,9 +113,9 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
 def add_unique_keys(wire: U8Array, count: int, first_key: bytes) -> U8Array:
     """Return a copy of a checked *wire* of *count* elements in which each element has a UNIQ_KEY.
 
-    Element 0 gets *first_key* and element i gets ``first_key#i``, unless it brought a key of its own. The result
-    depends on the arguments alone, so that the writer recognises a repeated batch.
-    Raises PropertiesSizeExceededError (fact: at, an element number) for an element whose properties have no room left.
+    Element 0 gets *first_key* and element i gets ``first_key#i``, unless it has a key of its own. The result depends
+    only on the arguments, so that the writer recognises a repeated batch.
+    Raises PropertiesSizeExceededError (fact: at, an element number) if an element's properties have no room left.
     """
     out = np.empty(wire.size + count * (len(first_key) + _KEY_OVERHEAD), np.uint8)
     size, overlong_at = kernel.add_unique_keys(
@@ -129,13 +132,13 @@ def add_unique_keys(wire: U8Array, count: int, first_key: bytes) -> U8Array:
 
 
 def unique_key_after(properties: bytes, unique_key: bytes) -> bytes:
-    """Return the bytes that give a message of these *properties* its UNIQ_KEY when they are appended."""
+    """Return the bytes to append to *properties* to add a UNIQ_KEY."""
     separator = b"\x02" if properties and not properties.endswith(b"\x02") else b""
     return separator + b"UNIQ_KEY\x01" + unique_key + b"\x02"
 
 
 def remove_unique_keys(wire: bytes, first_key: bytes) -> bytes:
-    """Return *wire* as it was before `add_unique_keys`: without the keys that are derived from *first_key*."""
+    """Return *wire* as before `add_unique_keys`: without the keys derived from *first_key*."""
     elements = []
     for number, element in enumerate(decode_elements(wire)):
         key = first_key + (b"#%d" % number if number else b"")
@@ -154,9 +157,9 @@ def encode_records(
     out: U8Array,
     positions: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> int:
-    """Write a checked *wire* batch as records (legacy batch, docs/format.md §3) into *out*; returns bytes written.
+    """Write a checked *wire* batch as records (legacy batch, docs/format.md §3) into *out*; return the bytes written.
 
-    head         a record's head with size, CRC, flag, offsets and body length left open
+    head         a record's head without size, CRC, flag, offsets and body length
     topic        topic length (1 byte for V1, 2 for V2) and topic
     first_extra  bytes appended to the first element's properties
     positions    int64, shape (count,): receives each record's physical offset

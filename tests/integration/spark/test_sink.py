@@ -136,12 +136,12 @@ def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, t
         ("'x' AS body", {}, "set the option topic or add a column topic"),
         ("1 AS price", {"topic": "t"}, "there is no column price"),
         ("1 AS body", {"topic": "t"}, "column body is binary or string, not int"),
-        ("'x' AS body, 'a b' AS key", {"topic": "t"}, "or a key a space"),
-        ("string(null) AS body", {"topic": "t"}, "row 0: its body is null or empty"),
+        ("'x' AS body, 'a b' AS key", {"topic": "t"}, "or a key contains a space"),
+        ("string(null) AS body", {"topic": "t"}, "row 0: the body is null or empty"),
         ("'x' AS body, map('TAGS', 'A') AS properties", {"topic": "t"}, "TAGS must be set by its own column"),
         ("'x' AS body", {"topic": "t", "writers": ""}, "writers must name at least one writer"),
         ("'x' AS body", {"topic": "t", "writers": "127.0.0.1:1", "timeout": "1s"}, "no writer has answered"),
-        ("'x' AS body", {"topic": "bad topic"}, "a topic's name has letters"),
+        ("'x' AS body", {"topic": "bad topic"}, "a topic name must have one or more of letters"),
     ],
 )
 def test_what_is_wrong_is_told(

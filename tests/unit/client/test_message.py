@@ -101,10 +101,10 @@ def test_a_key_that_no_lookup_can_find_is_refused(key: str) -> None:
 @pytest.mark.parametrize(
     ("parts", "named"),
     [
-        ({"tag": 1}, "a tag is a text .str., not 1 of type int"),
+        ({"tag": 1}, "a tag must be a str, not 1 of type int"),
         ({"tag": 0}, "not 0 of type int"),
         ({"tag": b"A"}, "not b'A' of type bytes"),
-        ({"keys": [1]}, "a key is a text .str., not 1 of type int"),
+        ({"keys": [1]}, "a key must be a str, not 1 of type int"),
         ({"keys": 1}, "keys must be a str"),
         ({"keys": 0}, "keys must be a str"),
         ({"keys": b"k"}, "keys must be a str"),

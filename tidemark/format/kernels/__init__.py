@@ -1,4 +1,4 @@
-"""Compiled byte loops, private to `tidemark.format`: uint8 buffers in, native integers out, the GIL released.
+"""Compiled byte loops, private to `tidemark.format`: uint8 buffers in, native integers out, without the GIL.
 
-They fill buffers and never touch files. Each has a plain twin in the modules above it; property tests hold them equal.
+They fill buffers and never access files. Each has a plain twin in `tidemark.format`; property tests compare both.
 """

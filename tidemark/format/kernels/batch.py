@@ -1,4 +1,4 @@
-"""Wire batches in compiled loops: check one whole (docs/format.md §3), and write it as records (docs/format.md §3).
+"""Wire batches (docs/format.md §3) in compiled loops: check a whole batch, and write it as records.
 
 Twins: `tidemark.format.wire_batch`.
 """
@@ -16,7 +16,7 @@ from tidemark.format.kernels.json_text import put_number
 from tidemark.format.kernels.properties import is_java_true, scan_properties
 
 ELEMENT_OVERHEAD = 22
-(  # what `scan_batch` tells, as positions in its result
+(  # positions in the result of `scan_batch`
     COUNT,
     FAULT,
     FAULT_AT,
@@ -53,7 +53,7 @@ def _has_no_control(wire, at, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def _is_findable_tag(wire, at, length):  # type: ignore[no-untyped-def]
-    """Return True if a filter can name the tag: it is not *, holds no ||, and has no blank at its ends."""
+    """Return True if a filter can name the tag: it is not *, has no || and no surrounding blanks."""
     if length == 0:
         return True
     if wire[at] == _BLANK or wire[at + length - 1] == _BLANK or (length == 1 and wire[at] == _STAR):
@@ -66,14 +66,14 @@ def _is_findable_tag(wire, at, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
-    """Check every element of *wire* and fill *facts* (int64). facts[FAULT] = 1 when the bytes are no wire batch.
+    """Check every element of *wire* and fill *facts* (int64). facts[FAULT] = 1 if it is not a wire batch.
 
     COUNT elements; FAULT_AT byte of the first malformed element; PARTS_SIZE: sum of body and properties bytes;
-    MAX_ELEMENT_PARTS: the greatest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
+    MAX_ELEMENT_PARTS: the largest such sum; EMPTY_BODY_AT, DELAY_AT, INNER_AT: number of the first element without
     body, with a delay or timer property, with INNER_NUM, TRANSACTION_AT: with TRAN_MSG=true, CRC_AT: with __CRC32#,
     UNFINDABLE_AT: with a tag that no filter can name, or a control character in its keys (-1: none). WAITING,
     NOT_WAITING: number of elements whose WAIT is true, or another value; UNIQUE_KEY, KEYS, FIRST_PROPERTIES: of
-    element 0. WITHOUT_UNIQUE_KEY: number of elements that have no UNIQ_KEY.
+    element 0. WITHOUT_UNIQUE_KEY: number of elements without a UNIQ_KEY.
     """
     facts[:] = 0
     facts[EMPTY_BODY_AT : UNFINDABLE_AT + 1] = -1
@@ -133,7 +133,7 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
 
 @compiled
 def encode_records(wire, head, topic, first_extra, queue_offset, physical_offset, out, positions):  # type: ignore[no-untyped-def]
-    """Write the elements of a checked *wire* as records into *out*; tell their physical offsets in *positions*.
+    """Write the elements of a checked *wire* as records into *out*, and their physical offsets into *positions*.
 
     head         a record's head with everything but size, CRC, flag, offsets and body length filled in
     topic        its length (1 or 2 bytes) and its bytes

@@ -1,4 +1,4 @@
-"""Bounds of loops that read by address, checked where numba checks its own (NUMBA_BOUNDSCHECK=1), and nowhere else."""
+"""Bounds checks for loops that read by address, enabled with numba's own checks (NUMBA_BOUNDSCHECK=1)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from numba import config
 
 from tidemark.format.kernels.compiled import compiled
 
-_IS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]  # made when numba is loaded
+_IS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]  # set when numba is loaded
 
 
 @compiled(inline="always")
 def require_within(buffer, at, end):  # type: ignore[no-untyped-def]
-    """IndexError where buffer[at:end] is not all there. No machine code at all without the checks."""
+    """Raise IndexError unless buffer[at:end] exists. Compiles to nothing if the checks are disabled."""
     if _IS_CHECKED and not 0 <= at <= end <= buffer.size:
         raise IndexError("out of the buffer's bounds")

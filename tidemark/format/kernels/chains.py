@@ -1,4 +1,4 @@
-"""A compiled check that slots and chains of an index file lead to each of its entries (docs/format.md §6, §14)."""
+"""Compiled check that slots and chains of an index file lead to each of its entries (docs/format.md §6, §14)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from tidemark.format.kernels.integers import get_i4
 
 @compiled
 def check_chains(slots, entries, index_count, last):  # type: ignore[no-untyped-def]
-    """(number of the first entry whose chain is wrong, first slot that is wrong); 0 and -1 where none is.
+    """Return the number of the first entry with a wrong chain, and the first wrong slot; 0 and -1 if all are right.
 
     slots, entries  uint8, the two tables; entry 0 is not used
-    last            int32, one a slot, zeros: works on it
-    A slot may be ahead of *index_count* while its file is written: it counts when its chain leads back.
+    last            int32, one per slot, zeros: work space
+
+    A slot may be ahead of *index_count* while its file is written: it counts as right if its chain leads back.
     """
     wrong_entry = 0
     for number in range(1, index_count):

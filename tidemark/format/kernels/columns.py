@@ -1,4 +1,4 @@
-"""Numbers of messages as columns, and what the messages have in common, in one compiled loop."""
+"""Numeric fields of messages as columns, and facts about all of them, in one compiled loop."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import is_same
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
-(  # what `fill_columns` tells, as positions in its facts; each is 0 at first
-    BORN_HOSTS,  # 1: not all the same
+(  # positions in the facts of `fill_columns`, initially 0
+    BORN_HOSTS,  # 1: different hosts
     STORE_HOSTS,
-    COMPRESSED,  # how many bodies are
-    OTHER_PROPERTIES,  # how many messages have others than TAGS, KEYS and UNIQ_KEY
+    COMPRESSED,  # number of compressed bodies
+    OTHER_PROPERTIES,  # number of messages with properties other than TAGS, KEYS and UNIQ_KEY
 ) = range(4)
 N_FACTS = 4
 _INNER, _COMPRESSED = int(INNER_BATCH_FLAGS), int(SysFlag.COMPRESSED)
@@ -19,7 +19,7 @@ _TAGS_OVERHEAD, _KEYS_OVERHEAD, _UNIQUE_OVERHEAD = (len(name) + 2 for name in ("
 
 @compiled
 def _own_length(message):  # type: ignore[no-untyped-def]
-    """Bytes that TAGS, KEYS and UNIQ_KEY take of the properties, the last separator counted."""
+    """Return the bytes of TAGS, KEYS and UNIQ_KEY in the properties, including the last separator."""
     total = 0
     if message.tags_length > 0:
         total += message.tags_length + _TAGS_OVERHEAD
@@ -34,7 +34,7 @@ def _own_length(message):  # type: ignore[no-untyped-def]
 def fill_columns(buffer, messages, columns, facts):  # type: ignore[no-untyped-def]
     """Fill *columns* (of `tidemark.format.number_columns`) and *facts* (int64, zeros) from MESSAGE rows.
 
-    sys_flags are without the flags of an inner batch where the message is an element of one
+    In elements of an inner batch, sys_flag is without the flags of the batch.
     """
     queue_offsets, physical_offsets, store_timestamps, born_timestamps, flags, sys_flags, reconsume, crcs = columns
     for i in range(messages.size):

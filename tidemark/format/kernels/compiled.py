@@ -1,7 +1,7 @@
-"""`compiled`: numba's njit without the GIL, its machine code cached on disk under every source it may come from.
+"""`compiled`: numba's njit without the GIL, with a disk cache that depends on all sources of the loops.
 
-numba itself looks only at the file a loop stands in: a loop that calls one of another file, or reads a constant of
-another module, would go on running the old machine code after that other file has changed.
+numba itself checks only the file that contains the loop. If a loop calls one of another file, or reads a constant of
+another module, it would keep running old machine code after a change of that file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tidemark.format.kernels
 
 
 def _checksum_of_sources() -> int:
-    """CRC-32 over all modules of `tidemark.format`, layouts and loops."""
+    """Return the CRC-32 of all modules of `tidemark.format`, layouts and loops."""
     checksum = 0
     for package in (tidemark.format, tidemark.format.kernels):
         for found in sorted(pkgutil.iter_modules(package.__path__), key=lambda module: module.name):
@@ -31,11 +31,11 @@ _SOURCES = _checksum_of_sources()
 
 
 def compiled(function: Any = None, /, **options: Any) -> Any:
-    """Decorates a loop; *options* are njit's."""
+    """Decorate a loop; *options* are njit's."""
     if function is None:
         return lambda decorated: compiled(decorated, **options)
     dispatcher = njit(nogil=True, cache=True, **options)(function)
-    cache = getattr(dispatcher, "_cache", None)  # none when numba is told not to compile
+    cache = getattr(dispatcher, "_cache", None)  # None if numba is disabled
     if cache is not None:
         cache._cache_file._source_stamp = (cache._cache_file._source_stamp, _SOURCES)
     return dispatcher

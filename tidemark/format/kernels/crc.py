@@ -1,4 +1,4 @@
-"""CRC-32 inside compiled loops: ISA-L's routine (about 11 GB/s a core), called by its address.
+"""CRC-32 in compiled loops: ISA-L's routine (about 11 GB/s per core), called by its address.
 
 The symbol is registered with LLVM by name, so that compiled loops that use it can be cached on disk.
 """
@@ -24,7 +24,7 @@ _crc32_gzip_refl = types.ExternalFunction(_SYMBOL, types.uint32(types.uint32, ty
 
 @intrinsic
 def address(typingctx, array):  # type: ignore[no-untyped-def]
-    """Address of an array's first byte."""
+    """Return the address of an array's first byte."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         from numba.core import cgutils
@@ -39,7 +39,7 @@ def address(typingctx, array):  # type: ignore[no-untyped-def]
 
 @compiled
 def masked_crc32(buffer, at, length):  # type: ignore[no-untyped-def]
-    """CRC-32 of buffer[at:at+length] without its highest bit; 0 for no bytes."""
+    """Return the CRC-32 of buffer[at:at+length] without its highest bit; 0 if it is empty."""
     require_within(buffer, at, at + length)
     start = address(buffer) + types.uintp(at)  # type: ignore[call-arg]
     crc = _crc32_gzip_refl(types.uint32(0), start, types.uint64(length))

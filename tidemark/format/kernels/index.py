@@ -1,4 +1,4 @@
-"""The key index in compiled loops: hashes of a walk's keys, and the entries of a file (docs/format.md §6).
+"""The key index in compiled loops: hashes of keys, and entries of a file (docs/format.md §6).
 
 Twins: `tidemark.format.index_file`.
 """
@@ -18,7 +18,7 @@ _ROLLBACK = 0xC
 
 @compiled(inline="always")
 def _index_hash(value):  # type: ignore[no-untyped-def]
-    """java_abs of a hash (uint32), with 0 for the one that stays negative."""
+    """Return java_abs of a hash (uint32), with 0 for the value that stays negative."""
     signed = np.int64(np.int32(value))
     magnitude = -signed if signed < 0 else signed
     return np.int32(magnitude) if magnitude <= _I4_MAX else np.int32(0)
@@ -26,9 +26,9 @@ def _index_hash(value):  # type: ignore[no-untyped-def]
 
 @compiled
 def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def]
-    """Hash of topic#key for every key of *rows*, in the order the index takes them; returns how many.
+    """Write the hash of topic#key for every key of *rows*, in the order of the index, and return their number.
 
-    With empty *hashes* it only counts. row_numbers tells the row of each.
+    With empty *hashes* it only counts. row_numbers receives the row of each.
     """
     n = 0
     counting = hashes.size == 0
@@ -63,15 +63,15 @@ def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def
 def make_entries(  # type: ignore[no-untyped-def]
     hashes, physical_offsets, store_timestamps, order, slots, first_entry, begin_timestamp, out, slot_values
 ):
-    """Entries of keys that follow each other in one file, and the slots they leave behind.
+    """Write the entries of consecutive keys of one file, and the resulting slots.
 
     order            the keys' numbers, sorted by slot, stable
-    slots            the slot table as it is now, uint8, big-endian i4
+    slots            the current slot table, uint8, big-endian i4
     first_entry      number of the first new entry (indexCount)
     begin_timestamp  of the header before these entries
-    out              uint8, 20 bytes a key, in the keys' order
-    slot_values      int32, one a key: what the slot holds after it; the last of a slot's keys counts
-    returns          slots that were empty before
+    out              uint8, 20 bytes per key, in the keys' order
+    slot_values      int32, per key: value of the slot after it; the last of a slot's keys counts
+    returns          number of slots that were empty before
     """
     n_slots = slots.size // 4
     fresh = 0
@@ -106,13 +106,14 @@ def make_entries(  # type: ignore[no-untyped-def]
 
 @compiled
 def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_ms, end_ms, out):  # type: ignore[no-untyped-def]
-    """Physical offsets of entries of *key_hash* within [begin_ms, end_ms], newest first, into *out*; returns how many.
+    """Write the physical offsets of entries of *key_hash* within [begin_ms, end_ms], newest first, and return their
+    number.
 
-    entries: uint8, the table from entry 0. Stops at *limit*, a negative difference, the chain's end, or (format.md §14)
-    times below begin_ms. A chain leads to older entries only, as `put` makes it: one that does not would never end.
+    entries: uint8, the table from entry 0. Stops when *out* is full, at a negative difference, at the chain's end, or
+    (format.md §14) at times below begin_ms. A chain must lead to older entries only; otherwise the loop would not end.
     """
     n = 0
-    last = min(index_count, entries.size // 20 - 1)  # a slot may point at indexCount itself, never out of the table
+    last = min(index_count, entries.size // 20 - 1)  # a slot may point at indexCount itself, never beyond the table
     number = get_i4(slots, 4 * (key_hash % (slots.size // 4)))
     if index_count <= 1 or number <= 0 or number > last:
         return 0

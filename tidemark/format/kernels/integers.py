@@ -13,7 +13,7 @@ from tidemark.format.kernels.compiled import compiled
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:
-    """Pointer to an integer of so many *bits* at byte *at* of an array, wherever it stands."""
+    """Return a pointer to an integer of *bits* bits at byte *at* of an array, without alignment."""
     from llvmlite import ir
     from numba.core import cgutils
 
@@ -26,8 +26,10 @@ def _loader(bits: int) -> Any:
     result = types.Integer.from_bitwidth(bits, signed=False)
 
     def load(typingctx, array, at):  # type: ignore[no-untyped-def]
-        """Unsigned big-endian integer at byte *at* of a uint8 array: one load and a swap, where eight bytes would be
-        eight loads, each behind a test whether *at* counts from the end."""
+        """Return the unsigned big-endian integer at byte *at* of a uint8 array by one load and a byte swap.
+
+        Eight single-byte loads would each test whether *at* is negative.
+        """
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
             place = _place(context, builder, signature.args[0], args[0], args[1], bits)
@@ -42,7 +44,7 @@ def _storer(bits: int) -> Any:
     value_type = types.Integer.from_bitwidth(bits, signed=False)
 
     def store(typingctx, array, at, value):  # type: ignore[no-untyped-def]
-        """The lowest bits of *value* big-endian from byte *at* of a uint8 array on."""
+        """Write the lowest bits of *value* big-endian at byte *at* of a uint8 array."""
 
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
             place = _place(context, builder, signature.args[0], args[0], args[1], bits)
@@ -60,35 +62,35 @@ _store_2, _store_4, _store_8 = _storer(16), _storer(32), _storer(64)
 
 @compiled(inline="always")
 def get_i2(buffer, at):  # type: ignore[no-untyped-def]
-    """Signed 16 bits, as int64."""
+    """Return signed 16 bits as int64."""
     require_within(buffer, at, at + 2)
     return np.int64(np.int16(_load_2(buffer, at)))
 
 
 @compiled(inline="always")
 def get_u4(buffer, at):  # type: ignore[no-untyped-def]
-    """Unsigned 32 bits."""
+    """Return unsigned 32 bits."""
     require_within(buffer, at, at + 4)
     return _load_4(buffer, at)
 
 
 @compiled(inline="always")
 def get_i4(buffer, at):  # type: ignore[no-untyped-def]
-    """Signed 32 bits, as int64."""
+    """Return signed 32 bits as int64."""
     require_within(buffer, at, at + 4)
     return np.int64(np.int32(_load_4(buffer, at)))
 
 
 @compiled(inline="always")
 def get_u8(buffer, at):  # type: ignore[no-untyped-def]
-    """Unsigned 64 bits."""
+    """Return unsigned 64 bits."""
     require_within(buffer, at, at + 8)
     return _load_8(buffer, at)
 
 
 @compiled(inline="always")
 def get_i8(buffer, at):  # type: ignore[no-untyped-def]
-    """Signed 64 bits."""
+    """Return signed 64 bits."""
     require_within(buffer, at, at + 8)
     return np.int64(_load_8(buffer, at))
 
@@ -116,9 +118,9 @@ def put_i8(buffer, at, value):  # type: ignore[no-untyped-def]
 
 @compiled
 def parse_decimal(buffer, at, length, greatest):  # type: ignore[no-untyped-def]
-    """(is a number, value) as Integer.parseInt and its like: an optional sign, ASCII digits, at most *greatest*.
+    """Parse like Integer.parseInt: an optional sign and ASCII digits, between -greatest - 1 and *greatest*.
 
-    At least -greatest - 1.
+    Returns (is a number, value).
     """
     negative = False
     i = at

@@ -1,6 +1,6 @@
-"""JSON text in compiled loops: strings, numbers, base64. Each writes to out[to:] and returns where it ended.
+"""JSON text in compiled loops: strings, numbers, base64. Each writes to out[to:] and returns the end.
 
-The caller leaves room: six bytes for each byte of a string, four for every three of base64.
+The caller provides room: six bytes for each byte of a string, four for every three of base64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 def _short_escapes() -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """The letter behind the backslash for each byte; 0 where there is none."""
+    """Return the letter after the backslash for each byte; 0 if it has no short escape."""
     letters = np.zeros(128, np.uint8)
     for byte, letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt', strict=True):
         letters[byte] = letter
@@ -34,10 +34,10 @@ def _is_plain(byte):  # type: ignore[no-untyped-def]
 
 @compiled
 def _plain_end(buffer, at, end):  # type: ignore[no-untyped-def]
-    """Where the first byte at or behind *at* stands that is not itself in a JSON string, or no ASCII."""
+    """Return the first position at or after *at* of a byte that needs an escape or is not ASCII."""
     while at + _BLOCK <= end:
         strange = False
-        for i in range(_BLOCK):  # without a way out: so it is compiled to a few vector instructions
+        for i in range(_BLOCK):  # without a break, so that it compiles to a few vector instructions
             strange |= not _is_plain(buffer[at + i])
         if strange:
             break
@@ -54,7 +54,7 @@ def _continues(buffer, at, end, low, high):  # type: ignore[no-untyped-def]
 
 @compiled
 def _sequence_length(buffer, at, end):  # type: ignore[no-untyped-def]
-    """Bytes of the UTF-8 sequence of two or more that begins at *at*; 0 when it is ill-formed (Unicode, table 3-7)."""
+    """Return the length of the multi-byte UTF-8 sequence at *at*; 0 if it is ill-formed (Unicode, table 3-7)."""
     lead = buffer[at]
     if 0xC2 <= lead <= 0xDF:
         return 2 if _continues(buffer, at + 1, end, 0x80, 0xBF) else 0
@@ -78,7 +78,7 @@ def _sequence_length(buffer, at, end):  # type: ignore[no-untyped-def]
 
 @compiled
 def is_utf8(buffer, at, length):  # type: ignore[no-untyped-def]
-    """Whether buffer[at:at+length] is UTF-8, as strict as Python."""
+    """Return True if buffer[at:at+length] is UTF-8, as strictly as Python."""
     end = at + length
     while at < end:
         if buffer[at] < 0x80:
@@ -93,7 +93,7 @@ def is_utf8(buffer, at, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def put_string(buffer, at, length, out, to):  # type: ignore[no-untyped-def]
-    """buffer[at:at+length] as a JSON string with its quotes; NOT_UTF8 when it is none."""
+    """Write buffer[at:at+length] as a JSON string with quotes; return NOT_UTF8 if it is invalid."""
     end = at + length
     out[to] = 0x22
     to += 1
@@ -130,7 +130,7 @@ def put_string(buffer, at, length, out, to):  # type: ignore[no-untyped-def]
 
 @compiled
 def put_base64(buffer, at, length, out, to):  # type: ignore[no-untyped-def]
-    """buffer[at:at+length] in base64, padded, with quotes."""
+    """Write buffer[at:at+length] in base64 with padding and quotes."""
     out[to] = 0x22
     to += 1
     whole_end = at + length - length % 3
@@ -158,7 +158,7 @@ def put_base64(buffer, at, length, out, to):  # type: ignore[no-untyped-def]
 
 @compiled
 def put_number(value, out, to):  # type: ignore[no-untyped-def]
-    """A signed 64-bit integer in decimal."""
+    """Write a signed 64-bit integer in decimal."""
     left = np.uint64(value)
     if value < 0:
         out[to] = 0x2D

@@ -1,4 +1,4 @@
-"""Following a chain of the key index for paging, in compiled loops. Twin: `tidemark.format.key_chain`."""
+"""Following a chain of the key index for paging, in a compiled loop. Twin: `tidemark.format.key_chain`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tidemark.format.kernels.integers import get_i4
 
 @compiled
 def oldest_entries(slots, entries, key_hash, begin_timestamp, least_ms, after, below, ring):  # type: ignore[no-untyped-def]
-    """The least physical offsets of *key_hash* within (after, below); returns how many the chain has there.
+    """Collect the least physical offsets of *key_hash* within (after, below), and return how many the chain has there.
 
-    A chain leads from new to old, so the last `ring.size` hits are kept: hit number i lies at ring[i % ring.size].
-    An entry's place is trusted only while numbers descend: the slot may be moving under us.
+    A chain leads from new to old, so the last `ring.size` hits are kept: hit number i is stored at ring[i % ring.size].
+    The walk stops unless numbers descend, because the slot may change concurrently.
     """
     n = 0
     capacity = entries.size // 20

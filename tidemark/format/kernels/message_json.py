@@ -14,7 +14,7 @@ from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 _COMPRESSED, _INNER_FLAGS = int(SysFlag.COMPRESSED), int(INNER_BATCH_FLAGS)
 _IPV4_SIZE = IPV4_HOST_SIZE
-_FIXED_ROOM = 1024  # names, numbers, ids and hosts need less
+_FIXED_ROOM = 1024  # upper bound for names, numbers, ids and hosts
 ALL_DONE, FULL, RARE = range(3)
 
 
@@ -40,7 +40,7 @@ def _put(text, out, to):  # type: ignore[no-untyped-def]
 
 @compiled
 def _put_host(buffer, at, out, to):  # type: ignore[no-untyped-def]
-    """``127.0.0.1:8081`` of 8 bytes."""
+    """Write the 8 bytes of a host as ``127.0.0.1:8081``."""
     for i in range(4):
         to = put_number(np.int64(buffer[at + i]), out, to)
         out[to] = 0x2E if i < 3 else 0x3A
@@ -53,7 +53,7 @@ def _put_host(buffer, at, out, to):  # type: ignore[no-untyped-def]
 
 @compiled
 def _put_keys(buffer, at, length, out, to):  # type: ignore[no-untyped-def]
-    """The pieces between blanks, empty ones left out."""
+    """Write the non-empty pieces between blanks."""
     end = at + length
     first = to
     while at < end:
@@ -71,18 +71,19 @@ def _put_keys(buffer, at, length, out, to):  # type: ignore[no-untyped-def]
 
 @compiled
 def room_for(message):  # type: ignore[no-untyped-def]
-    """Bytes that the message's JSON does not exceed."""
+    """Return an upper bound for the size of the message's JSON in bytes."""
     return _FIXED_ROOM + 6 * (np.int64(message.properties_length) + np.int64(message.body_length))
 
 
 @compiled
 def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  # type: ignore[no-untyped-def]
-    """Write messages[first:] as objects, each with *terminator* (a byte) behind it; (next one, end, why it stopped).
+    """Write messages[first:] as objects, each followed by *terminator* (a byte); return (next message, end, reason of
+    the stop).
 
-    is_text  bodies as text where they are UTF-8; else, and otherwise, in base64
+    is_text  UTF-8 bodies as text; all other bodies, or all if False, in base64
     scratch  int32, shape (4, m): m entries of properties, as many as a message may have
-    stops    ALL_DONE; FULL: *out* has no `room_for` the next one; RARE: the next one needs the plain twin: a compressed
-             body, properties that are no UTF-8, an IPv6 host
+    stops    ALL_DONE; FULL: *out* has no `room_for` the next message; RARE: the next message needs the plain twin: it
+             has a compressed body, properties that are not UTF-8, or an IPv6 host
     """
     row_ends = np.empty(2, np.int32)
     id_ends = np.empty(2, np.int32)
@@ -152,7 +153,7 @@ def _put_id(buffer, one, with_element, ends, out, to):  # type: ignore[no-untype
 
 @compiled
 def _put_body(buffer, at, length, is_text, out, to):  # type: ignore[no-untyped-def]
-    """The body and its encoding, which ends the object."""
+    """Write the body and its encoding, which end the object."""
     if is_text:
         end = put_string(buffer, at, length, out, to)
         if end != NOT_UTF8:

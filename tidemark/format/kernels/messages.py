@@ -1,4 +1,4 @@
-"""From records to messages in compiled loops: check records at known places, unwrap inner batches, gather columns.
+"""Conversion of records to messages in compiled loops: check records, unwrap inner batches, gather columns.
 
 Twin: `tidemark.format.message`.
 """
@@ -24,7 +24,7 @@ from tidemark.format.kernels.walk import crc_fault, fill_row
 from tidemark.format.record import MIN_RECORD_SIZE
 
 _LENGTH, _NUMBER = int(Fault.LENGTH), int(Fault.NUMBER)
-OTHER_QUEUE = 32  # beside the faults of a walk: a whole record, but of another topic or queue
+OTHER_QUEUE = 32  # in addition to Fault: a valid record of another topic or queue
 _INNER_BATCH = 0xC0
 _BORN_V6, _STORE_V6 = 0x10, 0x20
 _HYPHEN = ord("-")
@@ -43,12 +43,12 @@ def _is_topic(buffer, at, length, topic):  # type: ignore[no-untyped-def]
 
 @compiled
 def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with_fields, rows, found):  # type: ignore[no-untyped-def]
-    """Check the records that units point at; fill rows[i], whose `fault` tells.
+    """Check the records of units and fill rows[i] with `fault`.
 
-    places       where record i starts in *buffer*; sizes: what its unit says
+    places       start of record i in *buffer*; sizes: of its unit
     topic        uint8; empty: any topic and queue
-    with_fields  fill all fields, as a walk does; else only physical_offset, message_size, queue_id and fault
-    rows         DISPATCH_REQUEST, zeros, one a record; with a fault other than a wrong CRC only those few are filled
+    with_fields  fill all fields, as a walk does; otherwise only physical_offset, message_size, queue_id and fault
+    rows         DISPATCH_REQUEST, zeros, one per record; with a fault other than a wrong CRC only those few are filled
     """
     for i in range(places.size):
         at = places[i]
@@ -83,10 +83,10 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
 
 @compiled
 def check_numbers(buffer, places, rows, numbers, number_at, may_restart, fault):  # type: ignore[no-untyped-def]
-    """Set *fault* in each row without one whose record says another queue offset than *numbers* does.
+    """Set *fault* in each row without one whose record has another queue offset than *numbers*.
 
-    number_at    where a record has its queue offset
-    may_restart  accept 0, which the peer appends where the queue ends
+    number_at    position of the queue offset in a record
+    may_restart  accept 0, which a broker can append at the end of a queue
     """
     for i in range(rows.size):
         said = get_i8(buffer, places[i] + number_at)
@@ -96,7 +96,7 @@ def check_numbers(buffer, places, rows, numbers, number_at, may_restart, fault):
 
 @compiled
 def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
-    """Elements of the wire batch buffer[at:end]; 0 when any of it is malformed."""
+    """Return the number of elements of the wire batch buffer[at:end]; 0 if it is malformed."""
     count = 0
     while at < end:
         if end - at < ELEMENT_OVERHEAD:
@@ -117,7 +117,9 @@ def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
 
 @compiled
 def count_messages(buffer, rows):  # type: ignore[no-untyped-def]
-    """Messages in the records of *rows*: elements of inner batches, else one each; none of rows with a fault."""
+    """Return the number of messages in *rows*: elements of inner batches, otherwise one each; none of rows with a
+    fault.
+    """
     total = 0
     for i in range(rows.size):
         row = rows[i]
@@ -141,7 +143,7 @@ def _set_properties(buffer, message, at, length, found):  # type: ignore[no-unty
 
 @compiled
 def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-untyped-def]
-    """Fill *messages* (MESSAGE, as many as `count_messages` told) from checked rows, in their order."""
+    """Fill *messages* (MESSAGE, `count_messages` rows) from checked rows, in their order."""
     n = 0
     for i in range(rows.size):
         row = rows[i]
@@ -195,7 +197,7 @@ def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-unt
 
 @compiled
 def gather(buffer, places, lengths, ends, out):  # type: ignore[no-untyped-def]
-    """Copy buffer[places[i] : +lengths[i]] back to back into *out*; ends (int32, one more) = Arrow's offsets."""
+    """Copy buffer[places[i] : +lengths[i]] consecutively into *out*; ends (int32, one more) are Arrow's offsets."""
     to = 0
     ends[0] = 0
     for i in range(places.size):
@@ -207,7 +209,7 @@ def gather(buffer, places, lengths, ends, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignore[no-untyped-def]
-    """Copy records out of *buffer*, whose byte 0 is physical offset *base*, back to back into *out* from *to* on."""
+    """Copy records from *buffer*, whose byte 0 is physical offset *base*, consecutively into *out* from *to*."""
     for i in range(sizes.size):
         at, length = physical_offsets[i] - base, sizes[i]
         copy_bytes(buffer, at, length, out, to)
@@ -216,7 +218,7 @@ def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignor
 
 @compiled
 def find_places(buffer, places):  # type: ignore[no-untyped-def]
-    """Where each of the records that lie back to back in *buffer* starts; returns how many, -1 when they do not fit.
+    """Write the start of each of the consecutive records in *buffer* and return their number; -1 if they do not fit.
 
     places  long enough: a record has at least MIN_RECORD_SIZE bytes
     """
@@ -233,9 +235,9 @@ def find_places(buffer, places):  # type: ignore[no-untyped-def]
 
 @compiled
 def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyped-def]
-    """Write offset message ids (docs/format.md §2) of *messages* as upper-case hex, back to back; ends as in `gather`.
+    """Write offset message ids (docs/format.md §2) of *messages* as upper-case hex, consecutively; ends as in `gather`.
 
-    with_element  append a hyphen and its number in the batch to the id of each element of an inner batch
+    with_element  append a hyphen and the index in the batch to the id of each element of an inner batch
     """
     to = 0
     ends[0] = 0
@@ -257,12 +259,13 @@ def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyp
 
 @compiled
 def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
-    """Write places of properties of *messages*, of duplicates the last one (docs/format.md §2); return their number.
+    """Write the positions of properties of *messages*, the last one of duplicates (docs/format.md §2); return their
+    number.
 
-    All but TAGS, KEYS and UNIQ_KEY, whose places MESSAGE has.
+    TAGS, KEYS and UNIQ_KEY are not included, since MESSAGE has their positions.
 
-    row_ends  int32, one more than messages: Arrow's offsets of a map column. The other arrays hold an entry each and
-              are long enough: properties of n bytes hold at most n / 4 + 1 entries
+    row_ends  int32, one more than messages: Arrow's offsets of a map column. The other arrays have one value per entry
+              and are long enough: properties of n bytes have at most n / 4 + 1 entries
     """
     n = 0
     row_ends[0] = 0

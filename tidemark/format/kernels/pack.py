@@ -1,7 +1,7 @@
-"""Columns → wire batches (format.md §3) in compiled loops: choose a queue for each row, cut batches, write elements.
+"""Conversion of columns to wire batches (format.md §3) in compiled loops: choose queues, cut batches, write elements.
 
-A column is its bytes and where each row's begin (int64, one more than rows); no offsets at all: the column is absent;
-no bytes in a row: the row has no such value. Twins: `tidemark.format.pack`.
+A column is its bytes and the start of each row's value (int64, one more than rows). Without offsets the column is
+absent; a row with an empty value has none. Twins: `tidemark.format.pack`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tidemark.format.kernels.integers import put_i2, put_i4, put_i8
 from tidemark.format.kernels.search import find_byte
 from tidemark.format.kernels.text import text_hash
 
-(  # why a row cannot be packed
+(  # reasons why a row cannot be packed
     NO_FAULT,
-    SEPARATOR_FAULT,  # a tag, key or unique key holds U+0001 or U+0002, or a key a space where it may not
-    PROPERTIES_FAULT,  # properties longer than an i16 can tell
+    SEPARATOR_FAULT,  # a tag or key contains U+0001 or U+0002, or a single key contains a space
+    PROPERTIES_FAULT,  # properties too long for an i16
     BODY_FAULT,  # no body
 ) = range(4)
 _MAX_PROPERTIES = 32_767
@@ -27,7 +27,7 @@ _TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
 _KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 _UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
-MADE_DIGITS = 12  # of a made key's number, after the beginning that the keys of a batch share
+MADE_DIGITS = 12  # digits of a generated key's number, after the common prefix of a batch
 
 
 @compiled
@@ -43,7 +43,7 @@ def _property_size(name, offsets, row):  # type: ignore[no-untyped-def]
 
 @compiled
 def _is_clean(data, offsets, row, greatest):  # type: ignore[no-untyped-def]
-    """Whether a value holds no byte of 1, 2, 32 up to *greatest*: the separators, and a space."""
+    """Return True if a value contains no byte 1 or 2 (separators) and none from 32 to *greatest* (a space)."""
     if offsets.size == 0:
         return True
     at, end = offsets[row], offsets[row + 1]
@@ -69,11 +69,12 @@ def plan_rows(  # type: ignore[no-untyped-def]
     queue_of,
     size_of,
 ):
-    """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; (fault, row) of the first bad one.
+    """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; return (fault, row) of the first bad
+    one.
 
-    The queue is |hashCode(key)| mod *queues*; rows without a key go round by their number, which is *first_row* + row.
-    With *several_keys* spaces separate a row's keys, and the first one counts. A row without a unique key gets a
-    made one of *made_length* bytes (0: none).
+    The queue is |hashCode(key)| mod *queues*; rows without a key take turns by *first_row* + row. With *several_keys*
+    spaces separate a row's keys, and the first one counts. A row without a unique key gets a generated one of
+    *made_length* bytes (0: none).
     """
     greatest = 2 if several_keys else _SPACE
     for row in range(size_of.size):
@@ -106,9 +107,9 @@ def plan_rows(  # type: ignore[no-untyped-def]
 
 @compiled
 def cut_batches(order, queue_of, size_of, max_count, max_bytes, ends):  # type: ignore[no-untyped-def]
-    """Cut *order* (row numbers, one queue behind the other) into batches of one queue each; returns how many.
+    """Cut *order* (row numbers, grouped by queue) into batches of one queue each; return their number.
 
-    ends  receives where in *order* each batch ends. A row larger than *max_bytes* is a batch of its own.
+    ends  receives the end of each batch in *order*. A row larger than *max_bytes* is a batch of its own.
     """
     batches = 0
     count = 0
@@ -163,8 +164,8 @@ def pack_elements(  # type: ignore[no-untyped-def]
 ):
     """Write *rows* (row numbers) as elements into *out*; return the number of bytes written.
 
-    Properties: TAGS, KEYS, UNIQ_KEY, and the others as they are written already. made_head, made_first: the element
-    at position i that has no unique key gets *made_head* and the number *made_first* + i; an empty *made_head*: none.
+    Properties: TAGS, KEYS, UNIQ_KEY, and the others, already encoded. made_head, made_first: an element at position i
+    without a unique key gets *made_head* and the number *made_first* + i; an empty *made_head*: none.
     """
     to = 0
     for i in range(rows.size):

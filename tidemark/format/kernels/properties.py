@@ -1,4 +1,4 @@
-"""Finding the properties that the store itself reads, in compiled loops (docs/format.md §2).
+"""Search for the properties that the store itself reads, in compiled loops (docs/format.md §2).
 
 Twin: `tidemark.format.properties`.
 """
@@ -92,7 +92,7 @@ def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def scan_properties(buffer, at, end, found):  # type: ignore[no-untyped-def]
-    """Fill *found*: position and length of each value, 0 and 0 when absent. The last duplicate wins.
+    """Fill *found* with position and length of each value, 0 and 0 if absent. Of duplicates the last one counts.
 
     found  int64, shape (N_NAMES, 2)
     """

@@ -1,4 +1,4 @@
-"""Grouping of a walk's rows by queue, in compiled loops. Twin: `tests.unit.format.test_queue_groups`."""
+"""Grouping of rows by queue, in compiled loops. Twin: `tests.unit.format.test_queue_groups`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemark.format.kernels.compiled import compiled
 
 @compiled(inline="always")
 def same_topic(buffer, row, other):  # type: ignore[no-untyped-def]
-    """Return True if both rows name the same topic, byte for byte."""
+    """Return True if both rows have the same topic, byte for byte."""
     if row.topic_length != other.topic_length:
         return False
     at, other_at = row.topic_at, other.topic_at
@@ -28,7 +28,7 @@ def _same_queue(buffer, row, other):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _slot_of(queue_hash, key, mask):  # type: ignore[no-untyped-def]
-    """Murmur3's 64-bit finaliser of the keyed hash: chosen names cannot fill one stretch of the table."""
+    """Return murmur3's 64-bit finaliser of the keyed hash, so that chosen names cannot fill one part of the table."""
     h = queue_hash ^ key
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
@@ -39,12 +39,12 @@ def _slot_of(queue_hash, key, mask):  # type: ignore[no-untyped-def]
 def group_rows(buffer, rows, key, table, numbers, firsts):  # type: ignore[no-untyped-def]
     """Number the queues of *rows* in the order of their first row, and return how many there are.
 
-    Equal hashes only propose a queue; the topic's bytes and the queue id decide.
+    Equal hashes are only candidates; the topic's bytes and the queue id decide.
 
-    key      uint64, secret of this process
+    key      uint64, secret, per process
     table    int32, a power of two, at least twice the rows, all -1
-    numbers  int32, one a row: the number of its queue
-    firsts   int32, one a queue, at most one a row: its first row
+    numbers  int32, per row: the number of its queue
+    firsts   int32, per queue, at most one per row: its first row
     """
     mask = np.uint64(table.size - 1)
     count = 0
@@ -71,9 +71,9 @@ def group_rows(buffer, rows, key, table, numbers, firsts):  # type: ignore[no-un
 
 @compiled
 def order_rows(numbers, edges, order):  # type: ignore[no-untyped-def]
-    """Sort rows by queue, stably: fill *order*, and *edges* with the queues' first places in it.
+    """Sort rows by queue, stably: fill *order*, and *edges* with the start of each queue in it.
 
-    edges  int64, one more than there are queues, all 0
+    edges  int64, number of queues plus one, all 0
     """
     count = edges.size - 1
     for i in range(numbers.size):

@@ -1,4 +1,4 @@
-"""What a reader decides for each unit of a queue and each record it will read, in compiled loops.
+"""Decisions of a reader about units and records, in compiled loops.
 
 Twin: `tidemark.format.reading`.
 """
@@ -15,7 +15,7 @@ _BASE_OFFSET_AT, _COUNT_AT = (batch_consume_queue.UNIT.fields[name][1] for name 
 
 @compiled
 def _is_live(units, at, unit_size):  # type: ignore[no-untyped-def]
-    """Whether the unit at byte *at*, which is no pre-blank one, points at a record (docs/format.md §4, §5)."""
+    """Return True if the unit at byte *at*, which is not pre-blank, points at a record (docs/format.md §4, §5)."""
     if get_i8(units, at) < 0 or get_i4(units, at + 8) <= 0:
         return False
     return unit_size == consume_queue.UNIT_SIZE or (
@@ -25,12 +25,12 @@ def _is_live(units, at, unit_size):  # type: ignore[no-untyped-def]
 
 @compiled
 def count_visible(units, unit_size, least, limit):  # type: ignore[no-untyped-def]
-    """How far a run of units ascends below *limit*: (behind the last such unit, start of its record, where it stopped).
+    """Return the number after the last visible unit, the physical offset of its record, and where the search stopped.
 
     units      uint8, whole units of *unit_size* bytes
-    least      start of the record before them; a unit whose record starts at or below that is an old one
-    limit      physical offset at which a record must end at the latest
-    stopped    at a unit that is not visible, else how many units there are. Pre-blank units are stepped over
+    least      physical offset of the record before them; a unit at or below it is stale
+    limit      greatest physical offset at which a record may end
+    stopped    the first unit that is not visible, otherwise the number of units. Pre-blank units are skipped
     """
     end = 0
     count = units.size // unit_size
@@ -49,14 +49,14 @@ def count_visible(units, unit_size, least, limit):  # type: ignore[no-untyped-de
 
 @compiled
 def choose(sizes, wanted, is_candidate, most_messages, most_bytes, is_first, is_whole, counts, kept):  # type: ignore[no-untyped-def]
-    """Which units to read: as many candidates as the limits allow.
+    """Choose the units to read: as many candidates as the limits allow.
 
-    sizes, wanted  of each unit: bytes of its record, messages of it that would be given
-    most_messages, most_bytes  that may still be given
-    is_first       the first candidate is taken whatever its size and count
-    is_whole       all messages of a record must fit; else one may be left, where *counts* says that they count at all
-    kept           int64, one a unit: numbers of those to read
-    returns        (how many to read, units examined, bytes to read, messages, whether a limit was met)
+    sizes, wanted  per unit: bytes of its record, and number of messages to return
+    most_messages, most_bytes  remaining limits
+    is_first       accept the first candidate regardless of its size and count
+    is_whole       all messages of a record must fit; otherwise one remaining message suffices, if *counts* is True
+    kept           int64, one per unit: receives the numbers of units to read
+    returns        (number of units to read, units examined, bytes to read, messages, whether a limit was reached)
     """
     n, total, messages, examined = 0, 0, 0, 0
     for i in range(sizes.size):
@@ -79,14 +79,14 @@ def choose(sizes, wanted, is_candidate, most_messages, most_bytes, is_first, is_
 
 @compiled
 def plan_reads(offsets, sizes, file_size, gap, most_together, places, ends):  # type: ignore[no-untyped-def]
-    """Which records to read together: close to each other, in one file.
+    """Plan which records to read together: close to each other, in one file.
 
-    offsets, sizes  physical offsets, and bytes; all in files of *file_size* (0: not known)
-    gap             so many bytes between two records are read along
-    most_together   bytes of records with anything between them; of others as many as there are
-    places          to fill: where each record starts when they lie back to back
-    ends            to fill: number behind the last record of each read
-    returns         (how many reads, bytes of all records); (-1, 0) for a record that no file can hold
+    offsets, sizes  physical offsets and bytes, in files of *file_size* (0: unknown)
+    gap             read over gaps of at most this many bytes
+    most_together   most bytes of a read with gaps; a read without gaps is not limited
+    places          receives the start of each record when they are stored consecutively
+    ends            receives the number after the last record of each read
+    returns         (number of reads, bytes of all records); (-1, 0) if a record cannot be in any file
     """
     total = 0
     for i in range(offsets.size):

@@ -1,4 +1,4 @@
-"""memchr inside compiled loops: a vector register of bytes at a time instead of one byte."""
+"""memchr in compiled loops: compares a vector register of bytes at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _memchr = types.ExternalFunction("memchr", types.uintp(types.uintp, types.int32,
 
 @compiled
 def find_byte(buffer, byte, at, end):  # type: ignore[no-untyped-def]
-    """Where *byte* stands first in buffer[at:end]; *end* where it does not."""
+    """Return the first position of *byte* in buffer[at:end]; *end* if it does not occur."""
     if at >= end:
         return end
     require_within(buffer, at, end)

@@ -1,4 +1,4 @@
-"""Writing many slots of an index file: stretches of its table as they will be, each for one write."""
+"""Writing of many slots of an index file: stretches of its new table, one per write."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tidemark.format.kernels.integers import put_i4
 
 @compiled
 def make_stretches(table, numbers, values, first, gap, out, stretches):  # type: ignore[no-untyped-def]
-    """Fill *out* with stretches of *table* that hold the slots from the *first* of *numbers* on, set to *values*.
+    """Fill *out* with stretches of *table* in which slots *numbers*, starting with index *first*, are set to *values*.
 
-    table      uint8, big-endian i4, as it is now
-    numbers    ascending, each once
-    gap        so many slots between two that are set are written along
+    table      uint8, big-endian i4, the current contents
+    numbers    ascending, distinct
+    gap        include gaps of at most this many unchanged slots
     out        uint8, a whole number of slots; stretches: int64, three each: number of the first slot, begin and end in
                *out*
-    returns    (how many stretches, which of *numbers* is next): fewer than all where *out* or *stretches* is full
+    returns    (number of stretches, index of the next of *numbers*): not all if *out* or *stretches* is full
     """
     n, end, i = 0, 0, first
     while i < numbers.size and n < stretches.shape[0] and end < out.size:

@@ -1,7 +1,7 @@
 """Java's String.hashCode() over UTF-8 bytes, in compiled loops.
 
-Malformed UTF-8 decodes as Java and Python do it: each maximal ill-formed part becomes one U+FFFD. (Of a surrogate in
-UTF-8, which neither writes, Python makes three and Java one: Python is followed.)
+Malformed UTF-8 is decoded as in Java and Python: each maximal ill-formed part becomes one U+FFFD. A surrogate encoded
+in UTF-8, which neither writes, becomes three in Python and one in Java; this follows Python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _is_continuation(buffer, at, end, low, high):  # type: ignore[no-untyped-def
 
 @compiled
 def _next_code_point(buffer, at, end):  # type: ignore[no-untyped-def]
-    """(code point, position behind it) of the bytes at *at*, a byte of 0x80 or more."""
+    """Return the code point at *at*, a byte of 0x80 or more, and the position after it."""
     lead = buffer[at]
     if 0xC2 <= lead <= 0xDF:
         if _is_continuation(buffer, at + 1, end, 0x80, 0xBF):
@@ -58,7 +58,9 @@ def _next_code_point(buffer, at, end):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _sum_of_ascii(eight):  # type: ignore[no-untyped-def]
-    """What eight characters add to a hash, the first one in the highest byte: no product waits for another."""
+    """Return the contribution of eight characters to a hash, the first in the highest byte; the products are
+    independent.
+    """
     total = np.uint32(0)
     for i in range(8):
         total += np.uint32((eight >> np.uint64(8 * i)) & np.uint64(0xFF)) * _POWERS[i]
@@ -67,7 +69,7 @@ def _sum_of_ascii(eight):  # type: ignore[no-untyped-def]
 
 @compiled
 def text_hash(buffer, at, length, seed):  # type: ignore[no-untyped-def]
-    """hashCode of buffer[at:at+length], going on from *seed* (uint32; the hash of what stands before it)."""
+    """Return hashCode of buffer[at:at+length], continued from *seed* (uint32, the hash of the preceding text)."""
     value = np.uint32(seed)
     prime = np.uint32(31)
     end = at + length

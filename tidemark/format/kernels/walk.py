@@ -1,4 +1,4 @@
-"""The walk over records: check each, fill its DispatchRequest row; and the search for the next record behind damage.
+"""Walk over records: check each and fill its DispatchRequest row; and search for the next record after damage.
 
 format.md §13 (CommitLog.checkMessageAndReturnSize), and PHYSICALOFFSET equals the position. Twin: tests/plain_check.py.
 """
@@ -29,16 +29,16 @@ _DELAYS = np.array(DELAY_LEVELS_MS, np.int64)
 _I2_MAX, _I4_MAX, _I8_MAX = (1 << 15) - 1, (1 << 31) - 1, (1 << 63) - 1
 
 CRC_OFF, CRC_STOPS, CRC_MARKS = range(3)
-_OK = -1  # beside the outcomes: a record
+_OK = -1  # in addition to the outcomes: a record
 
 
 @compiled
 def _measure(buffer, at, end, base, file_end):  # type: ignore[no-untyped-def]
-    """What stands at *at*: outcome or _OK, fault, total, body's place and length, topic's, properties' length."""
+    """Return outcome or _OK, fault, total, body position and length, topic's, and properties length of bytes *at*."""
     left = end - at
     if left <= 0:
         return _END, _NONE, 0, 0, 0, 0, 0, 0
-    if file_end >= 0 and file_end - at < 8:  # a blank record has always room
+    if file_end >= 0 and file_end - at < 8:  # there is always room for a blank record
         return _BAD, _MAGIC, 0, 0, 0, 0, 0, 0
     if left < 8:
         return _PARTIAL, _MAGIC, 0, 0, 0, 0, 0, 0
@@ -89,9 +89,9 @@ def _queue_hash(buffer, topic_at, topic_length, queue_id):  # type: ignore[no-un
 
 @compiled
 def owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch):  # type: ignore[no-untyped-def]
-    """Shard of a queue: murmur3's finaliser of crc32(topic ‖ queue id as i32, big-endian), mod shards.
+    """Return the shard of a queue: murmur3's finaliser of crc32(topic ‖ queue id as i32, big-endian), mod shards.
 
-    The finaliser spreads: a CRC is linear, and its lowest bits are the same for queues 0 to 3 of any topic.
+    The finaliser is needed because a CRC is linear: its lowest bits are the same for queues 0 to 3 of any topic.
     scratch: uint8, at least topic_length + 4.
     """
     scratch[:topic_length] = buffer[topic_at : topic_at + topic_length]
@@ -114,7 +114,7 @@ def _is_schedule(buffer, at, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
-    """Base offset, batch size and tags code of *row*; False when a number is none (the peer's parser would throw)."""
+    """Set base offset, batch size and tags code of *row*; False if a number is invalid (RocketMQ's parser throws)."""
     row.base_offset = row.queue_offset
     row.batch_size = 1
     num, base = names.INNER_NUM, names.INNER_BASE
@@ -145,7 +145,7 @@ def _is_body_right(buffer, at, body_at, body_length):  # type: ignore[no-untyped
 
 @compiled
 def _has_property_crc(buffer, end, properties_length):  # type: ignore[no-untyped-def]
-    """Whether the properties that end at *end* end in a whole record's CRC (docs/format.md §2)."""
+    """Return True if the properties that end at *end* end with a CRC of the whole record (docs/format.md §2)."""
     if properties_length < _CRC_SIZE or buffer[end - 1] != 2:
         return False
     for i in range(_CRC_HEAD.size):
@@ -156,7 +156,7 @@ def _has_property_crc(buffer, end, properties_length):  # type: ignore[no-untype
 
 @compiled
 def crc_fault(buffer, at, total, body_at, body_length, properties_length):  # type: ignore[no-untyped-def]
-    """What the CRCs of the record at *at* say: the body's, and the whole record's where it carries one."""
+    """Return the fault by CRCs of the record at *at*: the body's, and the whole record's if it has one."""
     if not _is_body_right(buffer, at, body_at, body_length):
         return _BODY_CRC
     end = at + total
@@ -172,10 +172,10 @@ def crc_fault(buffer, at, total, body_at, body_length, properties_length):  # ty
 
 @compiled
 def fill_row(buffer, at, base, record, row, found):  # type: ignore[no-untyped-def]
-    """Fill *row* of the measured record at *at*, all but `fault` and `owned`; False when a number is none.
+    """Fill *row* of the measured record at *at*, all but `fault` and `owned`; False if a number is invalid.
 
-    record  total size, queue id, body's place and length, topic's place and length, properties' length
-    found   what `scan_properties` has found in it
+    record  total size, queue id, body position and length, topic position and length, properties length
+    found   result of `scan_properties`
     """
     total, queue_id, body_at, body_length, topic_at, topic_length, properties_length = record
     properties_at = topic_at + topic_length + 2
@@ -205,14 +205,14 @@ def fill_row(buffer, at, base, record, row, found):  # type: ignore[no-untyped-d
 
 @compiled
 def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, rows, found, scratch):  # type: ignore[no-untyped-def]
-    """Check records of buffer[start:end] one after the other until something else comes.
+    """Check consecutive records of buffer[start:end] until one is invalid or the buffer, the file or *rows* end.
 
-    base      physical offset of buffer[0]; file_end: where the segment ends in the buffer's count, -1 unknown
-    crc_mode  CRC_OFF, CRC_STOPS (a wrong CRC is BAD), CRC_MARKS (it gets a row with a fault)
-    shard     rows only for queues of this shard; they alone are verified. shards = 1: all
+    base      physical offset of buffer[0]; file_end: end of the segment as position in the buffer, -1 unknown
+    crc_mode  CRC_OFF, CRC_STOPS (a wrong CRC is BAD), CRC_MARKS (it gives a row with a fault)
+    shard     rows only for queues of this shard; only these are verified. shards = 1: all
     light     rows also for other shards' records that name light queues, with owned = 0
     rows      DISPATCH_REQUEST to fill
-    returns   (rows filled, position where it stopped, outcome, fault, records seen)
+    returns   (rows filled, position of the stop, outcome, fault, number of records)
     """
     n = 0
     seen = 0
@@ -251,10 +251,10 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, row
 
 @compiled
 def find_next(buffer, start, end, base, file_end):  # type: ignore[no-untyped-def]
-    """Position of the first whole and right record, or of the file's blank record, in buffer[start:end]; -1 if none.
+    """Return the position of the first whole, valid record or the file's blank record in buffer[start:end]; -1 if none.
 
-    Whole and right: magic, position, lengths and CRCs. Bytes that only begin to look like one at the buffer's end count
-    as none: read more and ask again.
+    Valid means: magic, position, lengths and CRCs. A partial record at the buffer's end does not count: read more and
+    search again.
     """
     for at in range(start, end - 7):
         if buffer[at + 4] == 0xCB:
