@@ -135,7 +135,7 @@ def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, t
     [
         ("'x' AS body", {}, "set the option topic or add a column topic"),
         ("1 AS price", {"topic": "t"}, "there is no column price"),
-        ("1 AS body", {"topic": "t"}, "column body is binary or string, not int"),
+        ("1 AS body", {"topic": "t"}, "column body must have type binary or string, not int"),
         ("'x' AS body, 'a b' AS key", {"topic": "t"}, "or a key contains a space"),
         ("string(null) AS body", {"topic": "t"}, "row 0: the body is null or empty"),
         ("'x' AS body, map('TAGS', 'A') AS properties", {"topic": "t"}, "TAGS must be set by its own column"),

@@ -91,7 +91,7 @@ def test_topics_come_in_the_order_of_their_first_rows() -> None:
 @pytest.mark.parametrize(
     ("names", "topic", "told"),
     [
-        (["body", "key", "keys"], "t", "column keys is array<string>"),
+        (["body", "key", "keys"], "t", "column keys must have type array<string>"),
         (["topic"], None, "column body is missing"),
         (["body"], None, "option topic"),
         (["body", "price"], "t", "no column price"),

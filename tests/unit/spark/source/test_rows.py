@@ -166,7 +166,7 @@ def test_a_column_that_messages_have_not_is_refused(name: str) -> None:
 )
 def test_a_column_of_another_type_is_refused(name: str, kind: DataType, wanted: str) -> None:
     """Nothing is converted; the refusal tells both types."""
-    with pytest.raises(ArgumentIllegalError, match=f"column {name} is {wanted}, not {kind.simpleString()}"):
+    with pytest.raises(ArgumentIllegalError, match=f"column {name} has type {wanted}, not {kind.simpleString()}"):
         require_schema(StructType([SCHEMA["topic"], StructField(name, kind)]))
 
 
@@ -221,7 +221,7 @@ def test_a_body_that_is_wrong_may_be_an_error() -> None:
         ("price double, tag string", "tag is a column of every message; read that field with from_json"),
         ("Topic string", "Topic is a column of every message"),
         ("a int, _corrupt_record binary", "the type binary"),
-        ("a int, _corrupt_record int", "_corrupt_record is a string"),
+        ("a int, _corrupt_record int", "_corrupt_record must be a string"),
         ("_corrupt_record string", "must name at least one field"),
         ("a map<string,int>", "the type map"),
     ],
