@@ -225,7 +225,7 @@ class DiskFullError(UnavailableError):
 
 
 class FlushFailedError(UnavailableError):
-    """An fsync failed. The process stops; recovery reads the disk."""
+    """An fsync failed. The process stops, and recovery reads the log from disk."""
 
 
 class InFlightLimitError(UnavailableError):

@@ -79,7 +79,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def _headers() -> bytes:
-    """Return the call's headers, each as a literal without indexing (RFC 7541, 6.2.2)."""
+    """Return the call's headers, each encoded as a literal without indexing (RFC 7541, 6.2.2)."""
     return b"".join(
         b"\x00" + bytes((len(name),)) + name + bytes((len(value),)) + value for name, value in _CALL_HEADERS
     )

@@ -79,8 +79,8 @@ def _told(error: Exception) -> str:
         jwt.InvalidIssuerError: "its issuer is not the one in the access file",
         jwt.InvalidAlgorithmError: "its algorithm is not allowed",
         jwt.InvalidKeyError: "the JWKS file has no key for it",
-        jwt.InvalidSignatureError: "its signature is wrong",
-        jwt.MissingRequiredClaimError: "a claim is missing",
+        jwt.InvalidSignatureError: "its signature is invalid",
+        jwt.MissingRequiredClaimError: "a required claim is missing",
     }
     return next((text for kind, text in known.items() if isinstance(error, kind)), "it is malformed")
 

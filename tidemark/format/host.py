@@ -38,5 +38,5 @@ def decode_host(data: bytes | memoryview) -> Host:
     """Decode 8 or 20 bytes. Raises ValueError for another length."""
     raw = bytes(data)
     if len(raw) not in (IPV4_HOST_SIZE, IPV6_HOST_SIZE):
-        raise ValueError(f"a host has 8 or 20 bytes, not {len(raw)}")
+        raise ValueError(f"a host must have 8 or 20 bytes, not {len(raw)}")
     return Host(str(ipaddress.ip_address(raw[:-4])), _PORT.unpack(raw[-4:])[0])

@@ -113,7 +113,7 @@ class NewEntries(NamedTuple):
     """Additions to one file for a run of keys: bytes of the entries, slots to set, and the new header."""
 
     entries: memoryview
-    slot_numbers: NDArray[np.int32]  # ascending, each once
+    slot_numbers: NDArray[np.int32]  # ascending, distinct
     slot_values: NDArray[np.int32]
     header: Header
 

@@ -28,9 +28,9 @@ MESSAGE = np.dtype(
         ("born_timestamp", np.int64),
         ("store_timestamp", np.int64),
         ("prepared_transaction_offset", np.int64),
-        ("record", np.int32),  #           number of the record among those that were checked
+        ("record", np.int32),  #           index of the checked record
         ("record_size", np.int32),  #      0 for an element
-        ("inner", np.int32),  #            number of an element in its inner batch, from 1; 0 for a record's message
+        ("inner", np.int32),  #            index of an element in its inner batch, from 1; 0: not an element
         ("flag", np.int32),
         ("sys_flag", np.int32),  #         of the record
         ("reconsume_times", np.int32),
@@ -197,7 +197,7 @@ def offset_message_ids(
 ) -> tuple[NDArray[np.int32], U8Array]:
     """Return (ends, text) of the offset message id of each message's record.
 
-    with_element: an element of an inner batch has an id of its own, ``{offset message id}-{number from 0}``.
+    with_element: give elements of an inner batch the id ``{offset message id}-{index from 0}``.
     """
     ends = np.empty(len(messages) + 1, np.int32)
     room = int((messages["store_host_size"].astype(np.int64) * 2 + 16).sum())

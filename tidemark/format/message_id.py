@@ -41,21 +41,21 @@ def decode_message_id(text: str) -> tuple[OffsetMessageId, int | None]:
     """Decode an offset message id that may name an element of an inner batch: ``{offset message id}-{number from 0}``.
 
     Returns:
-        the id of the record, and the element's number; None without one.
+        the id of the record and the element's number; None if the id has none.
 
     Raises:
-        ValueError: *text* has another form.
+        ValueError: *text* is not such an id.
     """
     record, hyphen, number = text.partition("-")
     if hyphen and not _ELEMENT_NUMBER.fullmatch(number):
-        raise ValueError(f"an element's number has digits only, not {number!r}")
+        raise ValueError(f"an element's number must be at most 9 digits without leading zeros, not {number!r}")
     return decode_offset_message_id(record), int(number) if hyphen else None
 
 
 def _unhex(text: str) -> bytes:
     raw = bytes.fromhex(text)  # skips blanks
     if len(text) not in (32, 56) or 2 * len(raw) != len(text):
-        raise ValueError(f"a message id has 32 or 56 hex digits, not {len(text)}")
+        raise ValueError(f"a message id must have 32 or 56 hex digits, not {len(text)} characters")
     return raw
 
 

@@ -51,7 +51,7 @@ def require_writable(properties: Mapping[str, str], *, at: int | None = None) ->
     """
     for name, value in properties.items():
         if not name or not value:  # a reader would drop the entry
-            raise PropertiesIllegalError("a property's name or value is empty", at=at, name=name)
+            raise PropertiesIllegalError("a property's name and value must not be empty", at=at, name=name)
         if "\x01" in name or "\x02" in name or "\x01" in value or "\x02" in value:
             raise PropertiesIllegalError("a property's name or value contains U+0001 or U+0002", at=at, name=name)
 
@@ -68,7 +68,7 @@ def timer_name(properties: Mapping[str, str]) -> str | None:
 
 
 def is_transactional(properties: Mapping[str, str]) -> bool:
-    """Return True if the message is the first half of a transaction."""
+    """Return True if the message is the half message of a transaction."""
     return is_java_true(properties.get(TRAN_MSG, ""))
 
 

@@ -43,7 +43,7 @@ def require_key(key: str, *, at: int | None = None) -> str:
     if not isinstance(key, str):
         raise TypeError(f"a key must be a str, not {key!r} of type {type(key).__name__}")
     if not key:
-        raise PropertiesIllegalError("a key is empty", name=KEYS, key=key, at=at)
+        raise PropertiesIllegalError("a key must not be empty", name=KEYS, key=key, at=at)
     if KEY_SEPARATOR in key:
         raise PropertiesIllegalError(
             f"the key {key[:64]!r} contains a space, which separates keys: pass several keys as a list", key=key, at=at

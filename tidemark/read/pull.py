@@ -129,7 +129,7 @@ class _Pull:
         return self.result
 
     def _report_lost_end(self) -> None:
-        """Report lost units at the queue's end; the cursor stays before them, because the pipeline may restore them."""
+        """Report lost units at the queue's end. next_offset stays before them: the pipeline may restore them."""
         bounds = self.result.bounds
         if bounds.lost and not bounds.is_held:
             start = self.result.next_offset
@@ -180,7 +180,7 @@ class _Pull:
     def _places_of(self, number: int, units: UnitArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the first queue offset and the message count of each of *units*.
 
-        In a batch queue a unit that cannot be right counts as no message, behind the unit before it.
+        In a batch queue an invalid unit counts as zero messages after the previous unit.
         """
         firsts, counts = self._queue.first_offsets(number, units), self._queue.message_counts(units)
         if self._queue.is_batch and not (live := self._queue.run.is_live(units)).all():
@@ -194,10 +194,10 @@ class _Pull:
             raise NotCachedError
 
     def _step_over(self, number: int) -> int:
-        """Report units of a missing file in the queue's row as skipped, and return the number of the next unit.
+        """Report the units of a missing queue file as skipped, and return the number of the next unit.
 
         Raises:
-            UnitsGoneError: the file has expired instead.
+            UnitsGoneError: the file has expired.
         """
         bounds, start = self.result.bounds, self.result.next_offset
         following = min(self._queue.run.next_there(number), bounds.units.end)

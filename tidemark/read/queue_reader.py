@@ -78,7 +78,7 @@ class QueueReader:
         )
 
     def _is_true(self, number: int, unit: UnitArray) -> bool:
-        """Return True if the unit points at a sound record of this queue and this place."""
+        """Return True if the unit points at a valid record with this queue and queue offset."""
         return self._fault_of(number, unit) == 0
 
     def _is_stale(self, number: int, unit: UnitArray) -> bool:
@@ -103,9 +103,9 @@ class QueueReader:
         return int(records.rows["fault"][0])
 
     def numbers_to_check(self, queue_offsets: NDArray[np.int64]) -> Numbers | None:
-        """Return the queue offsets that records must say; None in a light queue, whose records say another queue's.
+        """Return the queue offsets that records must have; None in a light queue, whose records belong to other queues.
 
-        In an attached store a record with offset 0 at another place is one that the broker has not removed.
+        In an attached store offset 0 at another place is not accepted: such a record was not removed by the broker.
         """
         return Numbers(queue_offsets, may_restart=self._attached_log is None) if self.record_topic else None
 
@@ -114,16 +114,16 @@ class QueueReader:
 
         Args:
             log_min: physical offset of the log's first record.
-            tombstone: of the topic, if it was deleted. Its records below the tombstone are hidden, and a queue without
-                later records is empty at the next offset that the tombstone keeps.
+            tombstone: of the topic, if it was deleted. Records below the tombstone are hidden, and a queue without
+                later records is empty at the tombstone's next offset.
 
         Raises:
-            UnitsGoneError: a file expires at this moment.
+            UnitsGoneError: a file has expired meanwhile.
         """
         return self._held(self._bounds(watermark, log_min, tombstone), watermark)
 
     def _held(self, bounds: QueueBounds, watermark: Watermark) -> QueueBounds:
-        """Keep the queue's end where this reader has seen it, unless the writer has cut the log since."""
+        """Keep the greatest end seen by this reader, unless the writer has truncated the log since."""
         if self._attached_log is not None:
             return bounds
         cuts, offset, first, end = self._greatest

@@ -174,13 +174,13 @@ class WatermarkFloor:
     """Keeps visible bytes visible: the published watermark decreases only after the writer has truncated the log.
 
     The pipeline may lower its marks while it rebuilds an index. The bytes are still there, and readers have seen them.
-    Not safe for several threads: a read of the marks and its `hold` are one step.
+    Not thread-safe: the caller must make reading the marks and `hold` one atomic step.
     """
 
     def __init__(self, on_regressed: OnRegressed | None) -> None:
         self._on_regressed = on_regressed
         self._term = 0
-        self._offset = 0  # greatest published offset, which was true in _term
+        self._offset = 0  # greatest published offset, valid in _term
         self._cuts = 0
         self._is_held = False
 

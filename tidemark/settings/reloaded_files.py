@@ -28,7 +28,7 @@ class Source(Protocol[_Held_co]):
 class ReloadedFiles(Generic[Held]):
     """Current contents of files. The constructor raises a StoreError if they are invalid.
 
-    every_ms is the interval of `follow`. The callback *tell* is called after each change: with None if the new contents
+    every_ms is the interval of `follow`. The callback is called after each change: with None if the new contents
     are in use, with the fault if they are invalid and the previous contents stay in use.
     """
 

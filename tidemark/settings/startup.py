@@ -1,6 +1,6 @@
-"""Signals while a service starts, from before its imports until it can stop in order.
+"""Handling of signals while a service starts, from before its imports until it can stop cleanly.
 
-Imports little, and from the standard library alone, because a signal before `exit_on_signal` ends the process as usual.
+Imports little, and only from the standard library, because a signal before `exit_on_signal` ends the process as usual.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def exit_on_signal(service: str) -> None:
     """End the process with status 0 and the event `startup_interrupted` when a signal asks it to stop.
 
-    The process ends at once, because imports and the start of a JVM cannot be interrupted in order; every file of a
+    The process ends at once, because imports and the start of a JVM cannot be interrupted cleanly; every file of a
     store survives that. A service replaces the handlers once it can stop by itself.
     """
 

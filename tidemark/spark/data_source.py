@@ -25,7 +25,7 @@ _STREAMS_SINCE = (4, 2)
 
 
 class TidemarkDataSource(DataSource):
-    """A source and a sink of messages, batch and stream. docs/spark.md."""
+    """Source and sink of messages for batch and streaming queries. docs/spark.md."""
 
     @classmethod
     def name(cls) -> str:

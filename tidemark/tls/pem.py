@@ -34,7 +34,7 @@ def load_pair(context: ssl.SSLContext, cert: Path, key: Path) -> None:
         context.load_cert_chain(cert, key, password=_no_password)
     except ssl.SSLError as error:
         if error.reason in _OTHER_KEY:
-            raise illegal(key, f"is not the key of {cert}") from None
+            raise illegal(key, f"is not the private key of {cert}") from None
         raise illegal(
             key, f"cannot be used with {cert}: {error.reason or 'it is encrypted or not a private key'}"
         ) from None

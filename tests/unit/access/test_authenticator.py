@@ -120,10 +120,10 @@ def test_a_json_web_token_is_its_subject_with_its_roles(folder: AccessFolder) ->
     ("claims", "told"),
     [
         ({"exp": 1}, "expired"),
-        ({"exp": None}, "a claim is missing"),
+        ({"exp": None}, "a required claim is missing"),
         ({"nbf": 1 << 40}, "not valid yet"),
         ({"aud": "others"}, "its audience is not"),
-        ({"aud": None}, "a claim is missing"),
+        ({"aud": None}, "a required claim is missing"),
         ({"iss": "https://evil.example"}, "its issuer is not"),
         ({"sub": ""}, "malformed"),
         ({"sub": "a\nb"}, "malformed"),
@@ -141,7 +141,7 @@ def test_what_a_token_says_must_be_right(folder: AccessFolder, claims: dict[str,
 def test_a_token_that_another_key_has_signed_is_refused(folder: AccessFolder) -> None:
     """Under the name of a known key, or of none."""
     folder.jwt(Issuer("one"))
-    assert "signature is wrong" in refused(folder, Issuer("one").token())
+    assert "signature is invalid" in refused(folder, Issuer("one").token())
     assert "no key" in refused(folder, Issuer("two").token())
 
 

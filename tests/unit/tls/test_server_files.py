@@ -75,7 +75,7 @@ def test_torn_files_are_named(server: Pair, tmp_path: Path, torn: str) -> None:
 
 
 def test_a_key_of_another_certificate(server: Pair, other: Pair) -> None:
-    assert refusal(Pair(server.cert, other.key)).message == f"{other.key}: is not the key of {server.cert}"
+    assert refusal(Pair(server.cert, other.key)).message == f"{other.key}: is not the private key of {server.cert}"
 
 
 def test_a_key_with_a_password(server: Pair, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ _NO_OFFSET = np.array([-1], np.int64)
 def message_of_id(
     store: StoreReader, watermark: Watermark, message_id: OffsetMessageId, element: int | None = None
 ) -> PulledPart:
-    """Return the messages of an id as `message_at` does; the store host in the id must be the record's.
+    """Return the messages of an id like `message_at`; the store host in the id must be the record's.
 
     element: index from 0 of one message of an inner batch; None for all messages of the record
     """

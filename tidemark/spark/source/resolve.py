@@ -45,10 +45,10 @@ class Resolver:
     def bounds_of_existing(self) -> dict[TopicQueue, Bounds]:
         """Return the bounds of every queue that exists now.
 
-        A topic that a stream named may have been deleted since the stream began, also while this looks.
+        A topic named by a stream may have been deleted since the stream began, even during this call.
 
         Raises:
-            TopicNotFoundError, QueueIllegalError: a named topic or queue is gone, and failOnDataLoss is true.
+            TopicNotFoundError, QueueIllegalError: a named topic or queue does not exist, and failOnDataLoss is true.
         """
         found = {}
         for queue in self._queues(self._existing_ids):
