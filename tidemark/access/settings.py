@@ -25,16 +25,24 @@ class AccessSettings(BaseSettings):
         None, description="TOML file of principals and rules; unset: every client that connects may do everything"
     )
     access_reload_ms: int = Field(
-        10_000, ge=10, le=86_400_000, description="interval of checks whether the access file or its JWKS file changed"
+        10_000,
+        ge=10,
+        le=86_400_000,
+        description="check at this interval whether the access file or its JWKS file changed",
     )
     audit_file: OptionalPath = Field(
-        None, description="file of the audit log (with an access file only); unset: standard error"
+        None, description="write the audit log to this file (only with an access file); unset: to standard error"
     )
     audit_repeat_ms: int = Field(
-        60_000, ge=100, le=86_400_000, description="interval in which repeated audit entries are counted, not logged"
+        60_000,
+        ge=100,
+        le=86_400_000,
+        description="count repeats of an audit entry within this interval instead of logging them",
     )
     max_requests_per_s: int = Field(
-        0, ge=0, description="per principal, or per address if there is no access file; 0: no limit"
+        0,
+        ge=0,
+        description="limit requests of each principal, or of each address if there is no access file; 0: no limit",
     )
 
     def open_guard(self, service: str, *, append_bytes_per_s: int = 0, greatest_append_bytes: int = 0) -> Guard | None:

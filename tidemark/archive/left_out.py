@@ -1,5 +1,6 @@
-"""Detection of messages of a stretch that reading does not return, with reasons, so that damage is never skipped
-silently.
+"""Detection of messages of a stretch that reading does not return, and of the reasons.
+
+Damage is never skipped silently.
 """
 
 from __future__ import annotations

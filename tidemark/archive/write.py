@@ -1,6 +1,4 @@
-"""Task of the writing job: writes the rows of whole parts, in order, to one Parquet file each and returns their
-entries.
-"""
+"""Task of the writing job: writes the rows of whole parts, in order, to one Parquet file each and returns entries."""
 
 from __future__ import annotations
 

@@ -19,8 +19,9 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class BackedFile:
-    """One file. path: relative to the store's root; stored: relative to the backup's; sealed: a log file that cannot
-    change.
+    """One file of a backup.
+
+    path: relative to the store's root; stored: relative to the backup's folder; sealed: a log file that cannot change
     """
 
     path: str

@@ -102,11 +102,10 @@ def _require_stretch(buffer: U8Array, base_offset: int, start: int, stop: int) -
 def find_next_record(
     buffer: U8Array, *, base_offset: int, start: int = 0, end: int | None = None, file_end: int | None = None
 ) -> int | None:
-    """Return the position of the next whole, valid record or of the file's blank record in buffer[start:end]; None if
-    none.
+    """Return the position of the next whole, valid record or of the file's blank record in buffer[start:end], or None.
 
-    Magic, position, lengths and CRCs together make a false match impossible in practice. A record that the buffer's end
-    truncates is not found. Raises ValueError like `Checker.check`.
+    Magic, position, lengths and CRCs together prevent false matches. A record that the buffer's end truncates is not
+    found. Raises ValueError like `Checker.check`.
     """
     stop = buffer.size if end is None else end
     _require_stretch(buffer, base_offset, start, stop)

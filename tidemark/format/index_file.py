@@ -126,10 +126,9 @@ def make_entries(
     physical_offsets: NDArray[np.int64],
     store_timestamps: NDArray[np.int64],
 ) -> NewEntries:
-    """Append a run of keys, at least one, to a file with this *header* and slot table (uint8, 4 bytes per slot). Spec
-    6.2.
+    """Append a run of keys, at least one, to a file with this *header* and slot table (uint8, 4 bytes per slot).
 
-    The caller ensures header.index_count + len(hashes) ≤ the file's number of entries.
+    The caller ensures header.index_count + len(hashes) ≤ the file's number of entries. Spec 6.2.
     """
     slot_of = hashes % (slots.size // SLOT_SIZE)
     order = np.argsort(slot_of, kind="stable")
@@ -173,8 +172,7 @@ class SlotStretches(NamedTuple):
 
 
 def slot_stretches(slots: U8Array, numbers: NDArray[np.int32], values: NDArray[np.int32], first: int) -> SlotStretches:
-    """Return the bytes to write so that slots *numbers* (ascending, distinct), starting with index *first*, hold
-    *values*.
+    """Return the bytes to write so that slots *numbers* (ascending, distinct), from index *first*, hold *values*.
 
     slots  the current table. Slots close to each other form one stretch, including the slots between them
     """
@@ -200,8 +198,7 @@ def find_entries(
 
 
 def find_broken_chain(slots: U8Array, entries: U8Array, header: Header) -> tuple[int | None, int | None]:
-    """Return the number of the first entry and of the first slot that violate the chains of format.md §6; None if none
-    does.
+    """Return the number of the first entry and of the first slot that violate the chains of format.md §6, or None.
 
     slots, entries: uint8, the two tables. If the header counts more entries than exist, only existing ones are checked.
     """

@@ -73,8 +73,7 @@ def fault_reason(fault: int) -> str:
 
 
 def record_places(buffer: U8Array) -> NDArray[np.int64]:
-    """Return the start of each record in *buffer*, which holds consecutive records, as returned by a pull of stored
-    records.
+    """Return the start of each of the consecutive records in *buffer*, the result of a pull of stored records.
 
     Raises CorruptStoreError if they do not end at the buffer's end.
     """

@@ -1,5 +1,4 @@
-"""Conversion of columns of messages to wire batches (docs/format.md §3) of one queue each, without Python code per
-message.
+"""Packing of columns of messages into wire batches (docs/format.md §3) of one queue each, without Python per message.
 
 The loops are `kernels.pack`; their output equals `elements.encode_elements` of the same rows.
 """

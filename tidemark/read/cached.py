@@ -75,8 +75,9 @@ def _pread_now(descriptor: int, buffer: memoryview, offset: int) -> int:
 
 @contextlib.contextmanager
 def held(lock: threading.Lock) -> Iterator[None]:
-    """Hold *lock*; another thread may hold it during a read, so raise NotCachedError instead of waiting in
-    `cached_only`.
+    """Hold *lock*, which another thread may hold during a read.
+
+    Raises NotCachedError instead of waiting within `cached_only`.
     """
     if not lock.acquire(blocking=not is_cached_only()):
         raise NotCachedError

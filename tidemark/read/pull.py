@@ -240,9 +240,7 @@ class _Pull:
         return (repeated if repeated.any() else None), gaps
 
     def _choose(self, units: UnitArray, wanted: NDArray[np.int64], left_out: NDArray[np.bool_] | None) -> Choice:
-        """Choose as many units as the limits on messages and bytes allow. wanted: number of requested messages per
-        unit.
-        """
+        """Choose as many units as the remaining limits allow. wanted: number of requested messages per unit."""
         request, result = self._request, self.result
         limits = ReadLimits(
             request.max_messages - result.message_count,

@@ -18,8 +18,9 @@ _MEMORY_RATIO = 40  # accessMessageInMemoryMaxRatio, percent
 
 
 class TransferLimits(NamedTuple):
-    """RocketMQ's maxTransferBytesOnMessageInMemory etc. memory_bytes: records farther from the log's end count as on
-    disk.
+    """RocketMQ's maxTransferBytesOnMessageInMemory and related settings.
+
+    memory_bytes: records farther from the log's end count as on disk
     """
 
     bytes_in_memory: int = 262_144

@@ -184,9 +184,7 @@ class UnitRun:
         self._files.listing()
 
     def last_solid(self) -> tuple[int, UnitArray] | None:
-        """Return the last unit that points at a record, with its number, regardless of the watermark; None if there is
-        none.
-        """
+        """Return the last unit that points at a record, visible or not, with its number; None if there is none."""
         starts = self._files.listing().starts
         end = self._without_stale(self._find_end(_NO_LIMIT, starts))
         unit = self.read(end - 1, 1) if end > 0 else self.read(0, 0)
@@ -211,8 +209,9 @@ class UnitRun:
         return visible
 
     def _find_end(self, limit: int, starts: tuple[int, ...]) -> int:
-        """Return the number after the last visible unit: newest file first, reading a file's head at once, then
-        bisecting.
+        """Return the number after the last visible unit.
+
+        Newest file first; a file's head is read at once, then the rest is bisected.
         """
         for start in reversed(starts):
             first = start // self.unit_size
@@ -232,8 +231,7 @@ class UnitRun:
         return starts[0] // self.unit_size if starts else 0
 
     def _end_in(self, low: int, high: int, limit: int) -> tuple[int, bool]:
-        """Return the number after the last visible unit of [low, high), 0 if none, and whether an invisible unit
-        follows.
+        """Return the number after the last visible unit of [low, high), or 0, and whether an invisible unit follows.
 
         Pre-blank units count as neither.
         """

@@ -21,9 +21,7 @@ SERVICES = tuple(_IN_SERVICES)
 
 
 def service_module(name: str) -> str:
-    """Return the module of `writer` or `indexer`: in `tidemark_services` if a wheel is installed, otherwise in
-    `services`.
-    """
+    """Return the module of `writer` or `indexer`, in `tidemark_services` if a wheel is installed, else `services`."""
     package = "tidemark_services" if importlib.util.find_spec("tidemark_services") else "services"
     return f"{package}.{name}"
 

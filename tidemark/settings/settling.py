@@ -1,6 +1,4 @@
-"""Release of memory that only the start of a service needed, and exclusion of permanent objects from garbage
-collection.
-"""
+"""Release of memory after the start of a service, and exclusion of permanent objects from the collector."""
 
 from __future__ import annotations
 

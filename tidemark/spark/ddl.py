@@ -1,7 +1,6 @@
-"""Parser of DDL strings such as `carrier string, delay int`. Spark's own parser needs the JVM, which a data source
-lacks.
+"""Parser of DDL strings such as `carrier string, delay int`.
 
-It supports the types that exist in JSON and that Arrow reads.
+Spark's own parser needs the JVM, which a data source lacks. The supported types exist in JSON and are read by Arrow.
 """
 
 from __future__ import annotations

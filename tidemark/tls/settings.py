@@ -27,7 +27,9 @@ class TlsSettings(BaseSettings):
         description="none, optional (not for the writer) or required: whether clients present a certificate; unset: "
         "required if tls_client_ca is set, otherwise none",
     )
-    tls_reload_ms: int = Field(10_000, ge=10, le=86_400_000, description="interval of checks for changed TLS files")
+    tls_reload_ms: int = Field(
+        10_000, ge=10, le=86_400_000, description="check at this interval whether TLS files changed"
+    )
     allow_plaintext: bool = Field(False, description="allow plaintext on an address that other machines can reach")
 
     def open_tls(self, listen: str, tell: Tell) -> Reloading | None:

@@ -53,9 +53,7 @@ def _resource(service: str) -> Resource:
 
 
 class _Failures(logging.Handler):
-    """Log handler that reports OpenTelemetry's warnings (no collector, a full queue) as an event, at most once a
-    minute.
-    """
+    """Log handler that reports OpenTelemetry's warnings (no collector, a full queue) as an event, once a minute."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -30,5 +30,5 @@ class MessageTraceSettings(TraceSettings):
     """Settings of a service that reads trace contexts from messages."""
 
     trace_max_messages: int = Field(
-        100, ge=0, le=10_000, description="most traced messages per epoch or pull that get a span of their own"
+        100, ge=0, le=10_000, description="limit of traced messages per epoch or pull that get a span of their own"
     )

@@ -106,8 +106,7 @@ def make_entries(  # type: ignore[no-untyped-def]
 
 @compiled
 def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_ms, end_ms, out):  # type: ignore[no-untyped-def]
-    """Write the physical offsets of entries of *key_hash* within [begin_ms, end_ms], newest first, and return their
-    number.
+    """Write physical offsets of entries of *key_hash* within [begin_ms, end_ms], newest first; return their number.
 
     entries: uint8, the table from entry 0. Stops when *out* is full, at a negative difference, at the chain's end, or
     (format.md §14) at times below begin_ms. A chain must lead to older entries only; otherwise the loop would not end.

@@ -77,13 +77,13 @@ def room_for(message):  # type: ignore[no-untyped-def]
 
 @compiled
 def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  # type: ignore[no-untyped-def]
-    """Write messages[first:] as objects, each followed by *terminator* (a byte); return (next message, end, reason of
-    the stop).
+    """Write messages[first:] as objects, each followed by *terminator*; return (next message, end, reason of the stop).
 
-    is_text  UTF-8 bodies as text; all other bodies, or all if False, in base64
-    scratch  int32, shape (4, m): m entries of properties, as many as a message may have
-    stops    ALL_DONE; FULL: *out* has no `room_for` the next message; RARE: the next message needs the plain twin: it
-             has a compressed body, properties that are not UTF-8, or an IPv6 host
+    is_text     UTF-8 bodies as text; all other bodies, or all if False, in base64
+    terminator  a byte
+    scratch     int32, shape (4, m): m entries of properties, as many as a message may have
+    stops       ALL_DONE; FULL: *out* has no `room_for` the next message; RARE: the next message needs the plain twin:
+                it has a compressed body, properties that are not UTF-8, or an IPv6 host
     """
     row_ends = np.empty(2, np.int32)
     id_ends = np.empty(2, np.int32)

@@ -117,9 +117,7 @@ def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
 
 @compiled
 def count_messages(buffer, rows):  # type: ignore[no-untyped-def]
-    """Return the number of messages in *rows*: elements of inner batches, otherwise one each; none of rows with a
-    fault.
-    """
+    """Return the number of messages in *rows* without a fault: elements of inner batches, otherwise one each."""
     total = 0
     for i in range(rows.size):
         row = rows[i]
@@ -259,8 +257,7 @@ def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyp
 
 @compiled
 def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
-    """Write the positions of properties of *messages*, the last one of duplicates (docs/format.md §2); return their
-    number.
+    """Write the positions of properties of *messages*, the last one of duplicates (docs/format.md §2); return how many.
 
     TAGS, KEYS and UNIQ_KEY are not included, since MESSAGE has their positions.
 

@@ -69,8 +69,7 @@ def plan_rows(  # type: ignore[no-untyped-def]
     queue_of,
     size_of,
 ):
-    """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; return (fault, row) of the first bad
-    one.
+    """Fill *queue_of* (int64) and *size_of* (int64, element bytes) of every row; return the first bad (fault, row).
 
     The queue is |hashCode(key)| mod *queues*; rows without a key take turns by *first_row* + row. With *several_keys*
     spaces separate a row's keys, and the first one counts. A row without a unique key gets a generated one of

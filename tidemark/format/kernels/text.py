@@ -58,9 +58,7 @@ def _next_code_point(buffer, at, end):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _sum_of_ascii(eight):  # type: ignore[no-untyped-def]
-    """Return the contribution of eight characters to a hash, the first in the highest byte; the products are
-    independent.
-    """
+    """Return the contribution of eight characters to a hash, the first in the highest byte, by independent products."""
     total = np.uint32(0)
     for i in range(8):
         total += np.uint32((eight >> np.uint64(8 * i)) & np.uint64(0xFF)) * _POWERS[i]

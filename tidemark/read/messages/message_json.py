@@ -1,6 +1,4 @@
-"""Messages as JSON text: by the compiled writer, and by the plain one (`message_rows`) for cases that it does not
-support.
-"""
+"""Messages as JSON text: by the compiled writer, and by the plain one (`message_rows`) for unsupported cases."""
 
 from __future__ import annotations
 

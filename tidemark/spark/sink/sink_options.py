@@ -27,7 +27,9 @@ class SinkOptions(Options):
         "they sent before a restart",
     )
     topic: str | None = Field(None, description="topic of all messages; default: the column `topic`")
-    batch_size: int = Field(1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="most messages per request to the writer")
+    batch_size: int = Field(
+        1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="limit of messages per request to the writer"
+    )
     timeout: Seconds = Field("60s", gt=0, validate_default=True, description="timeout of a message, over all attempts")
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)

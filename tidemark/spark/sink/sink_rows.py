@@ -56,8 +56,9 @@ def _is_kind(kind: DataType, wanted: DataType) -> bool:
 
 
 def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield the rows in order, divided by number and size only, so that the boundaries do not depend on the input
-    batches.
+    """Yield the rows in order, divided by number and size only.
+
+    The boundaries do not depend on the input batches.
     """
     held: list[pa.RecordBatch] = []
     rows = size = 0

@@ -45,8 +45,7 @@ class BatchReader(DataSourceReader):
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """Return the tasks with their ranges; an empty list, for which Spark makes one empty partition, if there are
-        none.
+        """Return the tasks with their ranges; for an empty list Spark makes one empty partition.
 
         With `key`, only ranges with places of the key are returned, as far as the key index has them.
         """

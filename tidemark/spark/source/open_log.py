@@ -10,8 +10,9 @@ from tidemark.spark.source.source_options import SourceOptions
 
 
 def open_log(options: SourceOptions, columns: Collection[str] = SCHEMA.names) -> Log:
-    """Open the store that *options* name. A missing store is reported later, as CorruptStoreError or
-    TopicNotFoundError.
+    """Open the store that *options* name.
+
+    A missing store raises CorruptStoreError or TopicNotFoundError, at the latest when it is read.
 
     columns  columns of the pages; with files only these
     """

@@ -51,8 +51,7 @@ class QueueRange:
 
 
 def split(ranges: Iterable[QueueRange], least: int | None) -> list[QueueRange]:
-    """Return *ranges* without empty ones, divided into at least *least* of about equal length, if there are enough
-    messages.
+    """Return *ranges* without empty ones, divided into at least *least* parts of about equal length, if possible.
 
     Ranges with places are not divided, because there is little to read.
     """

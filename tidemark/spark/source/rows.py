@@ -44,8 +44,9 @@ class Rows:
         return (needed | of_body | {"queue_offset"}) - {"topic", "queue_id"}
 
     def batch(self, queue: TopicQueue, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """Convert *messages* (columns of tidemark.read.messages.message_columns.SCHEMA) of *queue*, without needless
-        copies.
+        """Convert *messages* of *queue*, without needless copies.
+
+        messages: columns of tidemark.read.messages.message_columns.SCHEMA
 
         Raises ArgumentIllegalError with fail_fast for a body that does not match body_schema.
         """

@@ -55,9 +55,7 @@ class ServiceLog:
         return min(end, start + max_bytes // mean)
 
     def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
-        """Return None also if the service cannot read its index or finds damage, so that the queues are scanned
-        instead.
-        """
+        """Return None also if the service cannot read its index or finds damage; the queues are scanned instead."""
         if not can_be_indexed(topic, key) or self._is_partly_indexed(topic):
             return None
         with contextlib.suppress(StoreContradictionError):
@@ -78,9 +76,7 @@ class ServiceLog:
         return found if len(found) <= most else None
 
     def _is_partly_indexed(self, topic: str) -> bool:
-        """Return True if keys may be missing: those of inner batches, and in an attached store keys that a broker did
-        not index.
-        """
+        """Return True if keys may be missing: of inner batches, or not indexed by an attached store's broker."""
         facts = self._query.get(f"/v1/topics/{quote(topic, safe='')}")
         return bool(facts["queue_type"] == BATCH_QUEUE or self._query.get("/v1/status")["attached"])
 

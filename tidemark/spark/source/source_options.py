@@ -90,14 +90,15 @@ class SourceOptions(Options):
     starting_offsets: _Offsets = Field(
         None,
         description='`earliest`, `latest`, or an offset per queue, `{"topic": {"0": 23, "1": -2}}`, where -2 is the '
-        "earliest and -1 the latest; default: earliest for a batch, latest for a stream without a checkpoint",
+        "earliest and -1 the latest; default: earliest for a batch, latest for a stream. A checkpoint takes precedence",
     )
     ending_offsets: _Offsets = Field(
         None, description="batch only: exclusive end, in the same notation; default `latest`"
     )
     starting_timestamp: _Milliseconds | None = Field(
         None,
-        description="first message stored at or after this time, epoch milliseconds; overrides startingOffsets",
+        description="start at the first message stored at or after this time, epoch milliseconds; overrides "
+        "startingOffsets",
     )
     ending_timestamp: _Milliseconds | None = Field(
         None, description="batch only: end before the first message stored at or after this time"
@@ -111,7 +112,7 @@ class SourceOptions(Options):
     )
     fail_on_data_loss: bool = Field(
         True,
-        description="fail if messages or a topic were deleted before they were read; false: read what is available",
+        description="fail if messages or a topic were deleted before they were read; false: continue with the rest",
     )
     fail_on_corruption: bool = Field(True, description="fail at a damaged record; false: omit it and log a warning")
     tag: str | None = Field(None, description="read only messages with this tag, or with one of `A || B`")
@@ -148,11 +149,13 @@ class SourceOptions(Options):
     min_offsets_per_partition: int = Field(
         8192,
         ge=1,
-        description="without minPartitions: queues with fewer messages to read share tasks, up to about this many; "
+        description="without minPartitions: queues with fewer messages to read share tasks until a task has this many; "
         "1: one task per queue",
     )
     max_offsets_per_trigger: int | None = Field(
-        None, ge=1, description="stream: most messages per trigger, shared by the queues in proportion"
+        None,
+        ge=1,
+        description="stream: read at most this many messages per trigger, shared by the queues in proportion",
     )
     min_offsets_per_trigger: int | None = Field(
         None, ge=1, description="stream: wait for this many messages, but no longer than maxTriggerDelay"
@@ -163,8 +166,8 @@ class SourceOptions(Options):
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
         ge=1,
-        description="stream: most stored bytes per trigger (`512MiB`), but at least one message; with `url` estimated "
-        "from a sample",
+        description="stream: read at most this many stored bytes per trigger (`512MiB`), at least one message; "
+        "with `url` estimated from a sample",
     )
     commit_group: str | None = Field(None, description="stream: commit the progress as offsets of this consumer group")
 
@@ -172,7 +175,7 @@ class SourceOptions(Options):
     def _check(self) -> SourceOptions:
         both = self.path is not None and self.url is not None  # allowed only with commitGroup
         if (self.path is None and self.url is None) or (both and self.commit_group is None):
-            raise ValueError("set exactly one of `path` (files) and `url` (query service)")
+            raise ValueError("set one of `path` (files) and `url` (query service), both only with commitGroup")
         if self.commit_group is not None and self.url is None:
             raise ValueError("commitGroup requires `url`: the query service stores the groups' offsets")
         if [self.subscribe, self.subscribe_pattern, self.assign].count(None) != 2:
