@@ -44,8 +44,8 @@ class Right(NamedTuple):
         return bool({Action.CREATE, Action.UPDATE, Action.DELETE} & set(self.actions))
 
 
-READING = (Action.SUB, Action.GET)  # any of them allows to read messages
-KNOWN_ACTIONS = (Action.GET, Action.LIST, Action.PUB, Action.SUB)  # any of them allows to see that a topic exists
+READING = (Action.SUB, Action.GET)  # any of them allows reading messages
+KNOWN_ACTIONS = (Action.GET, Action.LIST, Action.PUB, Action.SUB)  # any of them allows seeing that the resource exists
 
 
 def on_topic(name: str, *actions: Action) -> Right:
