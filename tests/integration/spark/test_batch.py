@@ -254,7 +254,7 @@ def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Ser
         ({"assign": '{"orders": [99]}'}, "no queue 99"),
         ({"subscribe": "orders", "startingOffsets": '{"orders": {"0":'}, "option startingOffsets: is not JSON"),
         ({"subscribe": "orders", "startingOffset": "earliest"}, "did you mean startingOffsets?"),
-        ({"subscribe": "events", "startingOffsets": '{"events": {"0": 3}}'}, "ends at 2"),
+        ({"subscribe": "events", "startingOffsets": '{"events": {"0": 3}}'}, "ends at offset 2"),
         ({"subscribe": "orders", "bodySchema": "tag int"}, "option bodySchema: tag is a column of every message"),
         ({"subscribe": "orders", "bodySchema": "a map<string,int>"}, "option bodySchema: the type map is not supported"),
     ],

@@ -233,7 +233,7 @@ def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Serve
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "but maxOffsetsPerTrigger is 4"),
         ({"commitGroup": "g"}, "commitGroup requires `url`"),
         ({"subscribe": "nobody"}, "topic nobody does not exist"),
-        ({"startingOffsets": '{"orders": {"0": 3, "1": 0, "2": 0, "3": 0}}'}, "ends at 0"),
+        ({"startingOffsets": '{"orders": {"0": 3, "1": 0, "2": 0, "3": 0}}'}, "ends at offset 0"),
     ],
 )
 def test_what_is_wrong_is_told(served: Served, streams: Streams, options: dict[str, str], told: str) -> None:
