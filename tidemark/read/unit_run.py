@@ -106,7 +106,7 @@ class UnitRun:
         return unit
 
     def _gone(self, number: int) -> UnitsGoneError:
-        """Return the error for a missing unit; and make the next call of `visible` search the files again.
+        """Return the error for a missing unit, and make the next call of `visible` search the files again.
 
         A deleted topic's files are removed while the watermark, for which the bounds are cached, stays the same.
         """
