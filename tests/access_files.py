@@ -1,4 +1,4 @@
-"""Access files, tokens and key sets for tests; keys are made anew each time."""
+"""Access files, tokens and key sets for tests. The keys are generated anew in each run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AUDIENCE = "tidemark"
 
 
 class AccessFolder:
-    """A folder with an access file that is written a piece at a time."""
+    """An access file that a test writes piece by piece."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "access.toml"
@@ -28,7 +28,7 @@ class AccessFolder:
         self.write()
 
     def principal(self, name: str, **more: Any) -> str:
-        """A principal with a new token, which is returned. more: TOML's values as JSON has them, too."""
+        """Add a principal with a new token, and return the token. *more* holds further TOML keys, as JSON values."""
         token = make_token()
         given = {"name": name, "token_sha256": [hash_token(token)], **more}
         self._principals.append("[[principal]]\n" + _lines(given))
@@ -36,33 +36,33 @@ class AccessFolder:
         return token
 
     def forget(self, name: str) -> None:
-        """A principal is taken out, and rules that name it."""
+        """Remove the principal, and the rules that name it."""
         self._principals = [text for text in self._principals if f'name = "{name}"' not in text]
         self._rules = [text for text in self._rules if f'"{name}"' not in text]
         self.write()
 
     def rule(self, principal: str, actions: list[str], *resources: str, **more: Any) -> None:
-        """More that a principal may."""
+        """Add a rule that allows *actions* to *principal*."""
         given = {"principals": [principal], "actions": actions, "resources": list(resources), **more}
         self._rules.append("[[rule]]\n" + _lines(given))
         self.write()
 
     def jwt(self, issuer: Issuer, **more: Any) -> None:
-        """JSON Web Tokens of *issuer* are taken."""
+        """Accept JSON Web Tokens of *issuer*."""
         issuer.write(self.path.parent / "jwks.json")
         given = {"jwks_file": "jwks.json", "issuer": ISSUER, "audience": AUDIENCE, **more}
         self._jwt = "[jwt]\n" + _lines(given)
         self.write()
 
     def write(self) -> None:
-        """Replace the file at once, as an editor does."""
+        """Replace the file atomically, as an editor does."""
         new = self.path.with_suffix(".new")
         new.write_text("\n".join(["version = 1\n", self._jwt, *self._principals, *self._rules]))
         new.rename(self.path)
 
 
 class Issuer:
-    """Somebody who signs tokens with a key of the name *kid*."""
+    """A token issuer that signs with the key *kid*."""
 
     def __init__(self, kid: str = "one") -> None:
         self.kid = kid
@@ -70,15 +70,15 @@ class Issuer:
 
     @property
     def jwk(self) -> dict[str, Any]:
-        """The public key."""
+        """Return the public key."""
         return {**ECAlgorithm.to_jwk(self.key.public_key(), as_dict=True), "kid": self.kid, "use": "sig"}
 
     def write(self, path: Path) -> None:
-        """A key set of this key alone."""
+        """Write a key set that contains only this key."""
         path.write_text(json.dumps({"keys": [self.jwk]}))
 
     def token(self, subject: str = "alice", **claims: Any) -> str:
-        """Good for a minute, unless *claims* say otherwise; None leaves one out."""
+        """Return a token that is valid for a minute. *claims* replace the defaults; None removes a claim."""
         content = {"sub": subject, "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + 60, **claims}
         given = {name: value for name, value in content.items() if value is not None}
         return jwt.encode(given, self.key, algorithm="ES256", headers={"kid": self.kid})

@@ -1,6 +1,6 @@
 """Plain builders of records, wire batches and small logs, from struct and zlib alone.
 
-No code of Tidemark's makes these bytes, so tests may compare its results with them.
+The bytes do not come from Tidemark's code, so tests may compare its results with them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ BORN_HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 54321)
 STORE_HOST = bytes([192, 168, 7, 65]) + struct.pack(">i", 10911)
 BORN_HOST_V6 = bytes(15) + b"\x01" + struct.pack(">i", 54321)
 STORE_HOST_V6 = bytes.fromhex("105000000000000000050600300c326b") + struct.pack(">i", 10911)
-BODY_OF_CRC_0 = bytes.fromhex("9d0ad96d")  # zlib.crc32 of it is 0
+BODY_OF_CRC_0 = bytes.fromhex("9d0ad96d")  # a body whose zlib.crc32 is 0
 
 
 def properties(entries: Mapping[str, str]) -> bytes:
-    """``name U+0001 value U+0002`` for each entry."""
+    """Encode the entries, each as ``name U+0001 value U+0002``."""
     return "".join(f"{name}\x01{value}\x02" for name, value in entries.items()).encode()
 
 
@@ -50,9 +50,10 @@ def record_bytes(
     magic: int = MAGIC_V1,
     property_crc: bool = False,
 ) -> bytes:
-    """One record (docs/format.md §2); the host bits of sys_flag follow the hosts, body_crc None is computed.
+    """Return one record (docs/format.md §2).
 
-    property_crc: the properties end with the whole record's CRC (docs/format.md §2)
+    The host bits of sys_flag follow the hosts. body_crc None: computed.
+    property_crc: the properties end with the whole record's CRC (docs/format.md §2).
     """
     sys_flag |= (0x10 if len(born_host) == 20 else 0) | (0x20 if len(store_host) == 20 else 0)
     crc = zlib.crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
@@ -77,18 +78,18 @@ def record_bytes(
 
 
 def property_crc_bytes(data: bytes) -> bytes:
-    """The 20 bytes that end the properties of a record which so far has these bytes (docs/format.md §2)."""
+    """Return the 20 bytes that end the properties of a record with the bytes *data* (docs/format.md §2)."""
     digits = f"{zlib.crc32(data) & 0x7FFFFFFF:010d}"
     return b"__CRC32#\x01" + digits[::-1].encode() + b"\x02"
 
 
 def blank_bytes(bytes_left: int) -> bytes:
-    """The 8 bytes that end a file with *bytes_left* bytes left in it (docs/format.md §2)."""
+    """Return the 8 bytes that end a file which has *bytes_left* bytes left (docs/format.md §2)."""
     return struct.pack(">ii", bytes_left, MAGIC_BLANK)
 
 
 def row_of_records(fields: Iterable[Mapping[str, Any]], *, base_offset: int = 0) -> bytes:
-    """Records back to back, the first at *base_offset*; each is told its place."""
+    """Return contiguous records, the first at *base_offset*, each with its own PHYSICALOFFSET."""
     row = b""
     for one in fields:
         row += record_bytes(**{"physical_offset": base_offset + len(row), **one})
@@ -96,7 +97,7 @@ def row_of_records(fields: Iterable[Mapping[str, Any]], *, base_offset: int = 0)
 
 
 def buffer_of_records(fields: Iterable[Mapping[str, Any]]) -> tuple[U8Array, NDArray[np.int64], NDArray[np.int64]]:
-    """(bytes, places, sizes) of records back to back, each told its place."""
+    """Return the bytes, positions and sizes of contiguous records, each with its own PHYSICALOFFSET."""
     row, places = b"", [0]
     for one in fields:
         row += record_bytes(**{**one, "physical_offset": len(row)})
@@ -106,7 +107,7 @@ def buffer_of_records(fields: Iterable[Mapping[str, Any]]) -> tuple[U8Array, NDA
 
 
 class Placed(NamedTuple):
-    """A record where a log has it."""
+    """A record and its position in a log."""
 
     physical_offset: int
     data: bytes
@@ -115,7 +116,7 @@ class Placed(NamedTuple):
 def write_log(
     folder: Path, file_size: int, fields: Iterable[Mapping[str, Any]], *, first_offset: int = 0
 ) -> list[Placed]:
-    """Files of a CommitLog with these records, rolled with blank records by the rule of docs/format.md §2."""
+    """Write the files of a CommitLog with these records, rolled with blank records by the rule of docs/format.md §2."""
     folder.mkdir(parents=True, exist_ok=True)
     placed: list[Placed] = []
     start, content = first_offset, b""
@@ -137,12 +138,12 @@ def write_log(
 
 
 def wire_element(body: bytes, properties: bytes = b"", flag: int = 0) -> bytes:
-    """One element of a wire batch (docs/format.md §3)."""
+    """Return one element of a wire batch (docs/format.md §3)."""
     size = 22 + len(body) + len(properties)
     head = struct.pack(">iiiii", size, 0, 0, flag, len(body))
     return head + body + struct.pack(">h", len(properties)) + properties
 
 
 def wire_batch(*elements: tuple[bytes, bytes, int]) -> bytes:
-    """A wire batch of (body, properties, flag)."""
+    """Return a wire batch of (body, properties, flag) elements."""
     return b"".join(wire_element(*element) for element in elements)

@@ -1,6 +1,6 @@
 """A store that a test writes record by record with struct alone: log, queue units, index entries (format.md §2, §6).
 
-Only marks and terms, which are Tidemark's own, are written by Tidemark's code.
+Tidemark's code writes only the marks and terms, which are Tidemark's own formats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PRE_BLANK = struct.pack(">qiq", 0, 0x7FFFFFFF, 0)
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode()."""
+    """Return Java's String.hashCode()."""
     value = 0
     raw = text.encode("utf-16-be")
     for i in range(0, len(raw), 2):
@@ -29,7 +29,7 @@ def java_hash(text: str) -> int:
 
 
 class Written(NamedTuple):
-    """A record that was written."""
+    """A written record: its position and size."""
 
     physical_offset: int
     size: int
@@ -38,9 +38,9 @@ class Written(NamedTuple):
 
 
 class BuiltStore:
-    """Appends records and their units; nothing is visible before `publish`.
+    """A store that appends records and their units; nothing is visible before `publish`.
 
-    marked  False: as a broker's, without anything of Tidemark's
+    marked  False: the store is a broker's, without any file of Tidemark's.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BuiltStore:
         self.topics: dict[str, dict[str, Any]] = {}
         self.tombstones: dict[str, dict[str, Any]] = {}
         self.index_name = 20260101000000000
-        self.index_count = entries  # full: the first key begins a file
+        self.index_count = entries  # full, so that the first key begins a new file
         (root / "commitlog").mkdir(parents=True)
         marks = root / "tidemark" / "indexer" / "marks"
         self._marks = Marks.open_to_write(marks, DiskStorage(), shards=1, term=0) if marked else None
@@ -72,7 +72,7 @@ class BuiltStore:
     # -- topics ---------------------------------------------------------------------------------------------------
 
     def topic(self, name: str, *, queues: int = 1, batch: bool = False) -> None:
-        """Adds a topic to topics.json."""
+        """Add a topic to topics.json."""
         self.topics[name] = {
             "topicName": name,
             "readQueueNums": queues,
@@ -86,7 +86,7 @@ class BuiltStore:
         _replace(self.root / "config" / "topics.json", {"topicConfigTable": self.topics})
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic as the writer does: a tombstone, then topics.json. Files of queues and keys stay."""
+        """Delete a topic as the writer does: write a tombstone, then topics.json. Files of queues and keys stay."""
         ends = {queue_id: offset for (topic, queue_id), offset in self.next.items() if topic == name}
         self.tombstones[name] = {"topic": name, "physicalOffset": self.end, "nextOffsets": ends}
         _replace(self.root / "tidemark" / "writer" / "tombstones.json", {"tombstones": [*self.tombstones.values()]})
@@ -116,7 +116,7 @@ class BuiltStore:
         at_ms: int | None = None,
         **fields: Any,
     ) -> Written:
-        """One record of one message, and its unit."""
+        """Append one record of one message, and its unit."""
         return self._append(topic, queue_id, body, entries or {}, 1, unit, at_ms, fields)
 
     def append_batch(
@@ -128,7 +128,7 @@ class BuiltStore:
         queue_id: int = 0,
         at_ms: int | None = None,
     ) -> Written:
-        """One inner batch of (body, properties, flag), and its unit."""
+        """Append one inner batch of (body, properties, flag), and its unit."""
         body = wire_batch(*((body, properties(own), flag) for body, own, flag in elements))
         base = self.next.get((topic, queue_id), 0)
         wrapper = {**(entries or {}), "INNER_NUM": str(len(elements)), "INNER_BASE": str(base)}
@@ -173,7 +173,7 @@ class BuiltStore:
         return written
 
     def write_log(self, at: int, data: bytes) -> None:
-        """Bytes of the log, wherever."""
+        """Write bytes at any position of the log."""
         start = at - at % self.log_file_size
         _write(self.root / "commitlog" / f"{start:020d}", self.log_file_size, at - start, data)
 
@@ -182,7 +182,7 @@ class BuiltStore:
     def write_unit(
         self, topic: str, queue_id: int, written: Written, entries: Mapping[str, str], count: int = 1
     ) -> None:
-        """The record's unit, where it belongs."""
+        """Write the record's unit at its position in the queue."""
         code = java_hash(entries["TAGS"]) if entries.get("TAGS") else 0
         physical_offset, size, queue_offset, at_ms = written
         if self.is_batch(topic):
@@ -192,13 +192,14 @@ class BuiltStore:
         else:
             number = queue_offset
             data = struct.pack(">qiq", physical_offset, size, code)
-            if not (self.root / "consumequeue" / topic / str(queue_id)).exists():  # a queue that begins in a file
+            # the queue begins in the middle of a file
+            if not (self.root / "consumequeue" / topic / str(queue_id)).exists():
                 head = number % self.units_a_file
                 self.write_units(topic, queue_id, number - head, PRE_BLANK * head)
         self.write_units(topic, queue_id, number, data)
 
     def write_units(self, topic: str, queue_id: int, number: int, data: bytes) -> None:
-        """Units, from number *number* on, of one file."""
+        """Write units of one file, from number *number*."""
         batch = self.is_batch(topic)
         unit_size = 46 if batch else 20
         size = unit_size * self.units_a_file
@@ -210,7 +211,7 @@ class BuiltStore:
     # -- the key index --------------------------------------------------------------------------------------------
 
     def index(self, topic: str, key: str, written: Written) -> None:
-        """One entry (docs/format.md §6)."""
+        """Add one index entry (docs/format.md §6)."""
         path = self.root / "index" / str(self.index_name)
         if self.index_count >= self.entries:
             self.index_name += 1
@@ -242,12 +243,12 @@ class BuiltStore:
 
     @property
     def marks(self) -> Marks:
-        """Tidemark's own."""
+        """Return Tidemark's own marks."""
         assert self._marks is not None
         return self._marks
 
     def publish(self, physical_offset: int | None = None) -> None:
-        """Everything, or what lies below *physical_offset*, is indexed."""
+        """Mark everything, or everything below *physical_offset*, as indexed."""
         self.marks.publish(0, self.end if physical_offset is None else physical_offset)
 
 

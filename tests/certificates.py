@@ -1,4 +1,4 @@
-"""Certificates for tests, made by the `openssl` command: authorities, and what they sign."""
+"""Certificate authorities and certificates for tests, made by the `openssl` command."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BOTH_USES = "serverAuth,clientAuth"
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its key, PEM files."""
+    """A certificate and its key as PEM files."""
 
     cert: Path
     key: Path
 
     def put(self, at: Pair) -> None:
-        """Replace the files of *at*, each at once."""
+        """Replace the files of *at*, each atomically."""
         for new, old in ((self.cert, at.cert), (self.key, at.key)):
             copy = old.with_suffix(".new")
             shutil.copyfile(new, copy)
@@ -42,12 +42,12 @@ class Pair:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Of a service that shows it."""
+        """Return the settings of a service that presents this certificate."""
         return {"tls_cert": self.cert, "tls_key": self.key}
 
 
 class Authority:
-    """A CA in a folder of its own."""
+    """A certificate authority with its own folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir()
@@ -60,11 +60,11 @@ class Authority:
 
     @property
     def ca(self) -> Path:
-        """Its own certificate."""
+        """Return the authority's own certificate."""
         return self._own.cert
 
     def issue(self, name: str, *, uses: str = BOTH_USES, expired: bool = False) -> Pair:
-        """For 127.0.0.1 and localhost."""
+        """Issue a certificate for 127.0.0.1 and localhost."""
         pair = Pair(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         request, extensions = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         extensions.write_text(

@@ -17,34 +17,36 @@ from tests.certificates import Authority
 _lines: list[str] = []
 GOLDEN = Path(__file__).parent / "conformance" / "data"
 
-settings.register_profile(  # the first call of a compiled loop compiles it
+settings.register_profile(  # the first call of a compiled loop includes its compilation
     "tidemark", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tidemark")
 
-for service in ("WRITER", "PIPELINE"):  # several run at once: those that are scraped say where
+# several services run at once; tests that scrape metrics set the ports themselves
+for service in ("WRITER", "PIPELINE"):
     os.environ[f"TIDEMARK_{service}_METRICS_LISTEN"] = ""
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: children would inherit it
+# a run in the background ignores SIGINT, and its children would inherit that
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _no_log_outlives_its_test() -> Iterator[None]:
-    """A service's door that is called in a test sets up logging to a stream that ends with the test."""
+    """Undo the logging setup of a service's entry point that a test has called; its stream ends with the test."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Who signs what services and clients show, in tests of TLS."""
+    """Return the authority that signs the certificates of services and clients in tests of TLS."""
     return Authority(tmp_path_factory.mktemp("tls") / "authority", "Test authority")
 
 
 @pytest.fixture
 def tell() -> Callable[[str], None]:
-    """One line for the end of the run: what the exhaustive suites looked at, seeds, counts, times."""
+    """Print one line at the end of the run: cases of the exhaustive suites, seeds, counts and times."""
     return _lines.append
 
 
@@ -57,14 +59,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def golden_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Unpacks a golden store once a run: golden_store("mixed/store"). Whoever writes to it works on a copy."""
+    """Unpack a golden store once per run: golden_store("mixed/store"). A test that writes must use a copy."""
     unpacked: dict[str, Path] = {}
 
     def unpack(name: str) -> Path:
         if name not in unpacked:
             folder = tmp_path_factory.mktemp(name.replace("/", "-"))
             with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
-                archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)  # since 3.11.4
+                # available since 3.11.4
+                archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
                 archive.extractall(folder)
             unpacked[name] = folder / Path(name).name
         return unpacked[name]

@@ -1,4 +1,4 @@
-"""A pipeline's marks without a pipeline: what is durably built, as a test says it."""
+"""A pipeline's marks without a pipeline: a test states the durable offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.store.storage import DiskStorage
 
 
 def mark_durable(root: Path, physical_offset: int, *, term: int | None = None) -> None:
-    """One shard has durably built everything below *physical_offset*, in the writer's current term or in *term*."""
+    """Mark everything below *physical_offset* as durably built by one shard, in *term* or the writer's current term."""
     paths = StorePaths(root)
     term = current_term(paths.terms).number if term is None else term
     marks = Marks.open_to_write(paths.marks, DiskStorage(), shards=1, term=term)

@@ -1,4 +1,4 @@
-"""Running the pipeline's epochs in this process, without Spark: what its tasks do, on any store and storage."""
+"""Run the pipeline's epochs in this process, without Spark: its tasks' work on any store and storage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemark.index.end_of_log import find_end_of_log
 from tidemark.index.scan.log_range import ScannedRanges
 from tidemark.store.storage import DiskStorage, Storage
 
-GOLDEN_SETTINGS: dict[str, dict[str, Any]] = {  # sizes the broker of each golden store was set to
+GOLDEN_SETTINGS: dict[str, dict[str, Any]] = {  # the file sizes that the broker of each golden store used
     "mixed/store": {
         "consume_queue_file_size_bytes": 20_000,
         "batch_consume_queue_file_size_bytes": 46_000,
@@ -49,12 +49,12 @@ DERIVED = ("consumequeue", "batchconsumequeue", "index")
 
 
 def plan_of(root: Path, **settings: Any) -> EpochPlan:
-    """A draining plan for a store that nobody writes; its end is found as recovery finds it."""
+    """Return a draining plan for a store without a running writer; its end is found by recovery's rule."""
     return make_plan(PipelineSettings(store_root=root, once=True, **settings), limit=end_of(root, **settings))
 
 
 def end_of(root: Path, **settings: Any) -> int:
-    """Where the log of a store that nobody writes ends."""
+    """Return the end of the log of a store without a running writer."""
     plan = make_plan(PipelineSettings(store_root=root, once=True, **settings))
     log = plan.open_log()
     end = find_end_of_log(plan.paths, log)
@@ -65,7 +65,7 @@ def end_of(root: Path, **settings: Any) -> int:
 def build(
     plan: EpochPlan, storage: Storage | None = None, *, scan_range_size_bytes: int | None = None
 ) -> list[Progress]:
-    """Prepare, and drain every shard, as `--once` does; out of a scan in ranges of that size, if it is said."""
+    """Prepare, and drain every shard as `--once` does, from a scan in ranges of *scan_range_size_bytes* if given."""
     storage = storage or DiskStorage()
     storage.make_folder(plan.paths.indexer)
     prepare(plan, storage)
@@ -77,7 +77,7 @@ def build(
 
 
 def scanned(plan: EpochPlan, range_size_bytes: int) -> EpochPlan:
-    """The plan with all of its log scanned; more than one range."""
+    """Return the plan with its whole log scanned in several ranges."""
     ranges = ranges_to_build(plan, size_bytes=range_size_bytes)
     assert len(ranges) > 1
     plan = replace(plan, scanned=ScannedRanges(plan.scan_folder, ranges))
@@ -88,12 +88,12 @@ def scanned(plan: EpochPlan, range_size_bytes: int) -> EpochPlan:
 
 
 def without_derived(store: Path, target: Path) -> Path:
-    """A copy of *store* without its queue files and index."""
+    """Copy *store* without its queue files and index."""
     return Path(shutil.copytree(store, target, ignore=shutil.ignore_patterns(*DERIVED)))
 
 
 def queue_files(root: Path) -> dict[str, bytes]:
-    """Every queue file by its path below *root*."""
+    """Return every queue file by its path below *root*."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for folder in DERIVED[:2]
@@ -103,12 +103,12 @@ def queue_files(root: Path) -> dict[str, bytes]:
 
 
 def index_contents(root: Path) -> list[bytes]:
-    """The index files, oldest first; their names are times."""
+    """Return the contents of the index files, oldest first. Their names are times."""
     return [path.read_bytes() for path in sorted((root / "index").iterdir())]
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Wait for it, at most ten seconds."""
+    """Wait at most ten seconds for the condition."""
     deadline = time.monotonic() + 10
     while not is_so():
         assert time.monotonic() < deadline

@@ -1,7 +1,8 @@
 """The walk over records in plain Python (docs/format.md §13): the twin of `tidemark.format.kernels.walk`.
 
-Beside the spec's steps: a record's PHYSICALOFFSET is its position, a record or blank record stays within its file, and
-a walk may keep to the queues of one shard.
+In addition to the spec's steps, it checks that a record's PHYSICALOFFSET is its position and that a record or blank
+record
+stays within its file. A walk may be restricted to the queues of one shard.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Row = dict[str, int]
 
 
 class Stop(Exception):  # noqa: N818 - no error: how a walk ends
-    """The walk ends here."""
+    """Ends the walk at this record."""
 
     def __init__(self, outcome: str, fault: str = "NONE") -> None:
         super().__init__(outcome, fault)
@@ -33,7 +34,7 @@ class Stop(Exception):  # noqa: N818 - no error: how a walk ends
 
 
 class PlainResult(NamedTuple):
-    """As CheckResult, in plain values."""
+    """The counterpart of CheckResult, in plain values."""
 
     rows: list[Row]
     outcome: str
@@ -43,7 +44,7 @@ class PlainResult(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Where the parts of one record stand."""
+    """Positions of the parts of one record."""
 
     total: int
     body: tuple[int, int]
@@ -68,7 +69,7 @@ def i8(data: bytes, at: int) -> int:
 
 
 def java_hash(text: str) -> int:
-    """The reference of docs/format.md §1."""
+    """Return Java's String.hashCode, as docs/format.md §1 defines it."""
     h = 0
     b = text.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(b), 2):
@@ -77,7 +78,7 @@ def java_hash(text: str) -> int:
 
 
 def text_hash(data: bytes) -> int:
-    """java_hash of UTF-8 bytes."""
+    """Return java_hash of UTF-8 bytes."""
     return java_hash(data.decode("utf-8", "replace"))
 
 
@@ -86,7 +87,7 @@ def masked_crc(data: bytes) -> int:
 
 
 def owner_of(topic: bytes, queue_id: int, shards: int) -> int:
-    """A queue's shard: the masked CRC of topic and queue id, spread by murmur3's finaliser."""
+    """Return a queue's shard: the masked CRC of topic and queue id, spread by murmur3's finaliser."""
     h = masked_crc(topic + struct.pack(">i", queue_id))
     h = (h ^ h >> 16) * 0x85EBCA6B & 0xFFFFFFFF
     h = (h ^ h >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
@@ -94,7 +95,7 @@ def owner_of(topic: bytes, queue_id: int, shards: int) -> int:
 
 
 def queue_hash(topic: bytes, queue_id: int) -> int:
-    """FNV-1a, 64 bits, of the topic's bytes and then the queue id as one symbol."""
+    """Return the 64-bit FNV-1a hash of the topic's bytes, followed by the queue id as one symbol."""
     value = 0xCBF29CE484222325
     for symbol in (*topic, queue_id & 0xFFFFFFFF):
         value = (value ^ symbol) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
@@ -102,7 +103,7 @@ def queue_hash(topic: bytes, queue_id: int) -> int:
 
 
 def find_properties(data: bytes, at: int, length: int) -> dict[bytes, tuple[int, int]]:
-    """Name → (place, length) of its value, by the parser of docs/format.md §2."""
+    """Return the (position, length) of each property's value by its name, as docs/format.md §2 parses them."""
     found: dict[bytes, tuple[int, int]] = {}
     position, stop = at, at + length
     while position < stop:
@@ -117,7 +118,7 @@ def find_properties(data: bytes, at: int, length: int) -> dict[bytes, tuple[int,
 
 
 def parse_number(text: bytes, greatest: int) -> int | None:
-    """Java's parse of a decimal number of this greatest value; None where it throws."""
+    """Parse a decimal number as Java does; None where Java throws. *greatest* is the type's maximum."""
     if not re.fullmatch(rb"[+-]?[0-9]+", text):
         return None
     value = int(text)
@@ -125,12 +126,12 @@ def parse_number(text: bytes, greatest: int) -> int | None:
 
 
 def wrap_i8(value: int) -> int:
-    """Two's complement of 64 bits."""
+    """Wrap *value* to a 64-bit two's complement integer."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def measure(data: bytes, at: int, end: int, *, base_offset: int, file_end: int | None) -> Parts:
-    """Parts of the record at *at*; Stop where there is none."""
+    """Return the parts of the record at *at*; raise Stop if there is no record."""
     if at >= end:
         raise Stop("END")
     if file_end is not None and file_end - at < 8:
@@ -156,7 +157,7 @@ def measure(data: bytes, at: int, end: int, *, base_offset: int, file_end: int |
 
 
 def _parts_of(data: bytes, at: int, total: int, magic: int) -> Parts:
-    """Lengths that do not add up within the record are a fault, read in the order of the fields."""
+    """Check the lengths in the order of the fields; a sum that leaves the record is a fault."""
     sys_flag = i4(data, at + 36)
     hosts = (20 if sys_flag & 0x10 else 8) + (20 if sys_flag & 0x20 else 8)
     try:
@@ -183,7 +184,7 @@ def is_body_right(data: bytes, at: int, parts: Parts) -> bool:
 
 
 def is_property_crc_right(data: bytes, at: int, parts: Parts) -> bool:
-    """Spec 2.7: where the properties end in a CRC of the whole record, its digits stand in reverse."""
+    """Return True if the properties end in the right CRC of the whole record (spec 2.7: its digits are reversed)."""
     tail = data[sum(parts.properties) - 20 : sum(parts.properties)]
     if parts.properties[1] < 20 or not tail.startswith(b"__CRC32#\x01") or not tail.endswith(b"\x02"):
         return True
@@ -192,7 +193,7 @@ def is_property_crc_right(data: bytes, at: int, parts: Parts) -> bool:
 
 
 def crc_fault(data: bytes, at: int, parts: Parts) -> int:
-    """The fault that the record's CRCs tell: 4 the body, 6 the whole record, 0 none."""
+    """Return the fault of the record's CRCs: 4 for the body, 6 for the whole record, 0 for none."""
     if not is_body_right(data, at, parts):
         return 4
     return 0 if is_property_crc_right(data, at, parts) else 6
@@ -223,7 +224,7 @@ def _row(data: bytes, at: int, parts: Parts, base_offset: int) -> Row:
 
 
 def _numbers(data: bytes, row: Row, found: dict[bytes, tuple[int, int]]) -> Row:
-    """tags_code, base_offset and batch_size (docs/format.md §2, §5)."""
+    """Return the row with tags_code, base_offset and batch_size (docs/format.md §2, §5)."""
 
     def number(name: bytes, greatest: int) -> int:
         at, length = found[name]
@@ -284,7 +285,7 @@ def walk(
 def find_next(
     data: bytes, *, base_offset: int, start: int = 0, end: int | None = None, file_end: int | None = None
 ) -> int | None:
-    """By trying every place: the first whole record of right lengths and CRC, or the file's blank record."""
+    """Try every position; return the first whole record of right lengths and CRC, or the file's blank record."""
     stop = len(data) if end is None else end
     for at in range(start, stop):
         try:

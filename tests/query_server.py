@@ -1,4 +1,4 @@
-"""A query facade over real HTTP in a thread of the test's process."""
+"""A query service over real HTTP in a thread of the test's process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from services.indexer.query.server import QueryServer
 
 @contextlib.contextmanager
 def serve_query(root: Path, *, port: int = 0, **settings: Any) -> Iterator[httpx.Client]:
-    """A client of a facade that serves the store at *root*, on *port* (0: a free one), until the block ends."""
+    """Serve the store at *root* on *port* (0: a free one) until the block ends, and yield a client of it."""
     with (
         _served(root, port, settings) as bound,
         httpx.Client(base_url=f"http://127.0.0.1:{bound}", timeout=60) as client,
@@ -28,7 +28,7 @@ def serve_query(root: Path, *, port: int = 0, **settings: Any) -> Iterator[httpx
 
 @contextlib.contextmanager
 def serve_query_over_tls(root: Path, trust: ssl.SSLContext, **settings: Any) -> Iterator[httpx.Client]:
-    """The same with the certificate that *settings* name, and a client that goes by *trust*."""
+    """Like serve_query, with the certificate of *settings* and a client that trusts *trust*."""
     with (
         _served(root, 0, settings) as bound,
         httpx.Client(base_url=f"https://127.0.0.1:{bound}", timeout=60, verify=trust) as client,
@@ -38,7 +38,7 @@ def serve_query_over_tls(root: Path, trust: ssl.SSLContext, **settings: Any) -> 
 
 @contextlib.contextmanager
 def _served(root: Path, port: int, settings: dict[str, Any]) -> Iterator[int]:
-    """The port."""
+    """Serve, and yield the port."""
     server = QueryServer(QuerySettings(store_root=root, query_listen=f"127.0.0.1:{port}", **settings))
     thread = threading.Thread(target=server.run, name="query-server")
     thread.start()

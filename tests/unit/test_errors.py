@@ -1,4 +1,4 @@
-"""The tree of exceptions, and its drawing."""
+"""The tree of exceptions, and the drawing of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.errors import CorruptMessageError, OffsetTooSmallError, StoreError
 
 
 def children_of(kind: type[StoreError]) -> list[type[StoreError]]:
-    """Without what a program derives for itself."""
+    """Return the direct subclasses, without those that a program defines."""
     return [child for child in kind.__subclasses__() if child.__module__ == errors.__name__]
 
 
@@ -23,7 +23,7 @@ def leaves_of(kind: type[StoreError]) -> set[type[StoreError]]:
 
 
 def test_drawing_names_exactly_the_tree() -> None:
-    """Each branch of the docstring's drawing holds the classes that derive from it, and no others."""
+    """Each branch of the docstring's drawing lists exactly the classes that derive from it."""
     drawing = (errors.__doc__ or "").partition("A leaf carries")[0]
     drawn: dict[str, set[str]] = {}
     branch = ""
@@ -39,14 +39,14 @@ def test_drawing_names_exactly_the_tree() -> None:
 
 
 def test_every_class_of_the_module_is_in_the_tree() -> None:
-    """No exception of the module stands beside the tree, and every one says what it means."""
+    """Every exception of the module is in the tree and has a docstring."""
     classes = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)}
     assert classes == {StoreError, *children_of(StoreError), *leaves_of(StoreError)}
     assert all(kind.__doc__ for kind in classes)
 
 
 def test_facts_are_attributes() -> None:
-    """Keyword arguments come back as attributes; other names are missing as usual."""
+    """Keyword arguments become attributes; other names raise AttributeError."""
     error = OffsetTooSmallError("gone", min_offset=5, max_offset=9)
     assert (error.min_offset, error.max_offset, error.message, str(error)) == (5, 9, "gone", "gone")
     with pytest.raises(AttributeError):
@@ -54,7 +54,7 @@ def test_facts_are_attributes() -> None:
 
 
 def test_facts_may_have_any_name() -> None:
-    """A fact may be called as a parameter is."""
+    """A fact may have the name of a parameter."""
     error = CorruptMessageError("torn", reason="LENGTH", message="other", self=1)
     assert error.facts == {"reason": "LENGTH", "message": "other", "self": 1}
     assert error.message == "torn"
@@ -62,6 +62,6 @@ def test_facts_may_have_any_name() -> None:
 
 @pytest.mark.parametrize("again", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
 def test_facts_survive_a_copy(again: type) -> None:
-    """Errors cross process borders with what they know."""
+    """Errors cross process borders with their facts."""
     error = again(OffsetTooSmallError("gone", min_offset=5))
     assert (type(error), error.message, error.min_offset) == (OffsetTooSmallError, "gone", 5)

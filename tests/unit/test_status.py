@@ -1,4 +1,4 @@
-"""The one table of failures on the wire."""
+"""The table of failures on the wire."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ PUT_STATUSES = [  # docs/format.md §15
 
 
 def test_every_leaf_is_in_the_table_once() -> None:
-    """The table's keys are the leaves of the tree, no more and no less."""
     assert set(STATUS) == leaves_of(StoreError)
 
 
 def test_reasons_are_unique_and_stable_words() -> None:
-    """A reason names one leaf, in capitals, and is not the word for what is no leaf."""
+    """A reason is in capitals, names one leaf, and differs from the reason of other exceptions."""
     reasons = [entry.reason for entry in STATUS.values()]
     assert len(set(reasons)) == len(reasons)
     assert all(re.fullmatch(r"[A-Z]+(_[A-Z]+)*", reason) for reason in reasons)
@@ -47,7 +46,7 @@ def test_reasons_are_unique_and_stable_words() -> None:
 
 
 def test_codes_exist() -> None:
-    """gRPC knows each code, HTTP each status, and RocketMQ each word."""
+    """gRPC knows each code, HTTP each status, and RocketMQ each name."""
     for entry in [*STATUS.values(), UNKNOWN]:
         assert grpc.StatusCode[entry.grpc_code] is not grpc.StatusCode.OK
         assert 400 <= http.HTTPStatus(entry.http_status) < 600
@@ -64,13 +63,13 @@ def test_codes_exist() -> None:
     ],
 )
 def test_rows_that_others_rely_on(leaf: type[StoreError], reason: str, grpc_code: str, http_status: int) -> None:
-    """Rows that are written down outside of the code."""
+    """These rows are documented outside of the code."""
     assert STATUS[leaf][:3] == (reason, grpc_code, http_status)
 
 
 @pytest.mark.parametrize("leaf", STATUS)
 def test_reason_leads_back_to_the_leaf(leaf: type[StoreError]) -> None:
-    """What a service tells, a client raises again, facts included, whatever they are called."""
+    """A client raises the service's error again, with all its facts."""
     error = error_of(status_of(leaf("text")).reason, "text", limit=3, reason="LENGTH", message="m")
     assert type(error) is leaf
     assert error.facts == {"limit": 3, "reason": "LENGTH", "message": "m"}

@@ -10,7 +10,7 @@ from tidemark.version import program_version
 
 
 def test_a_program_that_is_not_installed_does_not_know_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The images run from a folder: nothing that tells a version may fail there."""
+    """The images run from a folder, where reading the version must not fail."""
     assert program_version() == importlib.metadata.version("tidemark")
 
     def nothing(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What an access file may say, and how one is refused."""
+"""Parsing of access files, and the refusal of invalid ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULE = '[[rule]]\nprincipals = ["a"]\nresources = ["Topic:t"]\nactions = ["Pub"]
 
 
 def refusal(path: Path, text: str) -> str:
-    """What a file of this text is told."""
+    """Return the message that refuses a file with this text."""
     path.write_text(text)
     with pytest.raises(AccessFileError) as told:
         AccessFile(path).load()
@@ -50,18 +50,18 @@ def refusal(path: Path, text: str) -> str:
     ],
 )
 def test_a_typing_error_is_refused_and_told(tmp_path: Path, text: str, told: str) -> None:
-    """Nothing of the file is taken then; a rule that denies must not come to nothing."""
+    """Nothing of the file takes effect, so that a denying rule with a spelling error is not silently ignored."""
     assert told in refusal(tmp_path / "access.toml", text)
 
 
 def test_what_stands_at_the_wrong_place_is_not_told(tmp_path: Path) -> None:
-    """Somebody may write the token instead of its hash."""
+    """An operator may write the token in place of its hash."""
     text = 'version = 1\n[[principal]]\nname = "a"\ntoken_sha256 = ["tidemark_very-secret"]\n'
     assert "very-secret" not in refusal(tmp_path / "access.toml", text)
 
 
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
-    """Whoever may write it may do everything."""
+    """A user who can write the file could grant every right."""
     path = tmp_path / "access.toml"
     path.write_text("version = 1\n")
     path.chmod(0o664)
@@ -70,7 +70,6 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    """With its name."""
     with pytest.raises(AccessFileError, match=r"absent\.toml: No such file"):
         AccessFile(tmp_path / "absent.toml").load()
 
@@ -86,7 +85,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, keys: str, told: str) -> None:
-    """A secret that is shared would let the issuer's other readers sign."""
+    """A shared secret would let other readers of the issuer's tokens sign them."""
     folder = AccessFolder(tmp_path)
     folder.jwt(Issuer())
     (tmp_path / "jwks.json").write_text(keys)
@@ -95,7 +94,7 @@ def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, keys: str, tol
 
 
 def test_the_stamps_change_with_the_key_set(tmp_path: Path) -> None:
-    """Keys are rotated in a file of their own."""
+    """Keys are rotated in a separate file."""
     folder = AccessFolder(tmp_path)
     folder.jwt(Issuer())
     before = AccessFile(folder.path).stamps()

@@ -1,4 +1,4 @@
-"""Where the audit log goes."""
+"""The audit log's destinations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEED = Deed("orders", "10.0.0.1", "CreateTopic", "Create Topic:t", "OK")
 
 
 def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
-    """As logrotate does, without a signal."""
+    """logrotate moves the file without sending a signal."""
     path = tmp_path / "audit.log"
     audit = Audit(audit_handler(path), service="writer", repeat_ms=1_000)
     audit.note_change(DEED)
@@ -27,7 +27,7 @@ def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
 
 
 def test_a_hostile_name_stays_on_its_line(tmp_path: Path) -> None:
-    """Nobody writes lines of somebody else."""
+    """A name cannot forge another line."""
     path = tmp_path / "audit.log"
     audit = Audit(audit_handler(path), service="writer", repeat_ms=1_000)
     audit.note(DEED._replace(resource='Create Topic:a\n{"event":'))
@@ -37,6 +37,6 @@ def test_a_hostile_name_stays_on_its_line(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
-    """Not at the first deed."""
+    """The error comes at the start, not at the first audited action."""
     with pytest.raises(OSError, match="No such file"):
         audit_handler(tmp_path / "absent" / "audit.log")

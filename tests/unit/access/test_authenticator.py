@@ -1,4 +1,4 @@
-"""Who somebody is."""
+"""Authentication of tokens and certificates."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Identify = Callable[[Presented], Identity]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> AccessFolder:
-    """With nobody in it."""
+    """Return a folder without principals."""
     return AccessFolder(tmp_path)
 
 
 def loaded(folder: AccessFolder) -> Authenticator:
-    """By the file as it is now."""
+    """Load the file as it is now."""
     return AccessFile(folder.path).load().authenticator
 
 
 def refused(folder: AccessFolder, token: str | None) -> str:
-    """Why it is not accepted; the token itself is never told."""
+    """Return the reason of the refusal; it never contains the token."""
     with pytest.raises(UnauthenticatedError) as told:
         loaded(folder).identify(Presented(token, None))
     assert not token or token not in told.value.message
@@ -52,24 +52,23 @@ def refused(folder: AccessFolder, token: str | None) -> str:
     ],
 )
 def test_a_token_stands_behind_the_word_bearer(header: str | bytes | None, token: str | None) -> None:
-    """Another scheme is not no header: it is refused, also with a good certificate."""
+    """Another scheme is not treated as a missing header: it is refused, also with a valid certificate."""
     assert Presented.of(header, None).token == token
 
 
 @pytest.mark.parametrize("token", ["", "nobody's", "tidemark_x", "a.b.c", "ä", "x" * (MAX_TOKEN_BYTES + 1)])
 def test_a_token_that_nobody_has_is_refused(folder: AccessFolder, token: str) -> None:
-    """Whatever it looks like."""
     folder.principal("orders")
     assert refused(folder, token)
 
 
 def test_nothing_shown_is_refused(folder: AccessFolder) -> None:
-    """And what to show is told."""
+    """The error names the accepted credentials."""
     assert "a token is required" in refused(folder, None)
 
 
 def test_two_tokens_are_good_while_one_replaces_the_other(folder: AccessFolder) -> None:
-    """They are rotated without a moment in which none is."""
+    """At every moment of the rotation at least one token is valid."""
     from tidemark.access.tokens import hash_token, make_token
 
     old, new = make_token(), make_token()
@@ -79,7 +78,7 @@ def test_two_tokens_are_good_while_one_replaces_the_other(folder: AccessFolder) 
 
 
 def test_a_certificate_is_known_by_its_subject_or_another_name(folder: AccessFolder, tmp_path: Path) -> None:
-    """As RFC 4514 writes it, or with what kind of name it is."""
+    """The name is an RFC 4514 subject, or an alternative name with its kind."""
     import ssl
 
     pair = Authority(tmp_path / "ca", "Good").issue("orders")
@@ -95,7 +94,7 @@ def test_a_certificate_is_known_by_its_subject_or_another_name(folder: AccessFol
 
 
 def test_a_bad_token_is_not_made_good_by_a_certificate(folder: AccessFolder, tmp_path: Path) -> None:
-    """Who shows both means the token."""
+    """If a client presents both, only the token counts."""
     import ssl
 
     pair = Authority(tmp_path / "ca", "Good").issue("orders")
@@ -105,7 +104,7 @@ def test_a_bad_token_is_not_made_good_by_a_certificate(folder: AccessFolder, tmp
 
 
 def test_a_json_web_token_is_its_subject_with_its_roles(folder: AccessFolder) -> None:
-    """A subject of the file is that principal; another cannot take a principal's name."""
+    """A subject that the file names is that principal; any other subject cannot take a principal's name."""
     issuer = Issuer()
     folder.jwt(issuer)
     folder.principal("alice", roles=["own"], jwt_subjects=["alice@example"])
@@ -132,21 +131,21 @@ def test_a_json_web_token_is_its_subject_with_its_roles(folder: AccessFolder) ->
     ],
 )
 def test_what_a_token_says_must_be_right(folder: AccessFolder, claims: dict[str, Any], told: str) -> None:
-    """By a good key, too."""
+    """The claims are checked even if the signature is valid."""
     issuer = Issuer()
     folder.jwt(issuer)
     assert told in refused(folder, issuer.token(**claims))
 
 
 def test_a_token_that_another_key_has_signed_is_refused(folder: AccessFolder) -> None:
-    """Under the name of a known key, or of none."""
+    """The token names a known key, or no key."""
     folder.jwt(Issuer("one"))
     assert "signature is invalid" in refused(folder, Issuer("one").token())
     assert "no key" in refused(folder, Issuer("two").token())
 
 
 def test_a_signature_by_a_public_key_as_a_secret_is_refused(folder: AccessFolder) -> None:
-    """RFC 8725, 2.1: neither HS256 with what everybody knows, nor `none`."""
+    """RFC 8725, 2.1: neither HS256 with the public key as the secret nor `none` is accepted."""
     issuer = Issuer()
     folder.jwt(issuer)
     content = {"sub": "a", "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + 60}
@@ -159,7 +158,7 @@ def test_a_signature_by_a_public_key_as_a_secret_is_refused(folder: AccessFolder
 
 
 def test_keys_are_rotated(folder: AccessFolder, tmp_path: Path) -> None:
-    """While both are in the set, tokens of both are good; then the old ones are not."""
+    """While both keys are in the set, tokens of both are valid; afterwards the old key's tokens are not."""
     import json
 
     old, new = Issuer("old"), Issuer("new")
@@ -173,7 +172,7 @@ def test_keys_are_rotated(folder: AccessFolder, tmp_path: Path) -> None:
 
 
 def test_a_remembered_token_expires(folder: AccessFolder) -> None:
-    """It is checked once, and good as long as it says."""
+    """The token is verified once and cached until its own expiry."""
     issuer = Issuer()
     folder.jwt(issuer, leeway_s=0)
     authenticator = loaded(folder)

@@ -1,4 +1,4 @@
-"""Who stands before a service: callers of one request, and of a stream that lasts."""
+"""The guard of a service: callers of single requests and of long streams."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PUB, SUB = on_topic("t", Action.PUB), on_topic("t", Action.SUB)
 
 
 class Lines(logging.Handler):
-    """Keeps what is told."""
+    """Keeps the logged lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Lines(logging.Handler):
 
 
 class Stand:
-    """A guard over an access file, and what it has told."""
+    """A guard over an access file, with its logged lines."""
 
     def __init__(self, folder: Path, rates: RateLimits | None = None) -> None:
         self.files = AccessFolder(folder)
@@ -46,11 +46,11 @@ class Stand:
         self.guard = Guard(self.access, rates or RateLimits(), self.audit)
 
     def caller(self, token: str | None) -> Caller:
-        """Who shows *token*."""
+        """Return a caller that presents *token*."""
         return self.guard.admit(Presented(token, None), address="10.0.0.1", action="Do")
 
     def deeds(self) -> list[tuple[str, str, str, int]]:
-        """(principal, resource, outcome, count) of each line."""
+        """Return the (principal, resource, outcome, count) of each line."""
         return [
             (deed["principal"], deed["resource"], deed["outcome"], deed["count"])
             for deed in map(json.loads, self.lines)
@@ -59,19 +59,19 @@ class Stand:
 
 @pytest.fixture
 def stand(tmp_path: Path) -> Stand:
-    """With nobody in it."""
+    """Return a guard without principals."""
     return Stand(tmp_path)
 
 
 def test_without_an_access_file_everybody_may_everything() -> None:
-    """And is nobody."""
+    """The caller is anonymous."""
     caller = Guard(None, RateLimits(), None).admit(Presented(None, None), address="10.0.0.1", action="Do")
     caller.require(PUB)
     assert caller.name == ""
 
 
 def test_what_is_refused_is_told_with_who_and_where_from(stand: Stand) -> None:
-    """Without the token."""
+    """The line does not contain the token."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["Pub"], "Topic:t")
     stand.access.look()
@@ -91,7 +91,7 @@ def test_what_is_refused_is_told_with_who_and_where_from(stand: Stand) -> None:
 
 
 def test_repeats_are_counted_and_told_once(stand: Stand) -> None:
-    """So that reading and writing cost a count, and nobody fills a disk by being refused."""
+    """Counting keeps the cost of reads and writes low, and refused callers cannot fill a disk."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["Pub"], "Topic:t")
     stand.access.look()
@@ -105,7 +105,7 @@ def test_repeats_are_counted_and_told_once(stand: Stand) -> None:
 
 
 def test_what_is_remembered_of_deeds_is_bounded(stand: Stand) -> None:
-    """Somebody asks for a hundred thousand topics: all is told, and nothing grows."""
+    """A caller that asks for a hundred thousand topics is fully logged within a bounded memory."""
     token = stand.files.principal("orders")
     stand.access.look()
     caller = stand.caller(token)
@@ -117,7 +117,7 @@ def test_what_is_remembered_of_deeds_is_bounded(stand: Stand) -> None:
 
 
 def test_a_stream_loses_what_is_taken_away(stand: Stand) -> None:
-    """The rules of now hold, not those of when it began; a principal that is gone is nobody."""
+    """The current rules apply, not those at the stream's start; a removed principal is unknown."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["All"], "*")
     stand.access.look()
@@ -135,7 +135,7 @@ def test_a_stream_loses_what_is_taken_away(stand: Stand) -> None:
 
 
 def test_a_stream_ends_with_its_token(stand: Stand) -> None:
-    """A token that expires is not good for longer because it was shown before."""
+    """A stream does not extend its token's life."""
     issuer = Issuer()
     stand.files.jwt(issuer, leeway_s=0)
     stand.files.rule("jwt:alice", ["Pub"], "Topic:t")
@@ -148,7 +148,7 @@ def test_a_stream_ends_with_its_token(stand: Stand) -> None:
 
 
 def test_a_broken_file_changes_nothing(stand: Stand) -> None:
-    """Who was let in before still is, and nobody else; the fault is told once."""
+    """Callers with access keep it, others get none, and the fault is logged once."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["Pub"], "Topic:t")
     stand.access.look()
@@ -161,7 +161,7 @@ def test_a_broken_file_changes_nothing(stand: Stand) -> None:
 
 
 def test_requests_a_second_are_of_each_principal(tmp_path: Path) -> None:
-    """What one takes is not the other's; a limit of its own goes before the service's."""
+    """Principals do not share a rate; a principal's own limit overrides the service's."""
     stand = Stand(tmp_path, RateLimits(requests_per_s=3))
     tokens = [stand.files.principal("a"), stand.files.principal("b"), stand.files.principal("c", max_requests_per_s=0)]
     stand.access.look()
@@ -179,7 +179,7 @@ def test_requests_a_second_are_of_each_principal(tmp_path: Path) -> None:
 
 
 def test_who_guesses_tokens_is_slowed_down(tmp_path: Path) -> None:
-    """Each address has its rate; who is known is not hindered by a neighbour."""
+    """Each address has its own rate; a known caller is not limited by another one at its address."""
     stand = Stand(tmp_path, RateLimits(requests_per_s=3))
     token = stand.files.principal("orders")
     stand.access.look()
@@ -193,7 +193,7 @@ def test_who_guesses_tokens_is_slowed_down(tmp_path: Path) -> None:
 
 
 def test_a_bucket_fills_again() -> None:
-    """After the time that was told."""
+    """The bucket is full after the time that the refusal reported."""
     caller = Guard(None, RateLimits(requests_per_s=5), None).admit(
         Presented(None, None), address="1.2.3.4", action="Do"
     )
@@ -206,7 +206,7 @@ def test_a_bucket_fills_again() -> None:
 
 
 def test_a_batch_over_the_rate_passes_alone() -> None:
-    """A limit is a rate: what the service takes at all must not wait for ever."""
+    """The limit is a rate: a batch that the service accepts must not wait for ever."""
     rates = RateLimits(append_bytes_per_s=1_000, greatest_append_bytes=4_000)
     caller = Guard(None, rates, None).admit(Presented(None, None), address="1.2.3.4", action="Do")
     caller.take_append(5_000)

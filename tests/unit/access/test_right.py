@@ -1,4 +1,4 @@
-"""Right: which resource a topic's name stands for."""
+"""Right: the resource that a topic's name maps to."""
 
 from __future__ import annotations
 

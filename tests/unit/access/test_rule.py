@@ -1,4 +1,4 @@
-"""Who is allowed what."""
+"""Rules, and the decisions that follow from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HERE = "10.1.2.3"
 
 
 def rule(*resources: str, **given: Any) -> Rule:
-    """For alice, to publish, from everywhere; unless *given* says otherwise."""
+    """Return a rule that lets alice publish from every address, unless *given* changes it."""
     return Rule(
         given.get("principals", frozenset({"alice"})),
         given.get("roles", frozenset()),
@@ -28,7 +28,7 @@ def rule(*resources: str, **given: Any) -> Rule:
 
 
 def may(policy: Policy, right: Right, identity: Identity = ALICE, address: str = HERE) -> bool:
-    """Twice, because decisions are remembered."""
+    """Decide twice, because decisions are cached."""
     first = policy.allows(identity, right, address)
     assert policy.allows(identity, right, address) is first
     return first
@@ -38,7 +38,7 @@ PUB_T = on_topic("t", Action.PUB)
 
 
 def test_what_no_rule_allows_is_denied() -> None:
-    """Also by rules about others."""
+    """Rules for other principals do not count."""
     assert not may(Policy([]), PUB_T)
     assert not may(Policy([rule("Topic:t", principals=frozenset({"bob"}))]), PUB_T)
 
@@ -58,33 +58,33 @@ def test_what_no_rule_allows_is_denied() -> None:
     ],
 )
 def test_a_pattern_is_a_name_or_how_it_begins(pattern: str, right: Right, matches: bool) -> None:
-    """Of one kind of resource, or of any."""
+    """A pattern is for one kind of resource, or for any kind."""
     assert may(Policy([rule(pattern)]), right) is matches
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_denial_goes_before_what_allows(order: int) -> None:
-    """Wherever it stands, and however much more the other names."""
+    """The order of the rules and the specificity of their patterns do not matter."""
     rules = [rule("Topic:t"), rule("Topic:*", denies=True)][::order]
     assert not may(Policy(rules), PUB_T)
 
 
 def test_a_denial_of_one_action_leaves_the_others() -> None:
-    """Any of a right's actions is enough."""
+    """One of a right's actions is enough."""
     policy = Policy([rule("*", actions=set(Action)), rule("*", denies=True, actions={Action.SUB})])
     assert may(policy, on_topic("t", Action.SUB, Action.GET))
     assert not may(policy, on_topic("t", Action.SUB))
 
 
 def test_a_role_is_as_good_as_a_name() -> None:
-    """Whoever has one of the roles."""
+    """The rule holds for every principal that has one of the roles."""
     policy = Policy([rule("*", principals=frozenset(), roles=frozenset({"readers"}))])
     assert may(policy, PUB_T)
     assert not may(policy, PUB_T, Identity("bob", frozenset({"writers"})))
 
 
 def test_everybody_who_is_known() -> None:
-    """An asterisk."""
+    """An asterisk stands for every known principal."""
     assert may(Policy([rule("*", principals=frozenset({"*"}))]), PUB_T, Identity("bob", frozenset()))
 
 
@@ -93,13 +93,13 @@ def test_everybody_who_is_known() -> None:
     [("10.9.9.9", True), ("::ffff:10.9.9.9", True), ("11.0.0.1", False), ("fe80::1%eth0", False), ("nowhere", False)],
 )
 def test_a_rule_may_hold_for_a_network_alone(address: str, allowed: bool) -> None:
-    """An IPv4 address that came over IPv6 is the same one."""
+    """An IPv4 address that is mapped into IPv6 is the same address."""
     assert may(Policy([rule("*", networks=["10.0.0.0/8"])]), PUB_T, address=address) is allowed
 
 
 @pytest.mark.parametrize("prefix", ["%RETRY%", "%DLQ%"])
 def test_a_groups_own_topics_are_whose_the_group_is(prefix: str) -> None:
-    """A consumer sends back what it could not handle, without a right to publish anywhere."""
+    """A consumer sends back a message that it could not process, without a right to publish to any topic."""
     policy = Policy([rule("Group:g", actions={Action.SUB})])
     assert may(policy, on_topic(f"{prefix}g", Action.PUB))
     assert not may(policy, on_topic(f"{prefix}other", Action.PUB))

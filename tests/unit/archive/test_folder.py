@@ -1,4 +1,4 @@
-"""An archive's folder: who may have it, and what is removed there."""
+"""An archive's folder: its lock, and the removal of leftover files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hold(folder: Path, store: Path) -> None:
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
-    """The second is refused, and may have it once the first lets go."""
+    """The second run is refused until the first one releases the lock."""
     folder = tmp_path / "archive"
     with held_folder(folder, outside=tmp_path / "store", storage=DISK):
         with pytest.raises(StoreLockedError):
@@ -41,7 +41,7 @@ def test_a_lock_of_another_process_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("found", ["notes.txt", "data/topic=orders/day=2026-01-01/part-1.parquet"])
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, found: str) -> None:
-    """Files of messages without their manifest, too: nothing of them is removed."""
+    """A folder with message files but no manifest is refused too; nothing of it is removed."""
     path = tmp_path / "archive" / found
     path.parent.mkdir(parents=True)
     path.touch()
@@ -51,20 +51,20 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, found: str) -> No
 
 
 def test_what_a_run_left_that_had_no_manifest_yet_is_no_hindrance(tmp_path: Path) -> None:
-    """Killed in its first step."""
+    """The run was killed in its first step."""
     for name in ("lock", "manifest.json.tmp"):
         (tmp_path / name).touch()
     hold(tmp_path, tmp_path / "store")
 
 
 def test_an_archive_lies_outside_of_its_store(tmp_path: Path) -> None:
-    """It would be taken for a part of it."""
+    """Inside the store it would be taken for a part of it."""
     with pytest.raises(ArgumentIllegalError, match="is inside the store"):
         hold(tmp_path / "store" / "archive", tmp_path / "store")
 
 
 def test_only_what_no_manifest_names_is_removed(tmp_path: Path) -> None:
-    """Files of runs that were killed, their folders, and nothing else that lies there."""
+    """Only files and folders of killed runs are removed."""
     manifest = archive_of(tmp_path, "orders", range(5))
     named = part_files(tmp_path)
     left = [
@@ -84,7 +84,7 @@ def test_only_what_no_manifest_names_is_removed(tmp_path: Path) -> None:
 
 
 def test_published_files_lie_where_they_are_named(tmp_path: Path) -> None:
-    """Out of staging, under the same path."""
+    """A file moves out of staging and keeps its relative path."""
     staging = tmp_path / "staging" / "1"
     file = entry(staging, "orders", range(5))
     [published] = publish(tmp_path, staging, [file], DISK)

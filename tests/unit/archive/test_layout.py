@@ -1,4 +1,4 @@
-"""How a topic's day is cut into files; and what two digests differ in."""
+"""The division of a topic's day into files, and the differences of two digests."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tidemark.archive.layout import lay_out
 
 
 def of(rows: int, first: int = 0, *, size: int = 100) -> Digest:
-    """*rows* messages of so many bytes each."""
+    """Return a digest of *rows* messages of *size* bytes each."""
     return Digest(rows, first, first + rows - 1, 10 * rows, 77 * rows, rows * size)
 
 
 def part_of(group: dict[str, Any], queue_offset: int) -> int:
-    """As the plan's expression has it."""
+    """Return the part as the plan's expression computes it."""
     number = (group["rows_before"] + queue_offset - group["first_offset"]) // group["rows_a_part"]
     return int(min(group["last_part"], group["first_part"] + number))
 
 
 def test_a_days_queues_are_cut_into_equal_parts_over_their_edges() -> None:
-    """In the order of queues and offsets; another topic or day begins another part."""
+    """Messages are in the order of queues and offsets; another topic or day begins another part."""
     digests = {
         Group("a", "2026-01-01", 0): of(30, 5),
         Group("a", "2026-01-01", 1): of(50),
@@ -42,7 +42,7 @@ def test_a_days_queues_are_cut_into_equal_parts_over_their_edges() -> None:
 
 
 def test_no_more_files_than_messages() -> None:
-    """However large these are."""
+    """The size of the messages does not matter."""
     assert lay_out({Group("a", "2026-01-01", 0): of(3, size=1 << 22)}, file_bytes=1).parts == 3
     assert lay_out({}, file_bytes=1).parts == 0
 
@@ -57,7 +57,7 @@ def test_no_more_files_than_messages() -> None:
     ],
 )
 def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
-    """And it is told in what, and where."""
+    """The difference names the field and the place."""
     group = Group("a", "2026-01-01", 0)
     assert differences({group: of(5)}, {group: of(5)}) == []
     [(found, text)] = differences({group: of(5)}, {group: of(5)._replace(**changes)})
@@ -66,7 +66,6 @@ def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
 
 
 def test_groups_of_one_side_alone_are_told() -> None:
-    """Either way."""
     group = Group("a", "2026-01-01", 0)
     assert [text for _, text in differences({group: of(5)}, {})] == ["only the store has this queue and day"]
     assert [text for _, text in differences({}, {group: of(5)})] == ["only the archive has this queue and day"]

@@ -14,7 +14,7 @@ from tidemark.store.storage import DiskStorage
 
 
 def test_it_is_read_as_it_was_saved(tmp_path: Path) -> None:
-    """Files, queues, and what was left out."""
+    """The manifest keeps files, queues and the excluded messages."""
     manifest = archive_of(tmp_path, "orders", range(5))
     left = LeftOut(topic="orders", queue_id=0, first=7, next=9, reason="BODY_CRC", physical_offset=7)
     manifest = manifest.model_copy(update={"left_out": (left,)})
@@ -35,7 +35,7 @@ def test_it_is_read_as_it_was_saved(tmp_path: Path) -> None:
     ],
 )
 def test_one_that_is_none_is_refused(tmp_path: Path, change: object) -> None:
-    """Torn, of other types, or with paths that lead out of the folder."""
+    """The manifest is torn, has wrong types, or has paths that leave the folder."""
     archive_of(tmp_path, "orders", range(5))
     path = tmp_path / "manifest.json"
     before = path.read_text()
@@ -46,7 +46,7 @@ def test_one_that_is_none_is_refused(tmp_path: Path, change: object) -> None:
 
 
 def test_a_newer_version_is_told(tmp_path: Path) -> None:
-    """It may mean something else."""
+    """A newer version may give the fields another meaning."""
     (tmp_path / "manifest.json").write_text('{"version": 2}')
     with pytest.raises(StoreTooNewError):
         load_manifest(tmp_path)

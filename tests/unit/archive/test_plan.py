@@ -1,4 +1,4 @@
-"""What a run would archive, on stores that are written record by record; no Spark."""
+"""Plans of archive runs on stores that are written record by record, without Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE_SIZE = 1024
 
 @pytest.fixture
 def store(tmp_path: Path) -> BuiltStore:
-    """Sixty messages of two queues in turn, over several log files, and a batch."""
+    """Return a store with sixty messages in two alternating queues over several log files, and a batch."""
     built = BuiltStore(tmp_path / "store", log_file_size=FILE_SIZE)
     built.topic("orders", queues=2)
     built.topic("batches", batch=True)
@@ -54,7 +54,7 @@ def expire(store: BuiltStore, below: int) -> None:
 
 
 def test_all_is_up_to_the_watermark(store: BuiltStore) -> None:
-    """Every queue from its beginning, batches by messages."""
+    """Every queue starts at its beginning; batches are counted by messages."""
     found = plan(store, all_records=True)
     assert found.stretches == [
         Stretch("batches", 0, 0, 5),
@@ -65,7 +65,7 @@ def test_all_is_up_to_the_watermark(store: BuiltStore) -> None:
 
 
 def test_sealed_is_below_the_file_that_the_watermark_stands_in(store: BuiltStore) -> None:
-    """A file that is made ahead seals nothing, and neither does what is not visible."""
+    """A preallocated file seals nothing, and neither does data past the watermark."""
     store.write_log(store.end - store.end % FILE_SIZE + FILE_SIZE, b"")
     end = store.end - store.end % FILE_SIZE
     found = plan(store)
@@ -78,7 +78,7 @@ def test_sealed_is_below_the_file_that_the_watermark_stands_in(store: BuiltStore
 
 
 def _places(store: BuiltStore) -> list[int]:
-    """Where each message of `orders` begins, as their units say."""
+    """Return the position of each message of `orders`, from its units."""
     reader = StoreReader(store.root, refresh_s=0)
     units = [reader.queue("orders", n).run.read(0, 30)["physical_offset"].tolist() for n in range(2)]
     reader.watermarks.close()
@@ -86,13 +86,13 @@ def _places(store: BuiltStore) -> list[int]:
 
 
 def test_a_plan_goes_on_where_the_archive_ends(store: BuiltStore) -> None:
-    """Queues that it does not know begin where they begin."""
+    """Queues that are new to the archive start at their beginning."""
     found = plan(store, manifest(queue("orders", 0, 12), queue("batches", 0, 5)), all_records=True)
     assert found.stretches == [Stretch("orders", 0, 12, 30), Stretch("orders", 1, 0, 30)]
 
 
 def test_what_expired_before_it_was_archived_is_lost(store: BuiltStore) -> None:
-    """What expired after it was archived is not, and a queue that nobody has archived has lost nothing."""
+    """Messages that expired after they were archived are not lost, and a queue that was never archived has no loss."""
     places = _places(store)
     expire(store, 2 * FILE_SIZE)
     kept = min(n for n in range(60) if places[n] >= 2 * FILE_SIZE)
@@ -105,7 +105,7 @@ def test_what_expired_before_it_was_archived_is_lost(store: BuiltStore) -> None:
 
 
 def test_topics_are_those_that_are_named_or_match(store: BuiltStore) -> None:
-    """The pattern is of whole names."""
+    """A pattern matches whole names."""
     store.topic("orders-eu")
     store.append("orders-eu")
     store.publish()
@@ -132,13 +132,13 @@ def test_topics_are_those_that_are_named_or_match(store: BuiltStore) -> None:
 def test_another_stores_archive_is_told(
     store: BuiltStore, queues: list[ArchivedQueue], changes: dict[str, Any], said: str
 ) -> None:
-    """By what the manifest says of the log, or of a queue."""
+    """The manifest's entry of the log, or of a queue, differs."""
     with pytest.raises(StoreContradictionError, match=said):
         plan(store, manifest(*queues, **changes))
 
 
 def test_the_last_message_may_be_known_or_gone(store: BuiltStore) -> None:
-    """Where the store has it no longer there is nothing to compare."""
+    """If the store no longer has the message, there is nothing to compare."""
     places = _places(store)
     known = queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=places[5])
     assert Stretch("orders", 1, 3, 30) in plan(store, manifest(known), all_records=True).stretches
@@ -147,7 +147,7 @@ def test_the_last_message_may_be_known_or_gone(store: BuiltStore) -> None:
 
 
 def test_a_store_that_was_never_indexed_says_so(tmp_path: Path) -> None:
-    """Else its archive would be empty, and nobody would know why."""
+    """Otherwise the archive would be empty without an explanation."""
     built = BuiltStore(tmp_path / "store", marked=False)
     built.topic("orders")
     built.append("orders")

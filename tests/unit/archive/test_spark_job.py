@@ -1,4 +1,4 @@
-"""What Spark says of a task that failed, and the error that it was."""
+"""Conversion of Spark's report of a failed task into the original error."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ org.apache.spark.SparkException: tidemark.errors.StoreClosedError: not this
     ("name", "kind"), [("OffsetTooSmallError", OffsetTooSmallError), ("DiskFullError", DiskFullError)]
 )
 def test_an_error_of_ours_in_a_task_is_raised_as_itself(name: str, kind: type[StoreError]) -> None:
-    """With its message."""
     error = cause_of(PySparkException(_TASK.format(name=name, message="queue 0 of orders begins at 9")))
     assert type(error) is kind
     assert error.message == "queue 0 of orders begins at 9"
 
 
 def test_any_other_failure_is_told_in_a_line() -> None:
-    """Not in pages of plans."""
+    """Pages of query plans are cut."""
     error = cause_of(PySparkException("Job aborted: task 3 failed\nand more\nof it"))
     assert (type(error), error.message) == (UnavailableError, "the Spark job failed: Job aborted: task 3 failed")

@@ -1,4 +1,4 @@
-"""Archives that are damaged in one way each, and what verifying says; no Spark."""
+"""Findings of verify-archive on archives that are each damaged in one way, without Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def manifest(tmp_path: Path) -> Manifest:
 
 
 def test_a_sound_archive_has_no_findings(tmp_path: Path, manifest: Manifest) -> None:
-    """Every byte is gone through, and every row counted."""
+    """Every byte is read, and every row is counted."""
     told: list[tuple[int, int]] = []
     verified = verify_archive(tmp_path, on_progress=lambda done, total: told.append((done, total)))
     assert (verified.findings, verified.rows, verified.manifest) == ([], len(OFFSETS), manifest)
@@ -44,7 +44,7 @@ def test_a_sound_archive_has_no_findings(tmp_path: Path, manifest: Manifest) -> 
 
 
 def test_verifying_needs_no_spark() -> None:
-    """Nor does a run that finds nothing new."""
+    """A run that finds nothing new does not need it either."""
     program = "import sys, tidemark.archive.verify, tidemark.archive.run; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -61,7 +61,7 @@ def test_verifying_needs_no_spark() -> None:
 def test_a_file_that_is_not_what_was_written_is_told(
     tmp_path: Path, manifest: Manifest, reason: str, change: Callable[[Path], object]
 ) -> None:
-    """By its name."""
+    """The finding names the file."""
     path = tmp_path / manifest.files[0].path
     change(path)
     [finding] = verify_archive(tmp_path).findings
@@ -71,7 +71,7 @@ def test_a_file_that_is_not_what_was_written_is_told(
 
 
 def test_what_is_no_parquet_is_told(tmp_path: Path, manifest: Manifest) -> None:
-    """Though the manifest says so."""
+    """The manifest agrees with the damaged file."""
     path = tmp_path / manifest.files[0].path
     path.write_bytes(b"PAR1, and nothing else")
     again(tmp_path, manifest)
@@ -79,7 +79,7 @@ def test_what_is_no_parquet_is_told(tmp_path: Path, manifest: Manifest) -> None:
 
 
 def again(folder: Path, manifest: Manifest, **changes: Any) -> None:
-    """The manifest with its file's size and hash as they are now, and other facts."""
+    """Save the manifest with the file's current size and hash, and other changes."""
     data = (folder / manifest.files[0].path).read_bytes()
     facts = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest(), **changes}
     files = (manifest.files[0].model_copy(update=facts),)
@@ -88,13 +88,13 @@ def again(folder: Path, manifest: Manifest, **changes: Any) -> None:
 
 @pytest.mark.parametrize("name", ["rows", "min_queue_offset", "max_physical_offset", "max_store_timestamp_ms"])
 def test_a_manifest_that_tells_other_rows_or_edges_is_told(tmp_path: Path, manifest: Manifest, name: str) -> None:
-    """They are counted in the file."""
+    """The rows are counted in the file."""
     again(tmp_path, manifest, **{name: 7})
     assert [finding.reason for finding in verify_archive(tmp_path).findings] == ["BOUNDS"]
 
 
 def test_rows_out_of_order_are_told(tmp_path: Path, manifest: Manifest) -> None:
-    """Readers may rely on it."""
+    """Readers may rely on the order."""
     path = tmp_path / manifest.files[0].path
     table = pq.ParquetFile(path).read()
     pq.write_table(table.sort_by([("queue_offset", "descending")]), path)
@@ -109,7 +109,6 @@ def test_rows_out_of_order_are_told(tmp_path: Path, manifest: Manifest) -> None:
 def test_a_queue_has_a_row_for_each_offset_but_for_what_was_left_out(
     tmp_path: Path, manifest: Manifest, following: int, left_out: int, reasons: list[str]
 ) -> None:
-    """Neither more nor fewer."""
     queue = manifest.queues[0].model_copy(update={"next": following})
     left = LeftOut(topic="orders", queue_id=0, first=53, next=53 + left_out, reason="BODY_CRC")
     changed = manifest.model_copy(update={"queues": (queue,), "left_out": (left,)})

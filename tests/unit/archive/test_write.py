@@ -1,4 +1,4 @@
-"""What a task of the writing job makes of its rows; no Spark."""
+"""Files that a task of the writing job makes of its rows, without Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPIC = "%RETRY%billing|eu"
 
 
 def test_each_part_is_a_file_of_its_own(tmp_path: Path) -> None:
-    """Wherever batches are cut."""
+    """The borders of record batches do not matter."""
     rows = [row("orders", n, part=n // 4) for n in range(10)]
     files = written(tmp_path, batch(rows[:3]), batch(rows[3:9]), batch(rows[9:]))
     assert [(file.rows, file.min_queue_offset, file.max_queue_offset) for file in files] == [
@@ -30,7 +30,7 @@ def test_each_part_is_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_file_is_told_as_it_is(tmp_path: Path) -> None:
-    """Its bytes, and its edges in the units of their names."""
+    """The entry has the file's bytes, and its edges in the units that their names state."""
     [file] = written(tmp_path, batch(row("orders", n, queue_id=n // 3) for n in range(5)))
     data = (tmp_path / file.path).read_bytes()
     assert (file.size, file.sha256) == (len(data), hashlib.sha256(data).hexdigest())
@@ -41,7 +41,7 @@ def test_a_file_is_told_as_it_is(tmp_path: Path) -> None:
 
 
 def test_row_groups_are_cut_by_bytes(tmp_path: Path) -> None:
-    """As soon as so much is held."""
+    """A row group is closed as soon as its bytes reach the limit."""
     batches = [batch(row("orders", n) for n in range(start, start + 10)) for start in range(0, 100, 10)]
     [file] = written(tmp_path, *batches, row_group_bytes=2 * batches[0].nbytes)
     metadata = pq.ParquetFile(tmp_path / file.path).metadata
@@ -51,7 +51,7 @@ def test_row_groups_are_cut_by_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("topic", [TOPIC, "2024", "a%2Fb", "null"])
 def test_readers_of_hives_folders_find_topic_and_day(tmp_path: Path, topic: str) -> None:
-    """Whatever a name holds that means something in a path."""
+    """Topic names may contain characters that have a meaning in a path."""
     written(tmp_path, batch([row(topic, 0)]))
     partitioning = ds.partitioning(pa.schema([("topic", pa.string()), ("day", pa.string())]), flavor="hive")
     table = ds.dataset(tmp_path, partitioning=partitioning).to_table()
@@ -64,6 +64,6 @@ def test_a_folder_has_no_character_that_a_path_gives_a_meaning(tmp_path: Path) -
 
 
 def test_no_rows_are_no_files(tmp_path: Path) -> None:
-    """A task may get none."""
+    """A task may get no rows."""
     assert written(tmp_path) == []
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Archives of few messages, written without Spark."""
+"""Archives of a few messages, written without Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 
 
 def row(topic: str, queue_offset: int, *, queue_id: int = 0, part: int = 0, day: str = DAY) -> dict[str, Any]:
-    """One message, as the writing job's tasks get it."""
+    """Return one message as the tasks of the writing job get it."""
     at = pa.scalar((DAY_MS + queue_offset) * 1000, pa.timestamp("us", "UTC"))
     return {
         "topic": topic,
@@ -56,24 +56,24 @@ def row(topic: str, queue_offset: int, *, queue_id: int = 0, part: int = 0, day:
 
 
 def batch(rows: Iterable[dict[str, Any]]) -> pa.RecordBatch:
-    """Rows as one batch."""
+    """Return the rows as one record batch."""
     return pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
 
 
 def written(root: Path, *batches: pa.RecordBatch, row_group_bytes: int = 1 << 20) -> list[ArchivedFile]:
-    """What a task writes below *root* that gets *batches*."""
+    """Write *batches* below *root* as a task does, and return its files."""
     told = pa.Table.from_batches(write_parts(root, "part-1", row_group_bytes=row_group_bytes)(iter(batches)))
     return [ArchivedFile.model_validate_json(text) for text in told["file"].to_pylist()]
 
 
 def entry(root: Path, topic: str, offsets: Iterable[int]) -> ArchivedFile:
-    """One file of queue 0 of *topic*."""
+    """Return one file of queue 0 of *topic*."""
     [file] = written(root, batch(row(topic, offset) for offset in offsets))
     return file
 
 
 def archive_of(folder: Path, topic: str, offsets: range) -> Manifest:
-    """An archive of one file."""
+    """Write an archive of one file."""
     staging = folder / "staging" / "1"
     files = publish(folder, staging, [entry(staging, topic, offsets)], DiskStorage())
     manifest = Manifest(

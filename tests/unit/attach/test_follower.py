@@ -1,4 +1,4 @@
-"""The follower by single looks."""
+"""Single passes of the follower."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def paths(broker: BuiltStore, tmp_path: Path) -> StorePaths:
 def test_a_body_that_was_not_whole_when_it_was_walked_is_no_damage(
     broker: BuiltStore, paths: StorePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker finishes a record and its unit between our look at the log and our look at the queue."""
+    """The broker finishes a record and its unit between the pass over the log and the pass over the queue."""
     follower = Follower(paths, DiskStorage())
     written = broker.append("orders", b"body")
     broker.write_log(written.physical_offset + 88, bytes(4))
@@ -53,7 +53,7 @@ def test_a_body_that_was_not_whole_when_it_was_walked_is_no_damage(
 
 
 def test_a_record_longer_than_the_window_is_followed(tmp_path: Path) -> None:
-    """The window grows for it, and for the run of records behind it."""
+    """The window grows for it and for the run of records after it."""
     broker = BuiltStore(tmp_path / "store", marked=False, log_file_size=1 << 20)
     broker.topic("orders")
     follower = Follower(StorePaths(broker.root, state=tmp_path / "state"), DiskStorage())
@@ -64,7 +64,9 @@ def test_a_record_longer_than_the_window_is_followed(tmp_path: Path) -> None:
 
 
 def test_the_greatest_end_is_that_of_a_right_record(broker: BuiltStore, paths: StorePaths) -> None:
-    """Of both kinds of queues; units of cut-off records, torn ones and pre-blank heads do not count."""
+    """The end is taken from both kinds of queues; units of cut-off records, torn units and pre-blank heads do not
+    count.
+    """
     queues = BrokerQueues(paths, FileRun(paths.commit_log))
     assert queues.greatest_end() == broker.end
     broker.append_batch("packed", [(b"a", {}, 0), (b"b", {}, 0)])
@@ -81,7 +83,7 @@ def test_the_greatest_end_is_that_of_a_right_record(broker: BuiltStore, paths: S
 
 
 def test_each_start_is_a_term_and_the_watermark_is_where_the_broker_is(broker: BuiltStore, paths: StorePaths) -> None:
-    """Also when the queues end lower than before: the broker has lost something, or builds them anew."""
+    """This also holds if the queues end lower than before: the broker has lost data, or rebuilds its queues."""
     first = Follower(paths, DiskStorage())
     assert (first.term, first.position) == (1, broker.end)
     assert Marks.open_read_only(paths.marks).alive_ms > 0

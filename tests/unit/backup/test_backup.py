@@ -1,4 +1,4 @@
-"""Backups: what they hold, what a second one copies, what verifying finds, and what a restored store is."""
+"""Backups: their contents, incremental copies, verification and restored stores."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage, Storage
 
 FILE_SIZE = 4096
-RECORDS = 150  # three files and a part
+RECORDS = 150  # three files and a part of a fourth
 GoldenStore = Callable[[str], Path]
 
 
 def write_records(root: Path, count: int, *, store_timestamp: int = STORE_MS) -> None:
-    """A log of so many records, as a broker leaves it: with the same bytes as a shorter one, and more."""
+    """Write a log of *count* records as a broker leaves it. A shorter log is a prefix of it."""
     write_log(
         root / "commitlog",
         FILE_SIZE,
@@ -65,7 +65,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_second_backup_copies_only_what_is_new(paths: StorePaths, folder: Path) -> None:
-    """Sealed files are copied once; the tail each time, and the old run goes."""
+    """Sealed files are copied once; the tail is copied each time, and the old tail is removed."""
     first = take(paths, folder)
     assert (first.copied_files, first.kept_files) == (4, 0)
     before = {path: path.stat().st_ino for path in (folder / "commitlog").iterdir()}
@@ -80,7 +80,9 @@ def test_a_second_backup_copies_only_what_is_new(paths: StorePaths, folder: Path
 
 
 def test_a_restored_store_is_the_store(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
-    """The same log and config; full-size files; queues built from it are the same, and a check finds nothing."""
+    """The log and config are the same, files have full size, the rebuilt queues are the same, and a check finds
+    nothing.
+    """
     build(plan_of(paths.root))
     taken = take(paths, folder)
     restored = StorePaths(tmp_path / "restored")
@@ -95,7 +97,7 @@ def test_a_restored_store_is_the_store(paths: StorePaths, folder: Path, tmp_path
 
 
 def test_a_brokers_store_comes_back_whole(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """With every file of config/, and numbers of queues whose records have all expired."""
+    """The backup has every file of config/, and the offsets of queues whose records have all expired."""
     source = StorePaths(Path(shutil.copytree(golden_store("expired/store"), tmp_path / "store")))
     take(source, tmp_path / "backup")
     restored = StorePaths(tmp_path / "restored")
@@ -109,7 +111,7 @@ def test_a_brokers_store_comes_back_whole(golden_store: GoldenStore, tmp_path: P
 
 
 def test_damage_that_the_store_has_is_backed_up_and_told(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
-    """A damaged record does not stop a backup; verifying names it, and the restored log is not cut there."""
+    """A damaged record does not stop a backup; verification names it, and the restored log is not cut there."""
     build(plan_of(paths.root))
     path = paths.commit_log / f"{0:020d}"
     data = bytearray(path.read_bytes())
@@ -139,7 +141,7 @@ def flip(path: Path) -> None:
 def test_a_damaged_backup_is_told_not_restored_and_healed(
     paths: StorePaths, folder: Path, tmp_path: Path, reason: str, damage: Callable[[Path], object]
 ) -> None:
-    """Verifying names the file; restoring refuses it, and leaves nothing that a service opens."""
+    """Verification names the file; a restore refuses it and leaves nothing that a service opens."""
     take(paths, folder)
     damaged = folder / "commitlog" / f"{FILE_SIZE:020d}"
     damage(damaged)
@@ -149,7 +151,7 @@ def test_a_damaged_backup_is_told_not_restored_and_healed(
         restore_backup(folder, restored, DiskStorage())
     with pytest.raises(CorruptStoreError, match="was not restored completely"):
         require_known_format(restored)
-    if reason != "HASH":  # a file that still has its size is not read by a backup: verify-backup is for that
+    if reason != "HASH":  # a backup does not read a file that keeps its size; verify-backup does
         take(paths, folder)
         assert verify_backup(folder).flaws == []
 
@@ -164,7 +166,7 @@ def test_a_folder_with_anything_in_it_is_not_restored_to(paths: StorePaths, fold
 
 
 def test_another_stores_backup_is_not_mixed_with(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
-    """Files of the same name and size, and other bytes; or a backup of a later time."""
+    """The other backup has files of the same name and size with other bytes, or is later."""
     take(paths, folder)
     before = files_of(folder)
     write_records(tmp_path / "other", 2 * RECORDS, store_timestamp=STORE_MS + 1)
@@ -177,13 +179,13 @@ def test_another_stores_backup_is_not_mixed_with(paths: StorePaths, folder: Path
 
 
 def test_a_backup_into_the_store_is_refused(paths: StorePaths) -> None:
-    """It would back itself up."""
+    """The backup would include itself."""
     with pytest.raises(ArgumentIllegalError):
         take(paths, paths.root / "backup")
 
 
 class Expiring(DiskStorage):
-    """Retention takes the first two files away while the first one is being copied."""
+    """Retention removes the first two files while the first one is copied."""
 
     def __init__(self, commit_log: Path) -> None:
         self._commit_log = commit_log
@@ -195,7 +197,7 @@ class Expiring(DiskStorage):
 
 
 def test_files_that_expire_meanwhile_are_not_missed(paths: StorePaths, folder: Path) -> None:
-    """The backup then begins where the log does; what was copied of the rest is no part of it."""
+    """The backup then begins at the log's new beginning; earlier copied files are no part of it."""
     taken = take(paths, folder, Expiring(paths.commit_log))
     assert taken.manifest.start == 2 * FILE_SIZE
     assert verify_backup(folder).flaws == []
@@ -203,7 +205,7 @@ def test_files_that_expire_meanwhile_are_not_missed(paths: StorePaths, folder: P
 
 
 def test_what_has_expired_leaves_the_next_backup(paths: StorePaths, folder: Path) -> None:
-    """A backup is of the store as it is."""
+    """A backup matches the store's current contents."""
     take(paths, folder)
     (paths.commit_log / f"{0:020d}").unlink()
     assert take(paths, folder).manifest.start == FILE_SIZE
@@ -213,7 +215,7 @@ def test_what_has_expired_leaves_the_next_backup(paths: StorePaths, folder: Path
 def test_killed_anywhere_the_backup_before_it_is_sound_and_the_next_one_goes_through(
     paths: StorePaths, folder: Path
 ) -> None:
-    """Every step of a second backup, new sealed files among them."""
+    """Kills happen at every step of a second backup that copies new sealed files."""
     take(paths, folder)
     old_end = load_manifest(folder).end
     write_records(paths.root, 2 * RECORDS)
@@ -234,7 +236,7 @@ def test_killed_anywhere_the_backup_before_it_is_sound_and_the_next_one_goes_thr
 
 
 def test_a_restore_killed_anywhere_is_no_store(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
-    """Either nobody opens it, or it is complete."""
+    """Afterwards the store either cannot be opened or is complete."""
     write_format(paths, DiskStorage())
     take(paths, folder)
     step = 0
@@ -256,7 +258,7 @@ def test_a_restore_killed_anywhere_is_no_store(paths: StorePaths, folder: Path, 
 
 
 def test_a_topic_deleted_after_the_end_does_not_kill_what_comes_after_a_restore(paths: StorePaths) -> None:
-    """Its tombstone counts from the backup's end: records of it that the restored store takes are alive."""
+    """Its tombstone counts from the backup's end: the topic's new records in the restored store are alive."""
     end = look_at(paths).end
     stones = [Tombstone("TopicTest", end + 5000, {0: 200}), Tombstone("Old", 10, {0: 3})]
     save_tombstones(paths.tombstones, stones, DiskStorage())
@@ -267,7 +269,6 @@ def test_a_topic_deleted_after_the_end_does_not_kill_what_comes_after_a_restore(
 
 
 def test_a_torn_config_file_is_taken_from_its_bak(paths: StorePaths) -> None:
-    """A backup keeps what counts."""
     good = paths.topics.read_bytes()
     paths.topics.with_name("topics.json.bak").write_bytes(good)
     paths.topics.write_bytes(good[:20])
@@ -275,7 +276,7 @@ def test_a_torn_config_file_is_taken_from_its_bak(paths: StorePaths) -> None:
 
 
 def test_a_store_to_be_recovered_first_says_so(paths: StorePaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a reboot without a clean stop nobody knows the end but the writer's recovery."""
+    """After a reboot without a clean stop, only the writer's recovery can find the end."""
     begin_term(paths.terms, 0, DiskStorage())
     write_checked(paths.terms, b"1 0 another-boot\n", DiskStorage())
     with pytest.raises(StoreClosedError, match="start the writer once"):
@@ -283,7 +284,7 @@ def test_a_store_to_be_recovered_first_says_so(paths: StorePaths, monkeypatch: p
 
 
 def test_the_manifest_names_what_it_is(paths: StorePaths, folder: Path) -> None:
-    """Version, name, end and hashes, for programs of others."""
+    """The manifest has version, name, end and hashes, for other programs."""
     manifest = take(paths, folder).manifest
     content = json.loads((folder / "manifest.json").read_bytes())
     assert content["version"] == 1

@@ -1,4 +1,4 @@
-"""Batches that producers send."""
+"""Batches of the benchmarks' producers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties
 
 
 def test_each_message_of_unique_batches_has_its_own_unique_key_and_key() -> None:
-    """Or the writer would take a batch for a repeat."""
+    """Otherwise the writer would treat a batch as a duplicate."""
     batches = list(unique_batches(7, 30, 16, key_prefix="2-"))
     elements = [list(decode_elements(batch)) for batch in batches]
     properties = [decode_properties(element.properties) for batch in elements for element in batch]
@@ -19,7 +19,7 @@ def test_each_message_of_unique_batches_has_its_own_unique_key_and_key() -> None
 
 
 def test_a_plain_batch_holds_text_bodies_without_properties() -> None:
-    """They are pulled as JSON text, too."""
+    """They are also pulled as JSON text."""
     elements = list(decode_elements(plain_batch(3, 50)))
     assert [(len(element.body), element.properties) for element in elements] == [(50, b"")] * 3
     assert all(element.body.decode().isalpha() for element in elements)

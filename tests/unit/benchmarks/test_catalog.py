@@ -1,4 +1,4 @@
-"""Which benchmarks a few words pick."""
+"""Selection of benchmarks by words."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ SOME = [
     [
         ([], ["append_sync", "append_sync_batch", "start"]),
         (["memory"], ["memory"]),
-        (["append_sync"], ["append_sync"]),  # a whole name picks that one alone
+        (["append_sync"], ["append_sync"]),  # a whole name selects only that benchmark
         (["append"], ["append_sync", "append_sync_batch"]),
         (["start_killed_s"], ["start"]),
-        (["start", "*batch"], ["append_sync_batch", "start"]),  # in the catalog's order
+        (["start", "*batch"], ["append_sync_batch", "start"]),  # the result is in the catalog's order
     ],
 )
 def test_words_pick(words: list[str], names: list[str]) -> None:
-    """A name, a key, the start of a name, a pattern."""
+    """A word is a name, a key, the start of a name, or a pattern."""
     assert [benchmark.name for benchmark in pick(words, SOME)] == names
 
 
 def test_a_word_that_picks_nothing_is_refused() -> None:
-    """Rather than measuring something else for ten minutes."""
+    """Otherwise another benchmark would run for ten minutes."""
     with pytest.raises(KeyError, match="apend"):
         pick(["apend"], SOME)
 
@@ -51,7 +51,7 @@ def test_every_key_belongs_to_one_benchmark() -> None:
 
 
 def test_a_benchmark_gives_the_rows_it_says(tmp_path: object) -> None:
-    """A row that is missing would be missed by nobody."""
+    """A missing row would go unnoticed."""
     wrong = Benchmark("one", ("a", "b"), lambda *_: Result([Row("a", "", 1.0, "s")], []))
     with pytest.raises(ValueError, match="returned the rows"):
         wrong.run(tmp_path, 1.0)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Clients of a benchmark: processes that start together."""
+"""Client processes of a benchmark, which start together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _fail(start: Start) -> tuple[int, float, float]:
 
 
 def test_clients_are_processes_that_wait_for_the_slowest() -> None:
-    """None starts before all are ready."""
+    """No client starts before all are ready."""
     (one, one_ready, one_began), (other, other_ready, other_began) = run_clients(
         [partial(_note_times, 0.0), partial(_note_times, 0.3)]
     )
@@ -36,7 +36,7 @@ def test_clients_are_processes_that_wait_for_the_slowest() -> None:
 
 
 def test_a_client_that_fails_ends_the_benchmark_with_its_reason() -> None:
-    """Also when the others wait for it."""
+    """This also holds while the other clients wait for it."""
     with pytest.raises(ArithmeticError, match="no figure"):
         run_clients([partial(_note_times, 0.0), partial(_fail)])
 
@@ -58,7 +58,7 @@ if __name__ == "__main__":
 
 
 def test_whatever_ends_the_wait_for_clients_ends_them(tmp_path: Path) -> None:
-    """Who stops a benchmark does not wait until its clients have measured for minutes."""
+    """Stopping a benchmark does not wait for minutes until its clients have measured."""
     program, started = tmp_path / "program.py", tmp_path / "started"
     program.write_text(_PROGRAM)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}

@@ -1,4 +1,4 @@
-"""The speed of a build, from what was seen of the marks."""
+"""The speed of a build, from observed marks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.indexing import Indexing, Mark, summarise
 
 
 def test_a_build_counts_from_the_first_chunk_to_the_last_mark() -> None:
-    """Neither the first chunk's bytes nor the time before it."""
+    """Neither the first chunk's bytes nor the time before it count."""
     trail = [
         Mark(0.0, 0, 0, 0),
         Mark(7.0, 0, 10, 0),
@@ -20,7 +20,7 @@ def test_a_build_counts_from_the_first_chunk_to_the_last_mark() -> None:
 
 
 def test_a_rebuild_does_not_count_what_was_built_before() -> None:
-    """Its marks begin at the end, and are set back."""
+    """Its marks begin at the end and are then reset."""
     before = [Mark(0.0, 100, 100, 100), Mark(1.0, 0, 100, 0), Mark(1.1, 0, 0, 0)]
     trail = [*before, Mark(8.0, 0, 20, 0), Mark(10.0, 100, 100, 100)]
     assert summarise(trail, 11.0) == Indexing(100, 80, 2.0, 2.0, 11.0)
@@ -28,6 +28,6 @@ def test_a_rebuild_does_not_count_what_was_built_before() -> None:
 
 @pytest.mark.parametrize("trail", [[], [Mark(0.0, 0, 0, 0)], [Mark(0.0, 0, 0, 0), Mark(1.0, 90, 100, 90)]])
 def test_a_build_that_reached_no_end_has_no_figure(trail: list[Mark]) -> None:
-    """One shard behind the others, or nothing at all."""
+    """One shard is slower than the others, or there are no marks."""
     with pytest.raises(ValueError, match="marks end"):
         summarise(trail, 1.0)

@@ -1,4 +1,4 @@
-"""The page stands alone: whoever opens it needs no network and no other file."""
+"""The page is self-contained: it needs no network and no other file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _run() -> Run:
 
 
 class _References(html.parser.HTMLParser):
-    """Collects everything that a browser would load or follow, and the tags it met."""
+    """Collects everything that a browser would load or follow, and the tags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _References(html.parser.HTMLParser):
 
 
 def test_the_page_refers_to_nothing_outside_itself() -> None:
-    """Neither scripts nor links, images, fonts or style sheets."""
+    """There are no external scripts, links, images, fonts or style sheets."""
     page = to_html(_run(), "2026-01-01 12:00")
     parser = _References()
     parser.feed(page)
@@ -48,7 +48,7 @@ def test_the_page_refers_to_nothing_outside_itself() -> None:
 
 
 def test_the_page_says_the_figures_and_escapes_texts() -> None:
-    """Value, unit, aim, flush mode, note, machine, and what failed."""
+    """It shows value, unit, aim, flush mode, note, machine and failures."""
     page = to_html(_run(), "2026-01-01 12:00")
     for text in ("append &lt;sync&gt;", "344,000", "msg/s", "≥ 3 × RocketMQ", ">sync<", "a note", "one &amp; two"):
         assert text in page
@@ -56,7 +56,7 @@ def test_the_page_says_the_figures_and_escapes_texts() -> None:
 
 
 def test_the_data_has_rows_plots_and_machine() -> None:
-    """For programs: by key."""
+    """Programs find them by key."""
     content = orjson.loads(to_json(_run()))
     assert content["rows"][0]["key"] == "append_sync"
     assert content["rows"][0]["flush_mode"] == "sync"

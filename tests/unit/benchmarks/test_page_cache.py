@@ -1,4 +1,4 @@
-"""The files of a store, while somebody writes it."""
+"""The page cache of a store's files while they are written."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def test_files_that_vanish_are_no_failure(tmp_path: Path) -> None:
 
 
 def test_a_file_deleted_since_it_was_listed_is_skipped(tmp_path: Path) -> None:
-    """As a broker does to its temporary files in between."""
+    """A broker removes its temporary files in the meantime."""
     drop_page_cache([tmp_path / "config.tmp"])

@@ -1,4 +1,4 @@
-"""What is read out of a flame graph: one written here, and one of a real py-spy over a process of known shares."""
+"""Shares from flame graphs: handwritten ones, and one of a real py-spy over a process of known shares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def graph(*frames: tuple[str, int, int, int]) -> str:
 
 @pytest.mark.parametrize("is_upside_down", [False, True])
 def test_a_function_counts_without_what_it_calls(is_upside_down: bool) -> None:
-    """Whatever line it was in, wherever its library lies, and from whomever it was called."""
+    """The line, the library's folder and the caller do not matter."""
     rows = [48, 36, 24, 12] if is_upside_down else [12, 24, 36, 48]
     svg = graph(
         ("all", 0, 100, rows[0]),
@@ -40,7 +40,7 @@ def test_a_function_counts_without_what_it_calls(is_upside_down: bool) -> None:
 
 
 def test_graphs_of_one_process_are_added(tmp_path: Path) -> None:
-    """And the greatest stands first."""
+    """The largest share comes first."""
     paths = [tmp_path / "1.svg", tmp_path / "2.svg"]
     paths[0].write_text(graph(("all", 0, 10, 0), ("a (x.py:1)", 0, 10, 1)))
     paths[1].write_text(graph(("all", 0, 30, 0), ("b (x.py:1)", 0, 30, 1)))
@@ -69,7 +69,7 @@ def test_who_waits_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not PY_SPY.exists(), reason="py-spy comes with the extra `bench`")
 def test_a_real_graph(tmp_path: Path) -> None:
-    """Two loops, one of which is given three times as long."""
+    """Of two loops, one gets three times the time."""
     program = tmp_path / "program.py"
     program.write_text(
         "import time\n"

@@ -1,4 +1,4 @@
-"""Which process is which, by its command line."""
+"""Recognition of processes by their command lines."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _CHILD = ["/venv/bin/python3", "-m", "tidemark.local.child_main"]
         (["/venv/bin/python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(…)"], "client"),
         (["/usr/bin/java", "-cp", "pyspark.daemon"], None),
         (["/venv/bin/py-spy", "record", "services.writer"], None),
-        ([], None),  # it has just ended
+        ([], None),  # the process has just ended
     ],
 )
 def test_roles(command_line: list[str], role: str | None) -> None:
-    """As they are started here; whatever else runs is nobody's."""
+    """The command lines are those of this repository's services; any other process has no role."""
     assert role_of(command_line, PROCESSES) == role

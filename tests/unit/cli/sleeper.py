@@ -6,7 +6,7 @@ import threading
 
 
 def main(mode: str) -> None:
-    """Say READY and wait for SIGTERM."""
+    """Print READY and wait for SIGTERM."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, signal.SIG_IGN if mode == "stubborn" else lambda *_: ended.set())
     sys.stdout.write("READY\n")

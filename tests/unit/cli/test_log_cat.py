@@ -1,4 +1,4 @@
-"""`tidemark log cat` on logs that a broker has written."""
+"""`tidemark log cat` on logs of a broker."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _BODY_AT = 88  # docs/format.md: in a record whose hosts have 8 bytes
 
 @pytest.fixture
 def store(golden_store: GoldenStore, tmp_path: Path) -> Path:
-    """A broker's store, to be written to."""
+    """Return a writable copy of a broker's store."""
     return Path(shutil.copytree(golden_store("killed/store-recovered"), tmp_path / "store"))
 
 
 def cat(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
-    """(exit status, messages, standard error)."""
+    """Return the exit status, the messages and standard error."""
     result = CliRunner().invoke(app, ["log", "cat", *map(str, arguments), "--output", "json"])
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
 
 def test_all_records_are_decoded_in_the_order_of_the_log(store: Path) -> None:
-    """As many as a check of the store counts, of a store and of its commitlog folder alike."""
+    """The count is that of a store check, for the store's folder and its commitlog folder."""
     status, messages, errors = cat(store)
     places = [message["physical_offset"] for message in messages]
     assert (status, errors) == (ExitStatus.OK, "")
@@ -47,7 +47,7 @@ def test_all_records_are_decoded_in_the_order_of_the_log(store: Path) -> None:
 
 
 def test_offset_max_and_topic_choose(store: Path) -> None:
-    """An offset is one of a record."""
+    """The offset is that of a record."""
     _, messages, _ = cat(store, "--max", 100)
     assert len(messages) == 100
     again = cat(store, "--offset", messages[50]["physical_offset"], "--max", 2)
@@ -57,7 +57,7 @@ def test_offset_max_and_topic_choose(store: Path) -> None:
 
 
 def test_damage_is_told_and_stepped_over(store: Path) -> None:
-    """A record whose head is overwritten, and one whose body is: exit status 1, everything else is there."""
+    """One record has an overwritten head, another an overwritten body: exit status 1, all other records are printed."""
     _, sound, _ = cat(store)
     head, body = sound[100], sound[200]
     path = min((store / "commitlog").iterdir())
@@ -91,7 +91,7 @@ def test_a_torn_end_is_no_damage(store: Path) -> None:
 
 
 def test_a_folder_without_a_log_and_a_place_outside_are_refused(store: Path, tmp_path: Path) -> None:
-    """With what there is."""
+    """The error says what is there."""
     (tmp_path / "empty").mkdir()
     assert cat(tmp_path / "empty")[0] == ExitStatus.REJECTED
     status, _, errors = cat(store, "--offset", 1 << 40)
@@ -100,7 +100,7 @@ def test_a_folder_without_a_log_and_a_place_outside_are_refused(store: Path, tmp
 
 
 def test_a_line_for_people_has_place_queue_tag_keys_and_body(store: Path) -> None:
-    """And nothing that a terminal obeys."""
+    """The line contains no control sequence of a terminal."""
     _, (message,), _ = cat(store, "--max", 1)
     shown = CliRunner().invoke(app, ["log", "cat", str(store), "--max", "1"]).stdout
     assert f"{message['topic']}/{message['queue_id']}@{message['queue_offset']}" in shown

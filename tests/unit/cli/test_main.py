@@ -1,4 +1,4 @@
-"""The command as a whole: what `--help` costs, and what every verb has."""
+"""The command as a whole: the cost of `--help`, and the options that every verb has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PRINT_NO_DATA = {"serve", "completion"}
 
 
 def _verbs(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """(words, command) of every verb below *command*."""
+    """Yield the words and the command of every verb below *command*."""
     children = getattr(command, "commands", None)
     if children is None:
         yield words, command
@@ -40,7 +40,7 @@ VERBS = dict(_verbs(get_command(app)))
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """So it is there at once: no wire, no arrays, no settings classes, no screen library."""
+    """It starts fast without gRPC, NumPy, settings classes and the screen library."""
     done = subprocess.run([sys.executable, "-c", _MODULES_OF_HELP], capture_output=True, text=True, check=False)
     imported = {name.partition(".")[0] for name in done.stderr.split()}
     assert "Commands:" in done.stdout
@@ -50,7 +50,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
 def test_every_verb_has_help_with_an_example_of_itself(words: tuple[str, ...]) -> None:
-    """`tidemark VERB --help` ends with it."""
+    """`tidemark VERB --help` ends with the example."""
     shown = CliRunner().invoke(app, [*words, "--help"])
     assert shown.exit_code == 0
     assert f"tidemark {' '.join(words)}" in shown.stdout.partition("Example: ")[2]
@@ -58,7 +58,7 @@ def test_every_verb_has_help_with_an_example_of_itself(words: tuple[str, ...]) -
 
 
 def test_every_verb_that_prints_data_prints_json() -> None:
-    """--output json."""
+    """The option is --output json."""
     without = {
         " ".join(words)
         for words, verb in VERBS.items()
@@ -68,20 +68,19 @@ def test_every_verb_that_prints_data_prints_json() -> None:
 
 
 def test_version_is_printed() -> None:
-    """And nothing else."""
     assert CliRunner().invoke(app, ["--version"]).stdout == f"{program_version()}\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_a_script_for_the_shell(shell: str) -> None:
-    """It asks this command by its variable."""
+    """The script asks this command through its variable."""
     shown = CliRunner().invoke(app, ["completion", shell])
     assert shown.exit_code == 0
     assert "_TIDEMARK_COMPLETE" in shown.stdout
 
 
 def test_a_shell_that_asks_is_told_the_verbs() -> None:
-    """As the script for bash asks."""
+    """The request is that of the script for bash."""
     done = subprocess.run(
         [sys.executable, "-m", "tidemark.cli"],
         env={"_TIDEMARK_COMPLETE": "complete_bash", "COMP_WORDS": "tidemark pro", "COMP_CWORD": "1"},

@@ -1,4 +1,4 @@
-"""Figures, pairs and benchmarks without a machine behind them."""
+"""Made-up figures, pairs and benchmarks."""
 
 from __future__ import annotations
 

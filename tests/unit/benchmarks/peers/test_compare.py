@@ -13,7 +13,7 @@ from .stand_ins import goal, pair
 
 
 def test_a_spread_is_median_least_and_greatest() -> None:
-    """In whatever order the values come; of an even number the median lies between the two in the middle."""
+    """The order of the values does not matter; an even count takes the mean of the two middle values."""
     assert spread([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
     assert spread([4.0, 1.0, 2.0, 3.0]) == Spread(2.5, 1.0, 4.0)
     with pytest.raises(ValueError, match="at least one value"):
@@ -21,7 +21,7 @@ def test_a_spread_is_median_least_and_greatest() -> None:
 
 
 def test_ratios_are_taken_within_pairs() -> None:
-    """A machine at half its speed for one pair does not change the ratio, though it changes both medians."""
+    """If the machine has half its speed for one pair, the ratio stays, though both medians change."""
     comparison = compare(goal(), [pair(300, 100), pair(150, 50), pair(600, 200)])
     assert comparison.ratio == Spread(3.0, 3.0, 3.0)
     assert comparison.figures == {OURS: 300, ROCKETMQ.name: 100}
@@ -29,46 +29,46 @@ def test_ratios_are_taken_within_pairs() -> None:
 
 
 def test_the_median_ratio_decides() -> None:
-    """One pair that misses the goal does not, two of three do."""
+    """One pair below the goal does not decide; two of three do."""
     assert compare(goal(2.0), [pair(200, 100), pair(190, 100), pair(300, 100)]).met is True
     assert compare(goal(2.0), [pair(199, 100), pair(190, 100), pair(300, 100)]).met is False
 
 
 def test_lower_is_better_where_the_goal_says_so() -> None:
-    """For latencies the ratio must not be above the factor."""
+    """For latencies the ratio must not exceed the factor."""
     assert compare(goal(1.0, Better.LOWER), [pair(0.9, 1.0, unit="ms")] * 3).met is True
     assert compare(goal(1.0, Better.LOWER), [pair(1.0, 1.0, unit="ms")] * 3).met is True
     assert compare(goal(1.0, Better.LOWER), [pair(1.1, 1.0, unit="ms")] * 3).met is False
 
 
 def test_without_a_factor_there_is_a_ratio_and_no_verdict() -> None:
-    """The row is shown, and is neither met nor missed."""
+    """The row is shown, neither met nor missed."""
     comparison = compare(goal(None), [pair(50, 100)] * 3)
     assert comparison.met is None
     assert comparison.ratio.median == 0.5
 
 
 def test_fewer_than_three_pairs_decide_nothing() -> None:
-    """There is a ratio, but one or two pairs may be luck."""
+    """A ratio is shown, but one or two pairs may be chance."""
     comparison = compare(goal(2.0), [pair(300, 100)] * 2)
     assert (comparison.ratio.median, comparison.met) == (3.0, None)
 
 
 def test_the_other_peer_is_shown_too() -> None:
-    """Its median stands beside, and takes no part in the ratio."""
+    """Its median is shown next to the others and does not enter the ratio."""
     comparison = compare(goal(), [pair(300, 100, 1000), pair(300, 100, 3000), pair(300, 100, 2000)])
     assert comparison.figures[KAFKA.name] == 2000
     assert comparison.ratio.median == 3.0
 
 
 def test_keys_of_ours_and_theirs_may_differ() -> None:
-    """Several rows of ours are compared with one of a peer."""
+    """Several of our rows are compared with one row of another system."""
     runs = {OURS: {"raw": Figure("raw", 8, "msg/s")}, ROCKETMQ.name: {"pull": Figure("pull", 2, "msg/s")}}
     assert compare(goal(key="raw", peer_key="pull"), [runs]).ratio.median == 4.0
 
 
 def test_nothing_is_compared_that_cannot_be() -> None:
-    """A missing figure, different units, a figure of nothing: no ratio."""
+    """A missing figure, different units or a zero figure give no ratio."""
     with pytest.raises(KeyError):
         compare(goal(), [pair(1, 1), {OURS: {}, ROCKETMQ.name: {}}])
     mixed = {**pair(1, 1), OURS: {"append": Figure("append", 1, "MB/s")}}

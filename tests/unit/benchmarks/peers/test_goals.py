@@ -1,4 +1,4 @@
-"""The table of goals and the workloads behind it."""
+"""The table of goals and their workloads."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from .stand_ins import goal
 
 
 def test_every_goal_has_a_workload_of_its_peer() -> None:
-    """And no figure of a peer is measured by two workloads."""
+    """No figure of another system is measured by two workloads."""
     measured = [(workload.product, key) for workload in WORKLOADS for key in workload.keys]
     assert len(set(measured)) == len(measured)
     assert {(goal.product, goal.peer_key) for goal in GOALS} <= set(measured)
 
 
 def test_every_workload_serves_a_goal() -> None:
-    """Or is another peer's figure beside it."""
+    """A workload serves a goal, or gives a figure that is shown next to one."""
     keys = {goal.peer_key for goal in GOALS}
     assert all(set(workload.keys) <= keys for workload in WORKLOADS)
 
 
 def test_a_goal_reads_as_the_table_says_it() -> None:
-    """With a factor of 1 there is nothing to multiply; without one there is no goal."""
+    """A factor of 1 is not shown; without a factor there is no goal."""
     assert goal(3).text == "≥ 3 × RocketMQ"
     assert goal(1, Better.LOWER).text == "≤ RocketMQ"
     assert goal(None).text == ""

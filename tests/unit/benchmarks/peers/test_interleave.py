@@ -1,4 +1,4 @@
-"""The order of runs, and what a failed one leaves."""
+"""The order of runs, and the handling of failed ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .stand_ins import OurStandIn, Row, goal, workload
 
 
 class Diary:
-    """Runs that write down who ran, in which folder."""
+    """Runs that record their name and folder."""
 
     def __init__(self) -> None:
         self.folders: list[Path] = []
@@ -61,7 +61,7 @@ def _run(
 
 
 def test_ours_and_theirs_take_turns_in_empty_folders(tmp_path: Path) -> None:
-    """A B A B A B; each in a folder of its own that is gone afterwards."""
+    """The order is A B A B A B; each run has its own folder, which is removed afterwards."""
     diary = Diary()
     outcome = _run(tmp_path, ["append"], diary.ours, [diary.theirs("append")])
     assert diary.names == ["ours", "theirs"] * 3
@@ -72,7 +72,7 @@ def test_ours_and_theirs_take_turns_in_empty_folders(tmp_path: Path) -> None:
 
 
 def test_a_failed_run_leaves_no_figures_of_its_round(tmp_path: Path) -> None:
-    """Not even those of the pairs before it; the other rounds go on."""
+    """The earlier pairs of that round are dropped too; the other rounds continue."""
     diary = Diary()
     outcome = _run(tmp_path, ["append", "send"], diary.ours, [diary.theirs("append", fails_at=2), workload("send")])
     assert outcome.failures == {"append": "RuntimeError: it broke"}
@@ -82,7 +82,7 @@ def test_a_failed_run_leaves_no_figures_of_its_round(tmp_path: Path) -> None:
 
 
 def test_after_each_round_it_is_told_what_there_is(tmp_path: Path) -> None:
-    """Who is stopped in the middle keeps the rounds before, failed ones too."""
+    """A run that is interrupted keeps its finished rounds, including failed ones."""
     diary, told = Diary(), list[tuple[list[str], list[str]]]()
     _run(
         tmp_path,

@@ -1,4 +1,4 @@
-"""A load program of a peer, with a Python program in its place."""
+"""The load program of another system, replaced by a Python program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAYS_WHO_AND_WAITS = "import json, os; print(json.dumps({'pid': os.getpid()}), f
 
 
 def test_with_ends_it_whatever_happens(tmp_path: Path) -> None:
-    """A round that failed leaves no client behind that takes from the next one's cores."""
+    """A failed round leaves no client that would take CPU time from the next round."""
     with contextlib.suppress(KeyError), Load([sys.executable, "-c", SAYS_WHO_AND_WAITS], tmp_path / "errors") as load:
         pid = load.next_line()["pid"]
         raise KeyError

@@ -1,4 +1,4 @@
-"""Which runs a few goals need."""
+"""The runs that a selection of goals needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RAW, JSON, SEND = goal(key="pull_raw", peer_key="pull"), goal(key="pull_json", p
 
 
 def test_words_pick_goals() -> None:
-    """By our key, by the peers' key, by how a key begins; no word picks all."""
+    """A word matches our key, the other system's key, or the start of a key; no word selects all."""
     goals = [RAW, JSON, SEND]
     assert pick(goals, []) == goals
     assert pick(goals, ["pull_json"]) == [JSON]
@@ -23,7 +23,7 @@ def test_words_pick_goals() -> None:
 
 
 def test_goals_that_share_a_run_share_a_round() -> None:
-    """What several rows are compared with runs once in a pair, and so does a benchmark with many rows."""
+    """A figure that several rows are compared with, and a benchmark with many rows, run once per pair."""
     pull, send = workload("pull"), workload("send")
     benchmarks = {"raw": benchmark("pull_raw"), "json": benchmark("pull_json"), "send": benchmark("send", "more")}
     first, second = plan([RAW, SEND, JSON], benchmarks, [send, pull])
@@ -35,7 +35,7 @@ def test_goals_that_share_a_run_share_a_round() -> None:
 
 
 def test_a_goal_that_nobody_measures_is_an_error() -> None:
-    """Neither side may be missing."""
+    """Both sides need a workload."""
     with pytest.raises(KeyError, match="send"):
         plan([SEND], {}, [workload("send")])
     with pytest.raises(KeyError, match="send"):

@@ -1,4 +1,4 @@
-"""What a broker's log says of its recovery."""
+"""Recovery times from a broker's log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ LINE = (
 
 
 def test_the_walk_through_the_log_counts() -> None:
-    """Not the load of queue files that are not there, nor the table of offsets."""
+    """Loading of missing queue files and of the offset table does not count."""
     assert recovery_seconds(f"something else\n{LINE}and more\n") == 4.052
 
 
 def test_a_log_without_the_line_is_an_error() -> None:
-    """A broker that says it otherwise gives no figure."""
+    """A broker that logs it in another form gives no figure."""
     with pytest.raises(ValueError, match="does not say"):
         recovery_seconds("message store recover end")

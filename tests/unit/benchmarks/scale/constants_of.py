@@ -1,4 +1,4 @@
-"""Constants for tests: nothing costs anything but what is said."""
+"""Constants for tests; every cost that is not given is zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open files, told and counted: the pipeline's task, and the query service's reader, in this process."""
+"""Predicted and counted open files of the pipeline's task and the query service's reader, in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidemark.store.marks import Marks
 
 FREE = constants_of()
 SEGMENT = 8192
-MESSAGES = 120  # about three segments
+MESSAGES = 120  # fill about three segments
 
 
 def make_log(root: Path, queues: int) -> EpochPlan:
@@ -45,13 +45,13 @@ def segments(plan: EpochPlan) -> int:
 
 
 def open_in(folder: Path) -> int:
-    """Files below *folder* that this process has open."""
+    """Count the files below *folder* that this process has open."""
     links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
     return sum(str(folder) in os.readlink(link) for link in links if os.path.exists(link))
 
 
 def open_while_following(root: Path, queues: int) -> tuple[int, int]:
-    """(files, segments of the log)."""
+    """Return the numbers of open files and of log segments."""
     plan = make_log(root, queues)
     plan.paths.indexer.mkdir(parents=True)
     following = dataclasses.replace(plan, epoch_ms=600_000)
@@ -68,7 +68,7 @@ def open_while_following(root: Path, queues: int) -> tuple[int, int]:
 def _wait_until_built(plan: EpochPlan) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        with contextlib.suppress(FileNotFoundError):  # only being made
+        with contextlib.suppress(FileNotFoundError):  # the file is just being created
             marks = Marks.open_read_only(plan.paths.marks)
             visible = min(marks.visible(shard) for shard in range(plan.all_shards))
             marks.close()
@@ -79,7 +79,7 @@ def _wait_until_built(plan: EpochPlan) -> None:
 
 
 def test_the_worker_has_a_file_for_each_queue_and_segment(tmp_path: Path) -> None:
-    """Beside those that it always has."""
+    """A worker has some further files open, independent of queues and segments."""
     (few, walked), (many, walked_too) = (open_while_following(tmp_path / str(n), n) for n in (2, 40))
     told = [memory.worker_files(n, walked, FREE) for n in (2, 40)]
     assert walked == walked_too > 1
@@ -89,7 +89,7 @@ def test_the_worker_has_a_file_for_each_queue_and_segment(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("queues", [2, 30])
 def test_a_reader_has_a_file_for_each_queue_and_segment(tmp_path: Path, queues: int) -> None:
-    """That it was asked for."""
+    """Only queues that were requested count."""
     plan = make_log(tmp_path, queues)
     build(plan)
     before = open_in(tmp_path)

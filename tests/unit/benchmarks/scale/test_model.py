@@ -1,4 +1,4 @@
-"""Needs, limits and pairs, with constants of which one decides."""
+"""Needs, limits and numbers of pairs, with constants of which one is decisive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKLOAD = Workload(1000 * DAY_S, 100, peak=1, batch=10, keys=0, queues=8, reade
 
 
 def test_pairs_are_as_many_as_the_writer_needs() -> None:
-    """1,000 messages a second of 2 ms are two cores; half a core a pair may be used."""
+    """1,000 messages a second at 2 ms each need two cores; a pair may use half a core."""
     found = model.plan(WORKLOAD, MACHINE, constants_of(writer_s_a_message=2e-3))
     assert (found.pairs, found.needs[0].resource) == (4, "writer's core")
     assert found.needs[0].share == pytest.approx(1)
@@ -24,7 +24,7 @@ def test_pairs_are_as_many_as_the_writer_needs() -> None:
 
 
 def test_shards_come_before_pairs() -> None:
-    """What queues cost beside the walk is shared by as many tasks as there are cores for."""
+    """As many tasks as there are cores share the queues' additional cost."""
     constants = constants_of(walk_s_a_record=1e-4, queues_s_a_record=1.1e-3)
     found = model.plan(WORKLOAD, MACHINE, constants)
     assert (found.pairs, found.shards, found.fits) == (1, 3, True)
@@ -33,14 +33,14 @@ def test_shards_come_before_pairs() -> None:
 
 
 def test_what_is_kept_decides_where_the_disk_is_small() -> None:
-    """A day's log, units and index on 85 % of each disk."""
+    """A day's log, units and index fill 85 % of each disk."""
     kept = sizes.stored_bytes(WORKLOAD, WORKLOAD.messages_a_day)
     found = model.plan(WORKLOAD, replace(MACHINE, disk_bytes=kept / 3), constants_of())
     assert (found.pairs, found.needs[0].resource) == (4, "disk")
 
 
 def test_one_pair_fewer_does_not_fit() -> None:
-    """So it is the least number."""
+    """The number of pairs is the minimum."""
     constants = constants_of(writer_s_a_byte=1e-7, queues_s_a_byte=2e-7)
     workload = replace(WORKLOAD, messages_a_day=1e6 * DAY_S)
     found = model.plan(workload, MACHINE, constants)
@@ -49,14 +49,14 @@ def test_one_pair_fewer_does_not_fit() -> None:
 
 
 def test_a_resource_is_used_up_at_its_rate() -> None:
-    """Half a core at 2 ms a message; what costs nothing never is."""
+    """The resource is half a core at 2 ms a message; a resource without cost is never used up."""
     constants = constants_of(writer_s_a_message=2e-3)
     assert model.greatest_rate(WORKLOAD, MACHINE, constants, "writer's core") == pytest.approx(250)
     assert model.greatest_rate(WORKLOAD, MACHINE, constants, "core of the key index") == math.inf
 
 
 def test_a_rebuild_takes_as_long_as_the_slower_of_two() -> None:
-    """Of 1,000 messages: queues 2 s, walk 1 s and keys 3 s; and the disk, where the log is not in memory."""
+    """For 1,000 messages: queues 2 s, walk 1 s, keys 3 s; the disk counts if the log is not in memory."""
     workload = replace(WORKLOAD, keys=2)
     constants = constants_of(
         queues_s_a_record=2e-3, walk_s_a_record=1e-3, index_s_a_key=1e-3, rebuild_start_s=0.5, disk_read_bytes_a_s=1e3
@@ -67,19 +67,19 @@ def test_a_rebuild_takes_as_long_as_the_slower_of_two() -> None:
 
 
 def test_many_cores_scan_first_and_then_build() -> None:
-    """Of 1,000 messages: 1 s to walk on ten cores, then 1 s of units beside 3 s of keys."""
+    """For 1,000 messages: a walk of 1 s on ten cores, then 1 s of units in parallel with 3 s of keys."""
     workload = replace(WORKLOAD, keys=2)
     constants = constants_of(queues_s_a_record=2e-3, walk_s_a_record=1e-3, index_s_a_key=1e-3)
     assert model.rebuild_s(workload, 1000, constants, cores=10) == pytest.approx(0.1 + 3)
 
 
 def test_a_lookup_asks_every_index_file() -> None:
-    """Three files; cold: a page of slots and four of entries each."""
-    messages = 2.5 * sizes.DEFAULT_FILES.index_entries  # a UNIQ_KEY each
+    """There are three files; a cold lookup reads a page of slots and four of entries in each."""
+    messages = 2.5 * sizes.DEFAULT_FILES.index_entries  # one UNIQ_KEY each
     constants = constants_of(lookup_s=1e-3, lookup_s_a_file=1e-4, disk_read_s=1e-2)
     assert tuple(model.lookup(WORKLOAD, messages, constants)) == pytest.approx((1.2e-3, 1.2e-3 + 3 * 5 * 1e-2))
 
 
 def test_needs_tell_what_moves_them() -> None:
-    """Each limit has a way out."""
+    """Each limit names a remedy."""
     assert all(need.moves and need.most > 0 for need in model.needs_of(WORKLOAD, MACHINE, constants_of()).values())

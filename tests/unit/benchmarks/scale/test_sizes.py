@@ -1,4 +1,4 @@
-"""Bytes of a store, by hand: docs/format.md has the numbers."""
+"""Bytes of a store, calculated by hand from docs/format.md."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ UNIQ_KEY = 8 + 1 + 32 + 1
 
 
 def test_a_record_is_its_head_its_body_its_topic_and_its_keys() -> None:
-    """91 bytes and what varies."""
+    """A record has 91 bytes and its variable parts."""
     assert sizes.record_bytes(SINGLE) == 91 + 100 + 8 + KEYS + UNIQ_KEY
 
 
 def test_a_batch_is_one_record_of_elements() -> None:
-    """22 bytes before each message; INNER_NUM of one digit, INNER_BASE of ten."""
+    """Each message has 22 bytes of its own; INNER_NUM has one digit, INNER_BASE ten."""
     elements = 2 * (22 + 100 + KEYS + UNIQ_KEY)
     own = (9 + 1 + 1 + 1) + (10 + 1 + 10 + 1) + UNIQ_KEY
     assert sizes.record_bytes(BATCHED) == 91 + elements + 8 + own
@@ -25,13 +25,13 @@ def test_a_batch_is_one_record_of_elements() -> None:
 
 
 def test_units_and_entries_follow_records() -> None:
-    """20 bytes and two keys a message; 46 bytes and one key a batch."""
+    """A message has 20 bytes and two keys; a batch has 46 bytes and one key."""
     assert (sizes.queue_bytes(SINGLE, 10), sizes.index_entries(SINGLE, 10)) == (200, 20)
     assert (sizes.queue_bytes(BATCHED, 10), sizes.index_entries(BATCHED, 10)) == (230, 5)
 
 
 def test_files_are_begun_when_the_one_before_is_full() -> None:
-    """Five units or four entries a file; an index file's entry 0 is no entry."""
+    """A file holds five units or four entries; an index file's entry 0 is unused."""
     files = sizes.Files(queue_file_bytes=100, index_slots=1, index_entries=5)
     assert sizes.queue_files(SINGLE, 20, queues=2, files=files) == 4
     assert sizes.queue_files(SINGLE, 22, queues=2, files=files) == 6

@@ -1,4 +1,4 @@
-"""What `status` calls a problem."""
+"""Facts that `status` reports as problems."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ HEALTHY: dict[str, Any] = {
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
-    """HEALTHY, but for one fact."""
+    """Return HEALTHY with one fact changed."""
     seen = copy.deepcopy(HEALTHY)
     *folders, name = path.split(".")
     place = seen
@@ -59,7 +59,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
 
 
 def test_at_the_limits_all_is_well() -> None:
-    """Also where something cannot be known."""
+    """Unknown facts are no problem."""
     assert problems_of(HEALTHY, LIMITS, now_ms=NOW_MS) == []
     assert problems_of(changed("store.disk.full_in_s", None), LIMITS, now_ms=NOW_MS) == []
 
@@ -76,13 +76,13 @@ def test_at_the_limits_all_is_well() -> None:
     ],
 )
 def test_each_fact_is_a_problem_of_its_own(path: str, value: object, told: str) -> None:
-    """One line that names it."""
+    """One line names the fact."""
     (problem,) = problems_of(changed(path, value), LIMITS, now_ms=NOW_MS)
     assert told in problem
 
 
 def test_a_service_that_wants_a_token_is_there() -> None:
-    """It does not tell, which is not the same as not to answer; each problem has a line of its own."""
+    """A refusal differs from no answer; each problem has its own line."""
     seen = changed("query.answers", False)
     seen["query"] |= {"refuses": True, "problem": "a token is needed"}
     seen["writer"] |= {"answers": False, "refuses": True, "problem": "the token has expired"}
@@ -99,7 +99,7 @@ def test_a_service_that_wants_a_token_is_there() -> None:
 
 
 def test_damage_is_a_problem() -> None:
-    """With the newest place."""
+    """The problem names the newest position."""
     seen = changed("store.corruptions", 2)
     seen["store"]["newest_corruption"] = DAMAGE
     (problem,) = problems_of(seen, LIMITS, now_ms=NOW_MS)
@@ -132,5 +132,5 @@ def test_the_screen_shows_what_is_known_and_what_is_not(path: str) -> None:
     [(-1, "0.0 s"), (1.26, "1.3 s"), (119, "119 s"), (120, "2 min"), (2 * 86_400, "2 days"), (1e9, "31 years")],
 )
 def test_spans_are_told_in_a_unit_that_fits(seconds: float, text: str) -> None:
-    """The largest of which there are two."""
+    """The unit is the largest one of which the span has at least two."""
     assert duration_text(seconds) == text

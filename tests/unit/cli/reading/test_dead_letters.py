@@ -1,4 +1,4 @@
-"""Where a dead letter came from."""
+"""The original topic of a dead letter."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ from tidemark.cli.reading.dead_letters import origin_of
     ],
 )
 def test_the_origin_is_the_topic_it_was_first_sent_to(properties: dict[str, str], origin: str | None) -> None:
-    """Never a retry topic, which would bring it to one group alone, with nothing that tells its attempts."""
+    """It is never a retry topic, which would deliver the message to one group only, without its attempts."""
     assert origin_of(properties) == origin

@@ -1,4 +1,4 @@
-"""Places on a command line."""
+"""Parsing of queue positions on a command line."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_a_place_is_what_it_says(text: str, place: Place) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "tomorrow", "1970-01-01T00:00:01", "12 ms"])
 def test_anything_else_is_wrong_usage(text: str) -> None:
-    """A time without a zone, too."""
+    """A time without a zone is refused too."""
     with pytest.raises(typer.BadParameter):
         Place.parse(text, option="--from")

@@ -1,4 +1,4 @@
-"""Lines as messages, and what is wrong with lines."""
+"""Lines as messages, and the errors of malformed lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.errors import ArgumentIllegalError
 
 
 def _until_failure(rows: Iterator[LineRows]) -> tuple[list[LineRow], ArgumentIllegalError | None]:
-    """(rows that were given, what was raised behind them)."""
+    """Return the rows that were yielded, and the error that ended them."""
     given: list[LineRow] = []
     try:
         for some in rows:
@@ -29,7 +29,7 @@ def _json(lines: list[bytes], *names: str | None) -> tuple[list[LineRow], Argume
 
 
 def test_a_line_is_a_body_byte_for_byte() -> None:
-    """Also what is no text."""
+    """The body may be any bytes, not only text."""
     assert _until_failure(rows_of_lines([Chunk(1, [b"a", b"\xff\x00 "])])) == (
         [LineRow(b"a"), LineRow(b"\xff\x00 ")],
         None,
@@ -37,7 +37,7 @@ def test_a_line_is_a_body_byte_for_byte() -> None:
 
 
 def test_an_empty_line_is_named_and_nothing_behind_it_is_given() -> None:
-    """What is before it is."""
+    """The rows before it are yielded."""
     given, error = _until_failure(rows_of_lines([Chunk(11, [b"a", b"b", b"", b"c"])]))
     assert [row.body for row in given] == [b"a", b"b"]
     assert error is not None
@@ -45,7 +45,7 @@ def test_an_empty_line_is_named_and_nothing_behind_it_is_given() -> None:
 
 
 def test_an_object_is_a_body_as_it_stands() -> None:
-    """Key and tag are fields of it; numbers become text, null is none."""
+    """Key and tag are taken from its fields; numbers become text, null is no value."""
     lines = [b'{"id": 7,  "kind": "a"}', b'{"id": "x", "kind": null}']
     given, error = _json(lines, None, "id", "kind")
     assert error is None
@@ -53,7 +53,7 @@ def test_an_object_is_a_body_as_it_stands() -> None:
 
 
 def test_a_field_is_a_body() -> None:
-    """Text as it is, any other value unchanged from the line."""
+    """Text is decoded; any other value is copied unchanged from the line."""
     given, _ = _json([b'{"b": "text"}', b'{"b": {"x": 1}}'], "b")
     assert [row.body for row in given] == [b"text", b'{"x": 1}']
 
@@ -79,7 +79,7 @@ def test_a_field_is_a_body() -> None:
     ],
 )
 def test_a_field_that_is_a_body_keeps_its_text(text: str) -> None:
-    """Between other members, with and without spaces."""
+    """The field may be anywhere among others, with and without spaces."""
     lines = [f'{{"a":[1,2],"b":{text},"c":"b"}}', f' {{ "a" : "\\"b\\":" , "b" :\t{text} }} ']
     given, error = _json([line.encode() for line in lines], "b")
     assert error is None
@@ -157,7 +157,7 @@ def test_lines_of_json_may_end_with_crlf_and_begin_with_a_byte_order_mark() -> N
     ],
 )
 def test_a_malformed_line_of_json_is_named(line: bytes, names: tuple[str | None, ...], what: str) -> None:
-    """With what is wrong with it."""
+    """The error says what is wrong with the line."""
     good = b'{"id": 1, "k": 1, "b": "x"}'
     given, error = _json([good, line, good], *names)
     assert len(given) == 1
@@ -167,7 +167,7 @@ def test_a_malformed_line_of_json_is_named(line: bytes, names: tuple[str | None,
 
 
 def test_lines_are_read_and_sent_without_pyarrow_and_numpy() -> None:
-    """Neither is imported: an installed client need not have them."""
+    """An installed client need not have them."""
     program = (
         "import sys, tidemark.cli.verbs.produce, tidemark.cli.sending.line_input, tidemark.cli.sending.send_rows\n"
         "assert not {'numpy', 'pyarrow'} & sys.modules.keys()"

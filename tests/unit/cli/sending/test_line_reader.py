@@ -1,4 +1,4 @@
-"""Lines as they come."""
+"""Lines of an input that arrives in pieces."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _chunks(pieces: Iterable[bytes]) -> list[Chunk]:
     ],
 )
 def test_lines_are_whole_and_numbered(pieces: list[bytes], chunks: list[tuple[int, list[bytes], bool]]) -> None:
-    """However they are cut when they come; a last line needs no end."""
+    """The borders of the pieces do not matter; the last line needs no line end."""
     assert [tuple(chunk) for chunk in _chunks(pieces)] == chunks
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it has filled the memory, and by its number."""
+    """The error names the line's number, before the line fills the memory."""
     monkeypatch.setattr(arrivals, "_LONGEST_LINE_BYTES", 10)
     with pytest.raises(MessageSizeExceededError) as raised:
         _chunks([b"a\n", b"12345", b"67890", b"1"])
@@ -42,7 +42,7 @@ def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_has_come_is_taken_at_once() -> None:
-    """A pipe that trickles gives line by line; its end is b""."""
+    """A slow pipe delivers line by line; b"" marks its end."""
     ours, theirs = os.pipe()
     come = Arrivals(ours)
     os.write(theirs, b"one\n")
@@ -55,7 +55,7 @@ def test_what_has_come_is_taken_at_once() -> None:
 
 
 def test_a_read_that_fails_is_told() -> None:
-    """Where what came before it was taken."""
+    """The lines before it are delivered first."""
     ours, theirs = os.pipe()
     os.close(theirs)
     with pytest.raises(OSError, match="Bad file descriptor"):

@@ -1,4 +1,4 @@
-"""Lines in batches: by queue, by number, by size."""
+"""Division of lines into batches by queue, number and size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.format.primitives import java_hash
 
 @pytest.fixture
 def writer() -> Iterator[FakeWriter]:
-    """A fake writer that serves."""
+    """Return a running fake writer."""
     fake = FakeWriter()
     fake.start()
     yield fake
@@ -24,7 +24,7 @@ def writer() -> Iterator[FakeWriter]:
 
 
 def _send(writer: FakeWriter, rows: list[LineRow], *, batch_size: int = 1000) -> list[int]:
-    """Send; how many were acknowledged, by batch."""
+    """Send the rows; return the number of acknowledged rows of each batch."""
     acknowledged: list[int] = []
     with Producer(writer.address, timeout_s=5) as producer:
         send_lines(producer, "lines", rows, batch_size=batch_size, on_acknowledged=acknowledged.append)
@@ -32,17 +32,17 @@ def _send(writer: FakeWriter, rows: list[LineRow], *, batch_size: int = 1000) ->
 
 
 def test_a_batch_has_at_most_so_many_lines(writer: FakeWriter) -> None:
-    """All are acknowledged, the last batch is what is left."""
+    """All are acknowledged; the last batch holds the rest."""
     assert sorted(_send(writer, [LineRow(b"%d" % n) for n in range(25)], batch_size=10)) == [5, 10, 10]
 
 
 def test_a_batch_has_at_most_so_many_bytes(writer: FakeWriter) -> None:
-    """About one MiB."""
+    """The limit is about 1 MiB."""
     assert _send(writer, [LineRow(bytes(600_000))] * 3) == [1, 1, 1]
 
 
 def test_lines_of_a_key_stay_in_order_in_the_keys_queue(writer: FakeWriter) -> None:
-    """The one that a single send would choose."""
+    """The queue is the one that a single send would choose."""
     rows = [LineRow(b"%d" % n, key=f"k{n % 7}") for n in range(100)]
     assert sum(_send(writer, rows, batch_size=5)) == 100
     for queue_id, elements in writer.stored.items():
@@ -51,7 +51,7 @@ def test_lines_of_a_key_stay_in_order_in_the_keys_queue(writer: FakeWriter) -> N
 
 
 def test_a_line_that_is_no_message_is_named_and_none_is_sent(writer: FakeWriter) -> None:
-    """By its place among the rows."""
+    """The error names the row's number."""
     with pytest.raises(PropertiesIllegalError) as raised:
         _send(writer, [LineRow(b"a"), LineRow(b"b", key="c d")])
     assert (raised.value.facts["row"], writer.received) == (1, [])
@@ -73,7 +73,7 @@ def test_a_refusal_is_raised_and_what_was_acknowledged_is_told() -> None:
 
 
 def test_a_line_that_the_writer_refuses_is_named_where_it_goes_alone() -> None:
-    """As one does that is large."""
+    """A large line is sent as a batch of its own."""
     fake = FakeWriter(
         lambda entry: (
             Result(correlation_id=entry.correlation_id, error=refusal("MESSAGE_SIZE_EXCEEDED"))

@@ -1,4 +1,4 @@
-"""CSV and Parquet as tables of messages, and what is wrong with files."""
+"""CSV and Parquet files as tables of messages, and the errors of malformed files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _csv(data: bytes, *names: str | None, infer_types: bool = False) -> list[dic
 
 
 def test_csv_is_text_unless_types_are_wanted() -> None:
-    """Leading zeros stay; a value may hold a newline."""
+    """Leading zeros stay; a value may contain a newline."""
     data = b'\xef\xbb\xbfid,text\n007,"a\nb"\n8,\n'
     assert _csv(data) == [{"id": "007", "text": "a\nb"}, {"id": "8", "text": ""}]
     assert _csv(data, infer_types=True) == [{"id": 7, "text": "a\nb"}, {"id": 8, "text": ""}]
@@ -30,7 +30,7 @@ def test_csv_is_text_unless_types_are_wanted() -> None:
 
 
 def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
-    """It is not passed over: as a body it is refused."""
+    """The line is not skipped: as a body it is refused."""
     assert _csv(b'v\r\na\r\n\r\n""\r\nb\r\n') == [{"v": "a"}, {"v": ""}, {"v": ""}, {"v": "b"}]
 
 
@@ -46,14 +46,14 @@ def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
     ],
 )
 def test_a_malformed_row_of_csv_is_named(data: bytes, row: int, what: str) -> None:
-    """The header is row 1; also in a later block of the file."""
+    """The header is row 1; later blocks of the file count on."""
     with pytest.raises(ArgumentIllegalError, match=what) as raised:
         _csv(data)
     assert raised.value.row == row
 
 
 def test_rows_of_parquet_keep_their_types(tmp_path: Path) -> None:
-    """Piece by piece, numbered on."""
+    """Rows are read in pieces and numbered consecutively."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": range(70_000)}), path)
     pieces = list(rows_of_parquet(path, FieldNames(None, "id")))
@@ -62,7 +62,7 @@ def test_rows_of_parquet_keep_their_types(tmp_path: Path) -> None:
 
 
 def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
-    """Also a file that was cut."""
+    """A truncated file is refused too."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": range(1000)}), path)
     path.write_bytes(path.read_bytes()[:-9])
@@ -71,7 +71,7 @@ def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """With those that are."""
+    """The error lists the existing columns."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": [1]}), path)
     with pytest.raises(ArgumentIllegalError, match="no column 'no'; there are id"):

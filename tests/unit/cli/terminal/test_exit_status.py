@@ -1,4 +1,4 @@
-"""Every failure has its exit status, and is told without a traceback."""
+"""Exit statuses of failures, and their messages without tracebacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.status import STATUS
 
 
 def _ends(error: BaseException, *arguments: str) -> tuple[int, str, str]:
-    """(exit status, standard output, standard error) of a verb that raises *error*."""
+    """Return the exit status, standard output and standard error of a verb that raises *error*."""
     app = typer.Typer(cls=FailuresTold)
 
     @app.callback()
@@ -32,7 +32,7 @@ def _ends(error: BaseException, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_every_leaf_ends_with_a_status_that_says_it_failed() -> None:
-    """And each status has a meaning that docs/cli.md shows."""
+    """docs/cli.md documents every status."""
     wanted = {ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.REJECTED, ExitStatus.UNAVAILABLE}
     assert {exit_status_of(leaf("x")) for leaf in STATUS} == wanted
     assert set(MEANINGS) == set(ExitStatus)
@@ -62,7 +62,7 @@ def test_exit_statuses_are_stable(error: Callable[[str], Exception], status: Exi
 
 
 def test_an_error_is_told_with_facts_and_the_next_step() -> None:
-    """On standard error."""
+    """The message goes to standard error."""
     status, output, told = _ends(errors.WriterUnreachableError("nobody there", path="x"))
     assert (status, output) == (ExitStatus.UNAVAILABLE, "")
     assert told.startswith("error: nobody there\n  path: x\n")
@@ -70,7 +70,7 @@ def test_an_error_is_told_with_facts_and_the_next_step() -> None:
 
 
 def test_an_error_is_one_line_of_json_where_json_was_asked_for() -> None:
-    """With the stable reason; standard output stays empty."""
+    """The line has the stable reason; standard output stays empty."""
     error = errors.TopicNotFoundError("no topic x", topic="x")
     error.add_note("look again")
     status, output, told = _ends(error, "--output", "json")
@@ -85,14 +85,14 @@ def test_an_error_is_one_line_of_json_where_json_was_asked_for() -> None:
 
 
 def test_ctrl_c_is_130_without_a_traceback() -> None:
-    """And what the verb has noted is told."""
+    """The summary that the verb has prepared is printed."""
     interrupt = KeyboardInterrupt()
     interrupt.add_note("7 messages are acknowledged")
     assert _ends(interrupt) == (ExitStatus.INTERRUPTED, "", "interrupted\n7 messages are acknowledged\n")
 
 
 def test_what_is_no_leaf_has_a_reason_too() -> None:
-    """Its branch's."""
+    """The reason is that of its branch."""
     assert reason_of(errors.UnavailableError("x")) == "UNAVAILABLE"
     assert reason_of(OSError("x")) == "OS_ERROR"
     assert reason_of(errors.DiskFullError("x")) == "DISK_FULL"
@@ -103,13 +103,13 @@ def test_what_is_no_leaf_has_a_reason_too() -> None:
     [("grpc", "client"), ("pyarrow.csv", "client,table"), ("numba", "client,table"), ("pyspark.sql", "all")],
 )
 def test_a_package_that_is_not_installed_is_told_with_what_brings_it(module: str, extras: str) -> None:
-    """By the smallest extras that do."""
+    """The error names the smallest sufficient extras."""
     status, _, told = _ends(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert status == ExitStatus.UNAVAILABLE
     assert told == f'error: {module} is not installed\npip install "tidemark[{extras}]"\n'
 
 
 def test_a_module_of_no_extra_is_a_bug() -> None:
-    """And stays one."""
+    """It is raised unchanged."""
     with pytest.raises(AssertionError):
         _ends(ModuleNotFoundError("No module named 'grp'", name="grp"))

@@ -1,4 +1,4 @@
-"""Where a client looks for the services."""
+"""Addresses of the services."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemark.client.settings import ClientSettings
 
 
 def test_the_defaults_are_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Help shows them without importing its settings."""
+    """Help shows them without importing the client's settings."""
     monkeypatch.delenv("TIDEMARK_WRITER_ADDRESS", raising=False)
     monkeypatch.delenv("TIDEMARK_QUERY_URL", raising=False)
     settings = ClientSettings()
@@ -17,5 +17,5 @@ def test_the_defaults_are_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_topics_name_is_quoted() -> None:
-    """A retry topic's has percent signs."""
+    """A retry topic's name has percent signs."""
     assert topic_path("%RETRY%g") == "/v1/topics/%25RETRY%25g"

@@ -15,13 +15,13 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    """(exit status, standard output, standard error)."""
+    """Return the exit status, standard output and standard error."""
     done = CliRunner().invoke(app, ["access", *arguments])
     return done.exit_code, done.stdout, done.stderr
 
 
 def test_a_token_is_good_with_the_hash_that_was_told(tmp_path: Path) -> None:
-    """The token alone goes to standard output, so that it can be put into a file."""
+    """Only the token goes to standard output, so that it can be redirected to a file."""
     status, token, told = run("token")
     assert status == ExitStatus.OK
     path = tmp_path / "access.toml"
@@ -35,20 +35,20 @@ def test_a_token_is_good_with_the_hash_that_was_told(tmp_path: Path) -> None:
 
 
 def test_a_program_gets_token_and_hash() -> None:
-    """As JSON."""
+    """They are printed as JSON."""
     made = json.loads(run("token", "--output", "json")[1])
     assert hashlib.sha256(made["token"].encode()).hexdigest() == made["token_sha256"]
 
 
 def test_no_two_tokens_are_alike() -> None:
-    """And each is long enough not to be guessed."""
+    """A token is long enough not to be guessed."""
     tokens = {run("token")[1].strip() for _ in range(20)}
     assert len(tokens) == 20
     assert min(map(len, tokens)) >= 43 + len("tidemark_")
 
 
 def test_a_file_is_checked_as_a_service_does(tmp_path: Path) -> None:
-    """With the same words."""
+    """The messages are the service's."""
     files = AccessFolder(tmp_path)
     assert run("check", str(files.path))[0] == ExitStatus.OK
     files.path.write_text("version = 1\n[[rule]]\n")
@@ -68,7 +68,7 @@ def test_a_file_is_checked_as_a_service_does(tmp_path: Path) -> None:
     ],
 )
 def test_what_somebody_may_is_told(tmp_path: Path, asked: list[str], status: ExitStatus) -> None:
-    """By exit status, too, for a check in a pipeline."""
+    """The exit status reports it too, for a check in a pipeline."""
     files = AccessFolder(tmp_path)
     files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:orders-*")
@@ -77,7 +77,7 @@ def test_what_somebody_may_is_told(tmp_path: Path, asked: list[str], status: Exi
 
 
 def test_a_role_counts_as_a_token_would_give_it(tmp_path: Path) -> None:
-    """From where the rule says."""
+    """The rule's network applies."""
     files = AccessFolder(tmp_path)
     files.principal("p", roles=["readers"])
     files._rules.append(

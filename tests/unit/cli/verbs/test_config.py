@@ -14,7 +14,7 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 
 
 def test_every_service_is_shown_with_what_the_environment_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Value, and where it is from."""
+    """Each setting is shown with its value and source."""
     monkeypatch.setenv("TIDEMARK_FLUSH_MODE", "async")
     monkeypatch.delenv("TIDEMARK_QUERY_URL", raising=False)
     shown = CliRunner().invoke(app, ["config", "show", "--output", "json"])
@@ -26,7 +26,7 @@ def test_every_service_is_shown_with_what_the_environment_gives(monkeypatch: pyt
 
 
 def test_one_service_is_shown_with_the_options_it_would_get(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command line goes before the environment, and only what it says is from there."""
+    """The command line overrides the environment; the source is the command line only for options that it sets."""
     monkeypatch.setenv("TIDEMARK_SHARDS", "2")
     monkeypatch.setenv("TIDEMARK_EPOCH_MS", "500")
     shown = CliRunner().invoke(
@@ -41,13 +41,13 @@ def test_one_service_is_shown_with_the_options_it_would_get(monkeypatch: pytest.
 
 
 def test_the_writer_takes_no_options() -> None:
-    """It would read none of them."""
+    """The writer reads no options."""
     shown = CliRunner().invoke(app, ["config", "show", "writer", "--", "--flush-mode", "async"])
     assert shown.exit_code == ExitStatus.USAGE
 
 
 def test_a_file_stands_for_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As systemd reads it: what this shell has set does not count, and is there again afterwards."""
+    """As in systemd, the shell's variables do not count; they are restored afterwards."""
     file = tmp_path / "tidemark.env"
     file.write_text("# how we run it\nTIDEMARK_FLUSH_MODE=async\nPATH=/nowhere\n")
     monkeypatch.setenv("TIDEMARK_DEFAULT_QUEUES", "9")
@@ -59,7 +59,7 @@ def test_a_file_stands_for_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_a_value_that_a_service_would_refuse_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the name it has in the environment."""
+    """The error names the environment variable."""
     monkeypatch.setenv("TIDEMARK_FLUSH_MODE", "sometimes")
     shown = CliRunner().invoke(app, ["config", "show"])
     assert shown.exit_code == ExitStatus.REJECTED
@@ -67,7 +67,7 @@ def test_a_value_that_a_service_would_refuse_is_told(monkeypatch: pytest.MonkeyP
 
 
 def test_a_variable_that_nobody_reads_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside what would hold without it."""
+    """The effective settings are shown too."""
     monkeypatch.setenv("TIDEMARK_FLUSH_MOD", "async")
     shown = CliRunner().invoke(app, ["config", "show", "writer", "--output", "json"])
     assert shown.exit_code == ExitStatus.REJECTED

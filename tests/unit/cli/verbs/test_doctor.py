@@ -1,4 +1,4 @@
-"""What `doctor` says of a machine."""
+"""Checks of `doctor`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidemark.local.local_stack import free_port
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """Somebody listens there and says nothing that can be understood."""
+    """Yield a port with a listener that sends no valid response."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -41,12 +41,12 @@ def silent_port() -> Iterator[int]:
     ],
 )
 def test_javas_version_is_understood(told: str, version: int | None) -> None:
-    """Also its old form."""
+    """The old version form is understood too."""
     assert java_version(told) == version
 
 
 def test_a_missing_java_fails_where_spark_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A client needs none: a warning."""
+    """A client needs no Java, so it is only a warning."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert java_check().level is Level.FAIL
     monkeypatch.setattr(doctor_checks, "_version", lambda _: None)
@@ -54,7 +54,7 @@ def test_a_missing_java_fails_where_spark_is_installed(monkeypatch: pytest.Monke
 
 
 def test_an_old_java_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With the next step."""
+    """The check names a remedy."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
@@ -67,13 +67,13 @@ def test_an_old_java_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_a_free_address_is_fine_and_a_strangers_fails(silent_port: int) -> None:
-    """For the writer."""
+    """The address is the writer's."""
     assert writer_check(f"127.0.0.1:{free_port()}").level is Level.OK
     assert writer_check(f"127.0.0.1:{silent_port}").level is Level.FAIL
 
 
 def test_a_query_service_is_told_from_a_stranger() -> None:
-    """200, nobody, another answer, no answer."""
+    """The cases are 200, no listener, another answer, no answer."""
     heard = [Heard(200, None), Heard(None, None, is_free=True), Heard(404, None), Heard(None, None, "timed out")]
     levels = [query_check("http://x", one).level for one in heard]
     assert levels == [Level.OK, Level.OK, Level.FAIL, Level.FAIL]
@@ -81,14 +81,14 @@ def test_a_query_service_is_told_from_a_stranger() -> None:
 
 @pytest.mark.parametrize(("seconds", "level"), [(0, Level.OK), (10, Level.WARN), (-3600, Level.FAIL)])
 def test_clocks_that_are_apart_are_told(seconds: int, level: Level) -> None:
-    """By the Date header."""
+    """The time is read from the Date header."""
     date = email.utils.formatdate(time.time() + seconds, usegmt=True)
     assert clock_check(Heard(200, date)).level is level
     assert clock_check(Heard(None, None)).level is Level.OK
 
 
 def test_a_disk_without_room_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Little room is a warning."""
+    """Little room is only a warning."""
     gigabyte = 1 << 30
     levels = []
     for free in (1 << 20, gigabyte, 10 * gigabyte):
@@ -99,20 +99,20 @@ def test_a_disk_without_room_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_fdatasync_is_measured_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    """A folder that takes no file fails."""
+    """A folder that cannot be written to fails."""
     assert sync_check(tmp_path).level is not Level.FAIL
     assert not list(tmp_path.iterdir())
     assert sync_check(tmp_path / "no").level is Level.FAIL
 
 
 def test_a_store_that_does_not_exist_yet_is_looked_at_above(tmp_path: Path) -> None:
-    """The first folder that does."""
+    """The check uses the nearest existing parent folder."""
     assert nearest_folder(tmp_path / "a" / "b") == tmp_path
     assert not (tmp_path / "a").exists()
 
 
 def test_doctor_ends_with_1_when_something_fails(tmp_path: Path, silent_port: int) -> None:
-    """As JSON, with all that was looked at."""
+    """The JSON lists every check."""
     addresses = ["--query", f"http://127.0.0.1:{free_port()}", "--data", str(tmp_path), "--output", "json"]
     failed = CliRunner().invoke(app, ["doctor", "--writer", f"127.0.0.1:{silent_port}", *addresses])
     document = json.loads(failed.stdout)
