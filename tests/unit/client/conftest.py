@@ -12,7 +12,7 @@ from tidemark.client import Producer
 
 @pytest.fixture
 def writer() -> Iterator[FakeWriter]:
-    """A fake writer that serves."""
+    """Return a running fake writer."""
     fake = FakeWriter()
     fake.start()
     yield fake
@@ -21,6 +21,6 @@ def writer() -> Iterator[FakeWriter]:
 
 @pytest.fixture
 def producer(writer: FakeWriter) -> Iterator[Producer]:
-    """A producer of short patience, connected to it."""
+    """Return a producer with short timeouts that is connected to the writer."""
     with Producer(f"127.0.0.1:{writer.port}", timeout_s=5) as client:
         yield client

@@ -1,4 +1,4 @@
-"""A query service that answers what a test tells it, over real HTTP."""
+"""A query service over real HTTP that gives a test's answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Reply(NamedTuple):
-    """What is sent. missing_bytes: promised, and never sent."""
+    """An answer. missing_bytes: announced in the length, but never sent."""
 
     status: int = 200
     body: bytes = b"{}"
@@ -20,7 +20,7 @@ class Reply(NamedTuple):
 
 
 class FakeQuery:
-    """Its address, and what it was asked."""
+    """The service's address and the requests that it received."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -28,7 +28,7 @@ class FakeQuery:
         self.connections: set[object] = set()
 
     def wait_for_requests(self, count: int) -> None:
-        """Until so many have come."""
+        """Block until *count* requests have arrived."""
         deadline = time.monotonic() + 10
         while len(self.asked) < count:
             assert time.monotonic() < deadline, self.asked
@@ -37,7 +37,7 @@ class FakeQuery:
 
 @contextlib.contextmanager
 def fake_query(reply: Callable[[str], Reply]) -> Iterator[FakeQuery]:
-    """A service that answers each path with what *reply* says."""
+    """Serve; *reply* returns the answer for each path."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

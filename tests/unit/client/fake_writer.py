@@ -1,4 +1,4 @@
-"""A writer of a few lines, in this process: enough of the contract to see what the client does on the wire."""
+"""A small writer in this process that implements enough of the contract to observe the client's requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Entry = commit_log_pb2.AppendStreamRequest.Entry
 def refusal(
     reason: str, facts: dict[str, str] | None = None, *, retry_after_ms: int | None = None
 ) -> status_pb2.Status:
-    """A google.rpc.Status as the writer sends it."""
+    """Return a google.rpc.Status as the writer sends it."""
     status = status_pb2.Status(code=3, message=f"refused: {reason}")
     details: list[error_details_pb2.ErrorInfo | error_details_pb2.RetryInfo] = [
         error_details_pb2.ErrorInfo(reason=reason, domain="tidemark", metadata=facts)
@@ -41,7 +41,7 @@ def refusal(
 
 
 def connect(producer: Producer) -> None:
-    """Return once its writers answer: what is measured afterwards has nothing of the time that connecting takes."""
+    """Return once the producer's writers answer, so that a measurement does not include the time to connect."""
     for _ in range(50):
         with contextlib.suppress(StoreError):
             producer.send("t", b"first")
@@ -50,9 +50,10 @@ def connect(producer: Producer) -> None:
 
 
 class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer):
-    """Keeps what it is sent. *on_entry* may answer an entry itself, or raise to break the stream.
+    """A writer that keeps the batches it receives.
 
-    has_topics  False: topics do not exist yet; an append would make them
+    *on_entry* may answer an entry itself, or raise to break the stream.
+    has_topics  False: topics do not exist yet; an append would create them
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.T
         self.attributes: dict[str, str] = {}
         self.asked_routes = 0
         self.received: list[commit_log_pb2.AppendBatchRequest] = []
-        self.frames: list[int] = []  # batches in each
+        self.frames: list[int] = []  # number of batches in each
         self.stored: dict[int, list[Element]] = {}
         self._seen: dict[str, commit_log_pb2.AppendBatchResponse] = {}
         self._lock = threading.Lock()
@@ -78,7 +79,7 @@ class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.T
         self._server: grpc.Server | None = None
 
     def start(self) -> str:
-        """Serve on the port of before, else a free one; the address."""
+        """Serve on the previous port or a free one, and return the address."""
         self._server = grpc.server(futures.ThreadPoolExecutor(8))
         commit_log_pb2_grpc.add_CommitLogServiceServicer_to_server(self, self._server)
         topics_pb2_grpc.add_TopicServiceServicer_to_server(self, self._server)
@@ -88,7 +89,7 @@ class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.T
 
     @property
     def address(self) -> str:
-        """Where it serves, or did."""
+        """Return the current or the last address."""
         return f"127.0.0.1:{self.port}"
 
     def stop(self) -> None:

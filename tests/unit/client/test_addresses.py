@@ -1,4 +1,4 @@
-"""Wrong addresses are diagnosed with the address and the cause, and proxies of the environment are left alone."""
+"""Errors for wrong addresses name the address and the cause; proxies of the environment are not used."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUERY_CALLS: dict[str, Call] = {
 
 @pytest.fixture(scope="module")
 def http_port() -> Iterator[int]:
-    """The port of a service that speaks HTTP/1, as the query service does."""
+    """Yield the port of a service that speaks HTTP/1, as the query service does."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]
@@ -87,7 +87,7 @@ def test_an_unknown_host_is_named_at_once(call: Call) -> None:
 
 @pytest.mark.parametrize("name", ["send", "send to queue", "topics.create"])
 def test_a_refused_connection_is_named(name: str) -> None:
-    """After the timeout: a writer may be starting there."""
+    """The error comes after the timeout, because a writer may be starting there."""
     address = f"127.0.0.1:{free_port()}"
     calls: dict[str, Call] = {
         "send": lambda address: Producer(address, timeout_s=1).send("t", b"x"),
@@ -101,7 +101,7 @@ def test_a_refused_connection_is_named(name: str) -> None:
 
 
 def test_a_writer_that_comes_within_the_timeout_gets_the_message() -> None:
-    """A refused connection alone ends nothing."""
+    """A refused connection alone is not an error."""
     writer = FakeWriter()
     writer.port = free_port()
     with Producer(writer.address, timeout_s=20) as producer:

@@ -1,4 +1,4 @@
-"""A message's element: what its parts become, and what cannot be written."""
+"""The wire element of a message: its fields and properties, and messages that are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def properties_of(**parts: Any) -> dict[str, str]:
 
 
 def test_parts_become_properties() -> None:
-    """By RocketMQ's names; the flag has a field of its own."""
+    """The names are RocketMQ's; the flag has its own field."""
     message = Message("t", "hällo", tag="A", keys=["k1", "k2"], properties={"colour": "red"}, delay_level=3, flag=-7)
     element = message.to_element()
     assert (element.body, element.flag) == ("hällo".encode(), -7)
@@ -24,24 +24,24 @@ def test_parts_become_properties() -> None:
 
 
 def test_a_plain_message_has_no_properties() -> None:
-    """Not even empty ones."""
+    """There are no empty ones either."""
     assert Message("t", b"x").to_element() == (b"x", b"", 0)
 
 
 @pytest.mark.parametrize(("level", "written"), [(1, "1"), (18, "18"), (19, "18"), (1000, "18")])
 def test_levels_above_the_last_count_as_the_last(level: int, written: str) -> None:
-    """As at the peer's."""
+    """RocketMQ does the same."""
     assert properties_of(delay_level=level) == {"DELAY": written}
 
 
 def test_a_text_is_one_key() -> None:
-    """And not one key a letter."""
+    """It is not one key per letter."""
     assert properties_of(keys="k1") == {"KEYS": "k1"}
     assert Message("t", b"x", keys="k1").first_key == "k1"
 
 
 def test_bytes_like_bodies_are_taken() -> None:
-    """A copy of what they hold now."""
+    """The message copies their present contents."""
     body = bytearray(b"abc")
     element = Message("t", body).to_element()  # type: ignore[arg-type]
     body[0] = 0
@@ -56,7 +56,7 @@ def test_a_number_is_no_body() -> None:
 
 @pytest.mark.parametrize("parts", [{"delay_level": -1}, {"flag": 1 << 31}])
 def test_numbers_out_of_their_range_are_refused(parts: dict[str, int]) -> None:
-    """They would become others on the wire."""
+    """They would change on the wire."""
     with pytest.raises(ArgumentIllegalError):
         properties_of(**parts)
 
@@ -71,7 +71,7 @@ def test_numbers_out_of_their_range_are_refused(parts: dict[str, int]) -> None:
     ],
 )
 def test_what_contradicts_itself_or_is_no_text_is_refused(parts: dict[str, Any]) -> None:
-    """Typed, not as an encoder's error."""
+    """The error is typed, not an encoder's."""
     with pytest.raises(PropertiesIllegalError):
         properties_of(**parts)
 
@@ -125,7 +125,7 @@ def test_a_part_of_a_wrong_type_is_refused_with_the_accepted_one(parts: dict[str
 
 
 def test_a_message_that_comes_back_keeps_its_tag_and_keys() -> None:
-    """An earlier version stored them, and a failed message must not be lost for them."""
+    """An earlier version stored such messages, and a failed one must not be lost."""
     for topic in ("%RETRY%g", "%DLQ%g"):
         element = Message(topic, b"x", tag="A||B", keys=["tab\tkey"]).to_element()
         assert decode_properties(element.properties) == {"TAGS": "A||B", "KEYS": "tab\tkey"}

@@ -1,4 +1,4 @@
-"""One producer and two writers: where a message goes, and where it goes next. Real ones: tests/integration/client."""
+"""One producer and two writers: the choice of a writer, and failover. With real writers: tests/integration/client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidemark.local.local_stack import free_port
 
 @pytest.fixture
 def pair() -> Iterator[tuple[FakeWriter, FakeWriter]]:
-    """Two writers of four queues each, of stores a and b."""
+    """Return two writers of four queues each, of stores a and b."""
     writers = FakeWriter(store_name="a"), FakeWriter(store_name="b")
     for one in writers:
         one.start()
@@ -33,7 +33,7 @@ def pair() -> Iterator[tuple[FakeWriter, FakeWriter]]:
 
 @pytest.fixture
 def producer(pair: tuple[FakeWriter, FakeWriter]) -> Iterator[Producer]:
-    """Of both."""
+    """Return a producer for both writers."""
     with Producer([one.address for one in pair], timeout_s=5) as client:
         yield client
 
@@ -47,34 +47,34 @@ def refuse(reason: str, refused: list[str]) -> object:
 
 
 def test_messages_go_round_over_the_queues_of_both(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """Eight sends, eight queues, sorted by store."""
+    """Eight sends reach eight queues, sorted by store."""
     a, b = (one.address for one in pair)
     assert producer.queues("t") == tuple(MessageQueue("t", writer, n) for writer in (a, b) for n in range(4))
     assert {producer.send("t", b"x").queue for _ in range(8)} == set(producer.queues("t"))
 
 
 def test_a_key_has_one_queue_among_all(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """|hashCode| mod all queues."""
+    """The queue is |hashCode| mod all queues."""
     for key in ("k1", "k2", "k3", "ключ"):
         wanted = producer.queues("t")[abs(java_hash(key)) % 8]
         assert [producer.send("t", b"x", key=key).queue for _ in range(2)] == [wanted] * 2
 
 
 def test_only_writers_that_have_the_topic_are_used(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """The other one would create it."""
+    """The other writer would create the topic."""
     pair[0].has_topics = False
     assert {producer.send("t", b"x").writer for _ in range(8)} == {pair[1].address}
 
 
 def test_a_topic_that_nobody_has_is_created_by_all(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """As an unknown topic's messages spread over all brokers."""
+    """A broker cluster likewise spreads the messages of an unknown topic over all brokers."""
     for one in pair:
         one.has_topics = False
     assert {producer.send("t", b"x").writer for _ in range(8)} == {one.address for one in pair}
 
 
 def test_a_queue_may_be_named(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """A bare number would be two of them."""
+    """A bare number would name two queues."""
     queue = MessageQueue("t", pair[1].address, 3)
     assert [producer.send("t", b"x", queue_id=queue).queue for _ in range(3)] == [queue] * 3
     with pytest.raises(ArgumentIllegalError, match="MessageQueue"):
@@ -87,7 +87,7 @@ def test_a_queue_may_be_named(pair: tuple[FakeWriter, FakeWriter], producer: Pro
 def test_what_a_writer_refuses_for_now_goes_to_the_other(
     pair: tuple[FakeWriter, FakeWriter], producer: Producer, reason: str
 ) -> None:
-    """Every message is acknowledged, without waiting for the first one."""
+    """Every message is acknowledged without waiting for the first writer."""
     refused: list[str] = []
     pair[0].on_entry = refuse(reason, refused)  # type: ignore[assignment]
     before = time.monotonic()
@@ -99,7 +99,7 @@ def test_what_a_writer_refuses_for_now_goes_to_the_other(
 def test_what_no_writer_would_take_is_not_tried_elsewhere(
     pair: tuple[FakeWriter, FakeWriter], producer: Producer
 ) -> None:
-    """A message that is wrong is wrong everywhere."""
+    """An invalid message is invalid at every writer."""
     refused: list[str] = []
     for one in pair:
         one.on_entry = refuse("MESSAGE_SIZE_EXCEEDED", refused)  # type: ignore[assignment]
@@ -109,7 +109,7 @@ def test_what_no_writer_would_take_is_not_tried_elsewhere(
 
 
 def test_the_last_attempt_stays_where_it_is(pair: tuple[FakeWriter, FakeWriter]) -> None:
-    """Both refuse: three queues in turn, then the last one until the timeout, and its reason is raised."""
+    """Both refuse: three queues in turn, then the last one until the timeout, whose reason is raised."""
     refused: dict[int, list[str]] = {0: [], 1: []}
     for number, one in enumerate(pair):
         one.on_entry = refuse("DISK_FULL", refused[number])  # type: ignore[assignment]
@@ -117,7 +117,7 @@ def test_the_last_attempt_stays_where_it_is(pair: tuple[FakeWriter, FakeWriter])
         producer.send("t", b"x")
     first, last = sorted(refused.values(), key=len)
     assert (len(first), len(last) > 1) == (1, True)
-    assert len({*first, *last}) == 1  # one request id
+    assert len({*first, *last}) == 1  # the request id stays
 
 
 @pytest.mark.parametrize("options", [{"key": "k"}, {"selector": lambda queues, _: queues[0]}])
@@ -132,7 +132,7 @@ def test_a_queue_that_was_chosen_is_not_left(pair: tuple[FakeWriter, FakeWriter]
 
 
 def test_a_selector_gets_all_queues_and_the_message(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """And what it says is done."""
+    """The producer uses the queue that it returns."""
     seen: list[tuple[int, object]] = []
 
     def select(queues: Sequence[MessageQueue], message: Message) -> MessageQueue:
@@ -145,7 +145,7 @@ def test_a_selector_gets_all_queues_and_the_message(pair: tuple[FakeWriter, Fake
 
 
 def test_a_writer_that_is_down_at_the_start_is_left_out(pair: tuple[FakeWriter, FakeWriter]) -> None:
-    """Until it comes; the others do not wait for it."""
+    """The other writers are used until it comes."""
     pair[1].stop()
     with Producer([one.address for one in pair], timeout_s=5) as producer:
         before = time.monotonic()
@@ -159,7 +159,7 @@ def test_a_writer_that_is_down_at_the_start_is_left_out(pair: tuple[FakeWriter, 
 
 
 def test_a_writer_that_goes_away_is_left_out(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """Once its stream has broken nothing is sent to it."""
+    """After its stream has broken, nothing is sent to it."""
     assert {producer.send("t", b"x").writer for _ in range(8)} == {one.address for one in pair}
     pair[0].stop()
     end = time.monotonic() + 5
@@ -170,7 +170,7 @@ def test_a_writer_that_goes_away_is_left_out(pair: tuple[FakeWriter, FakeWriter]
 
 
 def test_an_unknown_outcome_stays_with_its_writer(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """Stored, and the stream breaks before the answer: the other writer never hears of it."""
+    """The message is stored and the stream breaks before the answer: the other writer does not get it."""
     broken: list[str] = []
 
     def store_and_break(entry: Entry) -> Result | None:
@@ -189,14 +189,14 @@ def test_an_unknown_outcome_stays_with_its_writer(pair: tuple[FakeWriter, FakeWr
 
 
 def test_nobody_there_is_told() -> None:
-    """Within the timeout."""
+    """The error comes within the timeout."""
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
     with Producer(addresses, timeout_s=0.5) as producer, pytest.raises(WriterUnreachableError):
         producer.send("t", b"x")
 
 
 def test_flush_waits_for_what_moves(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
-    """From one writer to the other."""
+    """The message moves from one writer to the other."""
     pair[0].on_entry = refuse("DISK_FULL", [])  # type: ignore[assignment]
     futures: list[Future[SendResult]] = [producer.send_async("t", b"x") for _ in range(100)]
     assert producer.flush(5)

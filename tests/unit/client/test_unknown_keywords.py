@@ -1,4 +1,4 @@
-"""Unknown keywords are refused with the nearest name, by every call that a program sends or reads with."""
+"""Every call for sending or reading refuses unknown keywords and names the most similar one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the messages of a batch must have in common. Reasons that a writer gives, too: tests/integration/client."""
+"""Rules that all messages of a batch must meet. The writer's reasons: tests/integration/client."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ from tidemark.errors import ArgumentIllegalError, BatchDelayError, BatchRetryTop
 def test_one_message_that_does_not_belong_refuses_the_batch(
     writer: FakeWriter, producer: Producer, second: Message, error: type[StoreError]
 ) -> None:
-    """Before anything is sent."""
+    """The error comes before anything is sent."""
     with pytest.raises(error):
         producer.send_batch([Message("t", b"x"), second])
     assert writer.received == []
 
 
 def test_wait_of_true_is_the_default(writer: FakeWriter, producer: Producer) -> None:
-    """Said or not said, it is the same."""
     assert producer.send_batch([Message("t", b"x"), Message("t", b"x", properties={"WAIT": "true"})]).count == 2
 
 
 def test_a_message_brings_its_own_parts(producer: Producer) -> None:
-    """Given twice, nobody knows which is meant."""
+    """A part that is given twice would be ambiguous."""
     with pytest.raises(ValueError, match="brings its own"):
         producer.send(Message("t", b"x"), tag="A")
     with pytest.raises(ValueError, match="topic and a body"):
@@ -45,7 +44,7 @@ def test_a_message_brings_its_own_parts(producer: Producer) -> None:
 
 @pytest.mark.parametrize("options", [{"key": 0}, {"key": 1}, {"key": b"k"}, {"properties": 0}, {"request_id": 7}])
 def test_an_option_of_a_wrong_type_is_refused(writer: FakeWriter, producer: Producer, options: dict[str, Any]) -> None:
-    """Also where its value counts as false."""
+    """Wrong types with a false value are refused too."""
     with pytest.raises(TypeError, match=r"not .* of type"):
         producer.send("t", b"x", **options)
     assert writer.received == []

@@ -1,4 +1,4 @@
-"""The units of deploy/systemd, as far as they can be read without systemd; tests/deploy asks systemd itself."""
+"""The units of deploy/systemd, read without systemd; tests/deploy checks them with systemd itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HARDENING = ("NoNewPrivileges", "ProtectSystem", "PrivateTmp", "CapabilityBoundi
 
 
 class Unit(configparser.RawConfigParser):
-    """Sections of a unit; of a name that is there twice the last one."""
+    """Sections of a unit; of a repeated name the last value."""
 
     def __init__(self, name: str) -> None:
         super().__init__(strict=False, delimiters=("=",), comment_prefixes=("#",))
@@ -29,7 +29,7 @@ class Unit(configparser.RawConfigParser):
 
 
 def test_all_are_hardened_alike() -> None:
-    """What one may not do, no other may."""
+    """All units have the same restrictions."""
     ours = [dict(Unit(name)["Service"]) for name in UNITS]
     own = {"ExecStart", "RestartSec", "TimeoutStopSec"}
     shared = [{key: value for key, value in one.items() if key not in own} for one in ours]
@@ -40,7 +40,7 @@ def test_all_are_hardened_alike() -> None:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_starts_a_door_that_there_is(name: str) -> None:
-    """As the wheel calls it."""
+    """The command is the wheel's entry point."""
     command = Unit(name)["Service"]["ExecStart"].split()
     assert command[:2] == ["/opt/tidemark/bin/python", "-m"]
     assert importlib.util.find_spec(command[2].replace("tidemark_services", "services")) is not None
@@ -49,19 +49,19 @@ def test_a_unit_starts_a_door_that_there_is(name: str) -> None:
 
 
 def test_the_target_wants_every_service() -> None:
-    """And each is stopped with it."""
+    """Stopping the target stops each service."""
     assert Unit("tidemark.target")["Unit"]["Wants"].split() == list(UNITS)
     assert {Unit(name)["Unit"]["PartOf"] for name in UNITS} == {"tidemark.target"}
 
 
 def test_no_service_is_killed_before_it_has_drained() -> None:
-    """TimeoutStopSec is longer than what a stop may take by default."""
+    """TimeoutStopSec exceeds the default limit of a stop."""
     for name in UNITS:
         assert int(Unit(name)["Service"]["TimeoutStopSec"].removesuffix("s")) >= 60
 
 
 def test_the_settings_file_has_settings_that_there_are() -> None:
-    """A service would refuse others."""
+    """A service would refuse unknown ones."""
 
     with environment_of(FOLDER / "tidemark.env"):
         ours = {name: value for name, value in os.environ.items() if name.startswith("TIDEMARK_")}
@@ -69,7 +69,7 @@ def test_the_settings_file_has_settings_that_there_are() -> None:
 
 
 def test_only_usual_places_are_named() -> None:
-    """Nothing of the machine they were written on."""
+    """There is no path of a development machine."""
     for path in FOLDER.iterdir():
         places = set(re.findall(r"(?<![\w.])/[a-z][\w./-]*", path.read_text()))
         allowed = ("/opt/tidemark", "/var/lib/tidemark", "/etc/tidemark", "/var/cache/tidemark")

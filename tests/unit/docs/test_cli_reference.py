@@ -1,4 +1,4 @@
-"""The documented command is the real one."""
+"""docs/cli.md matches the command."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from scripts.cli_reference import PAGE, page
 
 
 def test_docs_cli_md_is_current() -> None:
-    """`make docs` writes it."""
+    """`make docs` writes the page."""
     assert PAGE.read_text() == page()

@@ -1,4 +1,4 @@
-"""docs/conformance.md is what behaviours.toml and the tests' names make; each behaviour has a test or a reason."""
+"""docs/conformance.md follows from behaviours.toml and the names of tests; each behaviour has a test or a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scripts.conformance_table import (
 
 
 def test_the_page_is_current_and_every_behaviour_has_a_test_or_a_reason() -> None:
-    """`make docs` writes it."""
+    """`make docs` writes the page."""
     page, faults, _ = current_page()
     assert faults == []
     assert PAGE.read_text() == page
@@ -28,14 +28,14 @@ def test_the_page_is_current_and_every_behaviour_has_a_test_or_a_reason() -> Non
 
 
 def test_identifiers_stand_right_behind_test() -> None:
-    """Up to the first word that is none; words that look like one count only with a known prefix."""
+    """They end at the first word that is not one; words of that form count only with a known prefix."""
     prefixes = {"bpm", "ac"}
     assert identifiers_in("test_bpm1_ac12_found_in_ipv6_bpm3", prefixes) == ["BPM1", "AC12"]
     assert identifiers_in("test_ipv6_bpm1", prefixes) == []
 
 
 def test_a_behaviour_without_test_or_reason_is_told() -> None:
-    """As is a test with an unknown identifier or none, and a reason beside a test."""
+    """Errors are also a test with no or an unknown identifier, and a behaviour with both a test and a reason."""
     behaviours = load_behaviours(
         '[Class]\nA1 = "one"\nA2 = "two"\n'
         'A3 = { behaviour = "three", not_applicable = "no" }\nA4 = { behaviour = "four", missing = "yet" }\n'
@@ -54,7 +54,7 @@ def test_a_behaviour_without_test_or_reason_is_told() -> None:
 
 
 def test_tests_are_found_by_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the peer's folder only those that carry identifiers."""
+    """Outside of tests/conformance/peer only tests with identifiers count."""
     folder = tmp_path / "tests" / "conformance"
     (folder / "peer").mkdir(parents=True)
     (folder / "peer" / "test_a.py").write_text("def test_a1_x(): ...\ndef test_x(): ...\ndef helper(): ...\n")

@@ -1,4 +1,4 @@
-"""The committed dashboard and the alert rules fit what is served and documented."""
+"""The committed dashboard and alert rules match the served and documented metrics."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ ALERTS = re.findall(r"- alert: (\w+)", RULES)
 
 
 def test_the_committed_dashboard_is_what_the_code_makes() -> None:
-    """`make docs` writes it."""
+    """`make docs` writes the dashboard."""
     assert FILE.read_text() == text()
 
 
 @pytest.mark.parametrize("promql", EXPRESSIONS)
 def test_every_name_is_one_that_is_served(promql: str) -> None:
-    """Buckets, sums and counts only of histograms."""
+    """Only histograms have buckets, sums and counts."""
     for name in re.findall(r"\b(?:rocketmq|tidemark)_\w+", promql):
         family = re.sub(r"_(bucket|sum|count)$", "", name)
         assert name in BY_NAME or BY_NAME[family].kind is Kind.HISTOGRAM
 
 
 def test_every_alert_has_a_test_and_a_section_of_the_runbook() -> None:
-    """And the runbook has no section of an alert that is not there."""
+    """The runbook has no section of an unknown alert."""
     tests = (ROOT / "deploy" / "prometheus" / "alerts_test.yml").read_text()
     assert set(ALERTS) == set(re.findall(r"alertname: (\w+)\n +exp_alerts:\n", tests))
     headings = re.findall(r"^## (.+)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The table of known failures in docs/guarantees.md is what the tests say, and none of the 22 is missing."""
+"""The table of known failures in docs/guarantees.md matches the tests and has all 22 entries."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from scripts.known_failures_table import PAGE, known_failures, with_table
 
 
 def test_the_table_of_known_failures_is_current() -> None:
-    """`make docs` writes it."""
+    """`make docs` writes the table."""
     page = PAGE.read_text()
     assert page == with_table(page)
     assert "https://github.com/apache/rocketmq/issues/10017" in page
 
 
 def test_each_of_the_22_known_failures_has_a_test() -> None:
-    """Numbered 1 to 22."""
+    """They have the numbers 1 to 22."""
     assert {failure.number for failure in known_failures()} == set(range(1, 23))

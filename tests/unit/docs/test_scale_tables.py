@@ -1,4 +1,4 @@
-"""The tables of docs/scale.md are what the model makes of the committed constants."""
+"""The tables of docs/scale.md follow from the model and the committed constants."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scripts.scale_tables import PAGE, current_page, page_with
 
 
 def test_the_page_is_current() -> None:
-    """`make scale` and `make docs` write it."""
+    """`make scale` and `make docs` write the page."""
     assert PAGE.read_text() == current_page()
 
 
 def test_tables_follow_the_constants() -> None:
-    """A writer that costs twice as much is used up at half the rate, and needs more pairs."""
+    """A writer of twice the cost is used up at half the rate, and more pairs are needed."""
     measured = load()
     dear = measured.constants.__class__(
         **{name: value * (2 if name.startswith("writer_s") else 1) for name, value in vars(measured.constants).items()}
@@ -27,7 +27,7 @@ def test_tables_follow_the_constants() -> None:
 
 
 def test_a_table_without_a_place_is_told() -> None:
-    """And a place without a table."""
+    """A marked position without a table is an error too."""
     assert page_with("a\n<!-- scale: x -->\nold\n<!-- scale end -->\nb\n", {"x": "new"}) == (
         "a\n<!-- scale: x -->\nnew\n<!-- scale end -->\nb\n"
     )

@@ -6,7 +6,7 @@ from scripts.settings_table import PAGE, with_table
 
 
 def test_the_table_of_settings_in_operations_is_current() -> None:
-    """`make docs` writes it."""
+    """`make docs` writes the table."""
     page = PAGE.read_text()
     assert page == with_table(page)
     assert "`TIDEMARK_FLUSH_MODE` | writer | `sync`" in page

@@ -17,7 +17,7 @@ HAND_WRITTEN = [DOCS / name for name in ("index.md", "client.md", "coming-from.m
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """A page that was renamed, or a class of the reference that was, is found here; parameters are shown as a list."""
+    """The build fails for a renamed page or class of the reference; parameters are shown as a list."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -25,7 +25,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_the_reference_has_every_name_of_the_client() -> None:
-    """Who adds a public class adds it to the reference."""
+    """A new public class must be added to the reference."""
     text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
     listed = set(re.findall(r"^::: tidemark\.client\.(\S+)", text, re.MULTILINE))
     assert {name for name in tidemark.client.__all__ if not name.isupper()} == listed
@@ -33,6 +33,6 @@ def test_the_reference_has_every_name_of_the_client() -> None:
 
 @pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """To other pages, and to files of the repository, which the site does not have."""
+    """Links lead to other pages, and to files of the repository, which are not part of the site."""
     for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text()):
         assert (DOCS / target).exists(), target

@@ -1,4 +1,4 @@
-"""The table of threats is current, and what it claims can be run."""
+"""The table of threats is current, and the tests that it names exist."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from scripts.threats_table import PAGE, Threat, is_there, threats, with_table
 
 
 def test_the_table_in_security_is_current() -> None:
-    """`make docs` writes it."""
+    """`make docs` writes the table."""
     page = PAGE.read_text()
     assert page == with_table(page)
 
 
 @pytest.mark.parametrize("threat", threats(), ids=lambda threat: threat.threat)
 def test_every_row_names_tests_that_there_are(threat: Threat) -> None:
-    """At least one, and none that was renamed since."""
+    """Each row names at least one, and no renamed test."""
     assert threat.tests
     assert [test for test in threat.tests if not is_there(test)] == []
 

@@ -1,4 +1,4 @@
-"""The notebooks as they are committed."""
+"""The committed notebooks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FILES = sorted(NOTEBOOKS.glob("*.ipynb"))
 
 
 def test_there_are_notebooks() -> None:
-    """Else the next test would look at none."""
+    """Otherwise the next test would check none."""
     assert len(FILES) >= 2
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_notebook_is_valid_and_has_no_outputs(path: Path) -> None:
-    """What a run showed, and how often it was run, is nobody's change; nor is the author's machine."""
+    """Outputs and run counts would make needless changes; the author's machine must not appear."""
     notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -1,4 +1,4 @@
-"""The compiled loops read and write within their buffers, checked by numba itself."""
+"""The compiled loops read and write only within their buffers, checked by numba."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ test_pack.test_packed_batches_equal_the_plain_encoding()
 test_wire_batch.test_encoded_records_are_those_of_encode_record()
 long_topic = u8(strategies.builders.record_bytes(topic=b"t" * 32767, magic=strategies.MAGIC_V2))
 Checker(shards=2).check(long_topic, base_offset=0)
-try:  # would the checks have told?
+try:  # shows that the checks are active
     properties.scan_properties(np.zeros(4, np.uint8), 2, 6, np.empty((properties.N_NAMES, 2), np.int64))
 except IndexError:
     print("within bounds")
@@ -86,7 +86,7 @@ except IndexError:
 
 
 def test_hostile_bytes_lead_nowhere_outside_of_the_buffers(tmp_path: Path) -> None:
-    """Arbitrary and nearly right bytes through every loop that reads what it did not write."""
+    """Arbitrary and almost valid bytes are given to every loop that reads external data."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""What the walk says about single right and wrong bytes."""
+"""Results of the walk for single right and wrong bytes."""
 
 from __future__ import annotations
 
@@ -44,45 +44,45 @@ def test_no_bytes_are_the_end() -> None:
 
 
 def test_zero_bytes_are_no_record() -> None:
-    """What lies behind the end of a fresh log."""
+    """A new log has zeros after its end."""
     assert ends(check(A + bytes(100))) == (Outcome.BAD, Fault.MAGIC, len(A))
 
 
 def test_blank_record_ends_the_file() -> None:
-    """At its start, whatever stands behind its eight bytes."""
+    """The walk ends at the blank record, whatever follows its eight bytes."""
     data = A + blank_bytes(100) + b"\xff" * 92
     assert ends(check(data, file_end=len(data))) == (Outcome.BLANK, Fault.NONE, len(A))
 
 
 @pytest.mark.parametrize("told", [0, 8, 99, 101, -1])
 def test_blank_record_that_misses_the_files_end_is_bad(told: int) -> None:
-    """Its length leads exactly to the end; without a known end there is no telling."""
+    """Its length must lead exactly to the file's end; without a known end this cannot be checked."""
     data = blank_bytes(told) + bytes(92)
     assert ends(check(data, file_end=100)) == (Outcome.BAD, Fault.LENGTH, 0)
     assert check(data).outcome is Outcome.BLANK
 
 
 def test_record_over_the_files_end_is_bad() -> None:
-    """No record spans two files, even if the buffer goes on."""
+    """No record spans two files, even if the buffer continues."""
     assert ends(check(A, file_end=len(A) - 1)) == (Outcome.BAD, Fault.LENGTH, 0)
     assert check(A, file_end=len(A)).outcome is Outcome.END
 
 
 @pytest.mark.parametrize("left", range(1, 8))
 def test_less_than_a_blank_record_before_the_files_end_is_bad(left: int) -> None:
-    """Nothing can start there: waiting for more bytes would never end."""
+    """No record can start there: waiting for more bytes would never end."""
     assert ends(check(A + bytes(left), file_end=len(A) + left)) == (Outcome.BAD, Fault.MAGIC, len(A))
     assert check(A + bytes(left)).outcome is Outcome.PARTIAL
 
 
 def test_stale_record_of_an_older_generation_ends_the_walk() -> None:
-    """Right magic, lengths and CRC, but it says that it lies elsewhere."""
+    """Magic, lengths and CRC are right, but its PHYSICALOFFSET is another position."""
     stale = record_bytes(physical_offset=len(A) + 1)
     assert ends(check(A + stale)) == (Outcome.BAD, Fault.POSITION, len(A))
 
 
 def test_records_of_the_right_generation_go_on_behind_one_another() -> None:
-    """Each at its place, the base counted in."""
+    """Each position includes the base offset."""
     data = row_of_records([{"queue_offset": i} for i in range(5)], base_offset=1 << 40)
     result = check(data, base_offset=1 << 40)
     assert (ends(result), result.records) == ((Outcome.END, Fault.NONE, len(data)), 5)
@@ -91,7 +91,7 @@ def test_records_of_the_right_generation_go_on_behind_one_another() -> None:
 
 @pytest.mark.parametrize("total", [-1, 0, 90, -(1 << 31), 92, 121, 123, (1 << 31) - 1])
 def test_wrong_total_size_is_told(total: int) -> None:
-    """Too small: bad. Too large: the rest may yet come, unless the file ends before."""
+    """A value that is too small is bad; if it is too large, more bytes may follow unless the file ends before."""
     data = patched(A, 0, total)
     outcome = Outcome.PARTIAL if total > len(A) else Outcome.BAD
     assert ends(check(data)) == (outcome, Fault.LENGTH, 0)
@@ -100,30 +100,30 @@ def test_wrong_total_size_is_told(total: int) -> None:
 
 @pytest.mark.parametrize("length", [-1, -(1 << 31), 4, 6, 1000, (1 << 31) - 1])
 def test_wrong_body_length_is_told(length: int) -> None:
-    """Whatever it is, lengths must add up."""
+    """The sum of the lengths must match."""
     assert ends(check(patched(A, 84, length))) == (Outcome.BAD, Fault.LENGTH, 0)
 
 
 @pytest.mark.parametrize("length", [-1, -128, 8, 10, 127])
 def test_wrong_topic_length_is_told(length: int) -> None:
-    """One signed byte in V1."""
+    """V1 has one signed byte."""
     assert ends(check(patched(A, 93, length, ">b"))) == (Outcome.BAD, Fault.LENGTH, 0)
 
 
 @pytest.mark.parametrize("length", [-1, -32768, 9, 11, 32767])
 def test_wrong_properties_length_is_told(length: int) -> None:
-    """Two signed bytes."""
+    """It has two signed bytes."""
     assert ends(check(patched(A, 103, length, ">h"))) == (Outcome.BAD, Fault.LENGTH, 0)
 
 
 def test_topic_of_128_bytes_needs_v2() -> None:
-    """The peer reads V1's length byte as signed, so such a record is unreadable (docs/format.md §2)."""
+    """RocketMQ reads V1's length byte as signed, so such a record is unreadable (docs/format.md §2)."""
     assert ends(check(record_bytes(topic=b"t" * 128))) == (Outcome.BAD, Fault.LENGTH, 0)
     assert check(record_bytes(topic=b"t" * 128, magic=MAGIC_V2)).records == 1
 
 
 def test_v2_topic_as_long_as_its_length_can_tell_is_walked_in_every_shard() -> None:
-    """32,767 bytes of topic fit into what the walk keeps aside."""
+    """32,767 bytes of topic fit into the walk's name buffer."""
     data = np.frombuffer(record_bytes(topic=b"t" * 32_767, magic=MAGIC_V2), np.uint8)
     found = [len(Checker(shard=shard, shards=3).check(data, base_offset=0).requests) for shard in range(3)]
     assert sorted(found) == [0, 0, 1]
@@ -133,7 +133,7 @@ WRONG_BODY = patched(A, 88, 0x4A656C6C)
 
 
 def test_wrong_body_stops_recovery_and_marks_for_the_indexer() -> None:
-    """Three ways to treat a CRC."""
+    """There are three ways to treat a CRC."""
     data = WRONG_BODY + record_bytes(physical_offset=len(A))
     assert ends(check(data)) == (Outcome.BAD, Fault.BODY_CRC, 0)
     marked = check(data, crc=Crc.MARKS)
@@ -142,24 +142,24 @@ def test_wrong_body_stops_recovery_and_marks_for_the_indexer() -> None:
 
 
 def test_body_of_crc_0_is_accepted_with_0() -> None:
-    """Zero is a CRC like any other; it does not mean: not computed."""
+    """Zero is a valid CRC; it does not mean that the CRC was not computed."""
     assert check(record_bytes(body=BODY_OF_CRC_0, body_crc=0)).records == 1
     assert check(record_bytes(body=b"Hello", body_crc=0)).fault is Fault.BODY_CRC
 
 
 @pytest.mark.parametrize("crc", [0, 1, -1])
 def test_crc_of_an_empty_body_is_not_looked_at(crc: int) -> None:
-    """As the peer (docs/format.md §13)."""
+    """RocketMQ does the same (docs/format.md §13)."""
     assert check(record_bytes(body=b"", body_crc=crc)).records == 1
 
 
 def test_crc_with_its_highest_bit_is_wrong() -> None:
-    """RocketMQ stores it cleared."""
+    """RocketMQ stores it with that bit cleared."""
     assert check(record_bytes(body=b"Hello", body_crc=0x77D18982 - (1 << 31))).fault is Fault.BODY_CRC
 
 
 def test_rows_that_do_not_fit_are_told() -> None:
-    """FULL at the first record without a row; the walk goes on from there."""
+    """The outcome is FULL at the first record without a row; the walk can continue from there."""
     data = row_of_records([{"queue_offset": i} for i in range(5)])
     buffer = np.frombuffer(data, np.uint8)
     checker = Checker(max_rows=2)
@@ -174,7 +174,7 @@ def test_rows_that_do_not_fit_are_told() -> None:
 
 @pytest.mark.parametrize(("level", "delay_s"), [("1", 1), ("4", 30), ("18", 7200), ("19", 7200), ("2147483647", 7200)])
 def test_tags_code_of_a_delayed_message_is_its_time(level: str, delay_s: int) -> None:
-    """In the schedule topic (docs/format.md §2); levels above 18 count as 18."""
+    """This applies in the schedule topic (docs/format.md §2); levels above 18 count as 18."""
     named = properties({"DELAY": level, "TAGS": "TagA"})
     assert row_of(topic=b"SCHEDULE_TOPIC_XXXX", properties=named)["tags_code"] == builders.STORE_MS + 1000 * delay_s
     assert row_of(topic=b"SCHEDULE_TOPIC_XXXY", properties=named)["tags_code"] == 2598919
@@ -182,7 +182,7 @@ def test_tags_code_of_a_delayed_message_is_its_time(level: str, delay_s: int) ->
 
 @pytest.mark.parametrize("level", ["0", "-1"])
 def test_no_delay_level_leaves_the_tags_code(level: str) -> None:
-    """Even in the schedule topic."""
+    """This holds in the schedule topic too."""
     named = properties({"DELAY": level, "TAGS": "TagA"})
     assert row_of(topic=b"SCHEDULE_TOPIC_XXXX", properties=named)["tags_code"] == 2598919
 
@@ -198,13 +198,13 @@ def test_no_delay_level_leaves_the_tags_code(level: str) -> None:
     ],
 )
 def test_property_that_is_no_number_is_a_fault(topic: bytes, named: dict[str, str]) -> None:
-    """Where the peer's parser would throw (docs/format.md §13)."""
+    """RocketMQ's parser would throw (docs/format.md §13)."""
     assert ends(check(record_bytes(topic=topic, properties=properties(named)))) == (Outcome.BAD, Fault.NUMBER, 0)
 
 
 @pytest.mark.parametrize("named", [{"INNER_NUM": "x"}, {"INNER_BASE": "x"}, {"DELAY": "x"}])
 def test_number_that_is_not_asked_for_may_be_anything(named: dict[str, str]) -> None:
-    """INNER_NUM and INNER_BASE count together only, DELAY in the schedule topic only."""
+    """INNER_NUM and INNER_BASE count only together, DELAY only in the schedule topic."""
     row = row_of(queue_offset=9, properties=properties(named))
     assert (row["base_offset"], row["batch_size"]) == (9, 1)
 
@@ -227,13 +227,13 @@ def test_hosts_of_16_bytes_move_the_store_time() -> None:
 
 
 def test_search_skips_damage_to_the_next_record() -> None:
-    """A wrong body does not count as a record to go on with."""
+    """A record with a wrong body is not a valid restart position."""
     behind = record_bytes(physical_offset=len(A))
     assert find_next_record(np.frombuffer(WRONG_BODY + behind, np.uint8), base_offset=0) == len(A)
 
 
 def test_search_finds_the_files_blank_record() -> None:
-    """If it reaches the end, and if the end is known."""
+    """It must reach the end, and the end must be known."""
     data = np.frombuffer(bytes(50) + blank_bytes(50) + bytes(42), np.uint8)
     assert find_next_record(data, base_offset=0, file_end=100) == 50
     assert find_next_record(data, base_offset=0, file_end=101) is None
@@ -241,14 +241,14 @@ def test_search_finds_the_files_blank_record() -> None:
 
 
 def test_search_wants_the_whole_record() -> None:
-    """Cut off by the buffer's end it is none yet."""
+    """A record that the buffer's end cuts off is not found."""
     data = np.frombuffer(bytes(7) + record_bytes(physical_offset=7), np.uint8)
     assert find_next_record(data, base_offset=0) == 7
     assert find_next_record(data[:-1], base_offset=0) is None
 
 
 def test_negative_base_offset_is_refused() -> None:
-    """A bug of the caller."""
+    """It is a bug of the caller."""
     with pytest.raises(ValueError, match="base_offset"):
         check(b"", base_offset=-1)
 

@@ -1,4 +1,4 @@
-"""Machine code on disk is never older than the sources it came from."""
+"""Machine code on disk is never older than its sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULES = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_loop_is_cached_under_all_sources(name: str) -> None:
-    """A change in one file makes the loops of all files compile anew, callers of what has changed among them."""
+    """A change in one file recompiles the loops of all files, because a loop may call another file's."""
     module = importlib.import_module(f"{kernels.__name__}.{name}")
     loops = [value for value in vars(module).values() if isinstance(value, Dispatcher)]
     assert loops or name == "compiled"
@@ -29,7 +29,7 @@ def test_every_loop_is_cached_under_all_sources(name: str) -> None:
 
 @pytest.mark.parametrize("changed", ["record", "kernels/properties"])
 def test_checksum_changes_with_any_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
-    """Layouts and loops alike."""
+    """This holds for layouts and loops."""
     for source in Path(tidemark.format.__path__[0]).rglob("*.py"):
         copy = tmp_path / source.relative_to(tidemark.format.__path__[0])
         copy.parent.mkdir(exist_ok=True)

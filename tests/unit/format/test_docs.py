@@ -1,4 +1,4 @@
-"""docs/format.md says what the code says."""
+"""docs/format.md matches the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DOCS = (Path(__file__).parents[3] / "docs" / "format.md").read_text()
 
 
 def tables(section: int) -> list[Table]:
-    """Tables of a section: their rows without the head, cells stripped."""
+    """Return the tables of a section: their rows without the head, cells stripped."""
     (text,) = re.findall(rf"^## {section}\..*?\n(.*?)(?=^## |\Z)", DOCS, re.S | re.M)
     found = re.findall(r"((?:^\|.*\|\n)+)", text, re.M)
     return [[[cell.strip(" `") for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]] for table in found]
@@ -42,7 +42,7 @@ def layout(table: Table) -> list[tuple[int, str, str]]:
 
 
 def layout_of(dtype: np.dtype[Any]) -> list[tuple[int, str, str]]:
-    """What a table of these fields must say: place, name, type."""
+    """Return the position, name and type of each field, as a table must show them."""
     assert dtype.fields is not None
     types = {"V": "{} bytes", "i": "i{}"}
     return [(int(at), name, types[field.kind].format(field.itemsize)) for name, (field, at, *_) in dtype.fields.items()]
@@ -60,14 +60,14 @@ def layout_of(dtype: np.dtype[Any]) -> list[tuple[int, str, str]]:
     ],
 )
 def test_field_tables_are_the_dtypes(section: int, number: int, dtype: np.dtype[Any]) -> None:
-    """Place, name and type of every field; and every dtype is big-endian."""
+    """Position, name and type of every field match, and every dtype is big-endian."""
     assert layout(tables(section)[number]) == layout_of(dtype)
     assert all(field.byteorder in ">|" for field, *_ in (dtype.fields or {}).values())
 
 
 @pytest.mark.parametrize(("born", "store"), record.HEADS)
 def test_a_host_of_20_bytes_moves_what_follows_by_12(born: int, store: int) -> None:
-    """The rule by which the one table stands for all four heads."""
+    """One table describes all four heads by this rule."""
     for at, name, _ in layout(tables(2)[0]):
         moved = (12 if born == 20 and at > 48 else 0) + (12 if store == 20 and at > 64 else 0)
         fields = record.HEADS[born, store].fields
@@ -76,7 +76,7 @@ def test_a_host_of_20_bytes_moves_what_follows_by_12(born: int, store: int) -> N
 
 
 def test_magics_and_flags_are_the_enums() -> None:
-    """Names, values and bytes."""
+    """Names, values and bytes match."""
     _, _, magics, flags = tables(2)
     assert {name: int(value) for name, value, _, _ in magics} == {magic.name: magic.value for magic in Magic}
     assert all(bytes.fromhex(raw) == int(value).to_bytes(4, "big", signed=True) for _, value, raw, _ in magics)
@@ -86,7 +86,7 @@ def test_magics_and_flags_are_the_enums() -> None:
 
 
 def test_wire_batch_is_the_layout_of_an_element() -> None:
-    """Five numbers of four bytes, the body, a number of two."""
+    """An element has five numbers of four bytes, the body, and a number of two bytes."""
     rows = tables(3)[0]
     assert [int(at) for at, *_ in rows[:5]] == list(range(0, elements.ELEMENT_HEAD.size, 4))
     assert [kind for _, _, kind, _ in rows] == ["i4"] * 5 + ["i2"]
@@ -99,13 +99,13 @@ def test_wire_batch_is_the_layout_of_an_element() -> None:
 
 
 def test_checkpoint_is_its_fields() -> None:
-    """Field n at byte 8 n."""
+    """Field n is at byte 8 n."""
     assert layout(tables(7)[0]) == [(8 * field, field.name.lower(), "i8") for field in Field]
     assert f"{CHECKPOINT_SIZE} bytes" in DOCS
 
 
 def test_marks_are_the_words_that_are_written(tmp_path: Path) -> None:
-    """Each word of the table holds what its name says."""
+    """Each word holds the value that its name states."""
     marks = Marks.open_to_write(tmp_path / "marks", DiskStorage(), shards=2, term=7)
     marks.say_alive()
     marks.intend(1, 44)
@@ -126,7 +126,7 @@ def test_marks_are_the_words_that_are_written(tmp_path: Path) -> None:
 
 
 def test_queue_offsets_have_the_keys_told(tmp_path: Path) -> None:
-    """The JSON that the writer leaves."""
+    """The writer leaves this JSON."""
     save_snapshot(tmp_path / "queue_offsets", Snapshot(5, 6, QueueOffsets()), DiskStorage())
     content = orjson.loads((tmp_path / "queue_offsets").read_bytes())
     assert {key for key, _ in tables(9)[0]} == set(content)
@@ -134,21 +134,21 @@ def test_queue_offsets_have_the_keys_told(tmp_path: Path) -> None:
 
 
 def test_ledger_has_the_keys_told(tmp_path: Path) -> None:
-    """In their order, one object a line."""
+    """Each line is an object with these keys in this order."""
     Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=1, size=2, reason="MAGIC")
     (line,) = ledger_path(tmp_path, 0).read_bytes().splitlines()
     assert [key for key, _ in tables(9)[1]] == list(orjson.loads(line))
 
 
 def test_reasons_of_the_ledger_are_all_told() -> None:
-    """Every fault of a walk, the missing file, misfits of light queues, and what the builders find odd."""
+    """They are every fault of a walk, the missing file, misfits of light queues, and the builders' oddities."""
     odd = set(re.findall(r"[A-Z]+_[A-Z]+", build.Oddity.__doc__ or ""))
     other = {"FILE_MISSING", "MULTI_DISPATCH"}
     assert {reason for reason, _ in tables(9)[2]} == {fault.name for fault in Fault if fault} | other | odd
 
 
 def test_sizes_are_the_defaults() -> None:
-    """What a reader finds where nothing else was set."""
+    """A reader uses them unless others are configured."""
     for number in (
         index_file.file_size(index_file.DEFAULT_SLOTS, index_file.DEFAULT_ENTRIES),
         index_file.DEFAULT_SLOTS,
@@ -161,7 +161,7 @@ def test_sizes_are_the_defaults() -> None:
 
 
 def test_the_format_file_has_the_keys_told(tmp_path: Path) -> None:
-    """As the writer says it, and as a restore that was not finished leaves it."""
+    """The writer writes the file, and an unfinished restore leaves it with its own keys."""
     paths = StorePaths(tmp_path)
     write_format(paths, DiskStorage())
     content = orjson.loads(paths.format_file.read_bytes())
@@ -171,7 +171,7 @@ def test_the_format_file_has_the_keys_told(tmp_path: Path) -> None:
 
 
 def test_the_manifest_has_the_keys_told(tmp_path: Path) -> None:
-    """Of the backup, and of each of its files."""
+    """This covers the keys of the backup and of each of its files."""
     save_manifest(tmp_path, Manifest("s", 1, 0, 0, 1, 2, (BackedFile("p", "q", 3, "f"),)), DiskStorage())
     content = orjson.loads((tmp_path / "manifest.json").read_bytes())
     rows = tables(12)[0]

@@ -1,4 +1,4 @@
-"""Hosts as records carry them."""
+"""Hosts as records store them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tidemark.format.host import Host, decode_host, encode_host, parse_host
     ],
 )
 def test_text_becomes_a_host_and_bytes_and_back(text: str, host: Host) -> None:
-    """Eight bytes or twenty; the text form is the usual one."""
+    """A host has eight or twenty bytes; the text form is the usual one."""
     assert parse_host(text) == host
     assert decode_host(encode_host(host)) == host
     assert parse_host(str(host)) == host
 
 
 def test_hosts_of_the_builders_are_these() -> None:
-    """Address, then a port of four bytes."""
+    """An address is followed by a port of four bytes."""
     assert encode_host(Host("192.168.7.65", 10911)) == builders.STORE_HOST
     assert encode_host(Host("::1", 54321)) == builders.BORN_HOST_V6
 
 
 @pytest.mark.parametrize("text", ["", "127.0.0.1", "localhost:1", "127.0.0.1:", "127.0.0.1:x", ":1", "[::1]"])
 def test_text_that_is_no_host_is_refused(text: str) -> None:
-    """Names are not looked up."""
+    """Names are not resolved."""
     with pytest.raises(ValueError, match=r".+"):
         parse_host(text)

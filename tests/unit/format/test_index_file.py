@@ -1,4 +1,4 @@
-"""The key index file's single rules."""
+"""Single rules of the key index file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def keys_of(data: bytes) -> list[tuple[int, int]]:
 
 
 def test_unique_key_comes_first_then_each_key() -> None:
-    """Whatever their order in the properties."""
+    """The order of the properties does not matter."""
     data = row_of_records(
         [{"properties": properties({"KEYS": "a  b", "UNIQ_KEY": "u"})}, {}, {"properties": properties({"KEYS": "a"})}]
     )
@@ -31,12 +31,12 @@ def test_unique_key_comes_first_then_each_key() -> None:
 
 @pytest.mark.parametrize(("kind", "count"), [(0x0, 1), (0x4, 1), (0x8, 1), (0xC, 0)])
 def test_rolled_back_records_alone_are_not_indexed(kind: int, count: int) -> None:
-    """Half messages are, under the half topic (docs/format.md §6)."""
+    """Half messages are indexed, under the half topic (docs/format.md §6)."""
     assert len(keys_of(record_bytes(sys_flag=kind, properties=properties({"KEYS": "a"})))) == count
 
 
 def test_hash_of_a_key_is_never_negative() -> None:
-    """Java's absolute value, with 0 for the one that has none."""
+    """It is Java's absolute value, with 0 for the minimum integer."""
     assert index_file.key_hash("TopicTest", "K1") == 2745032
     assert index_file.key_hash("T", "Z") == abs(java_hash("T#Z"))
     assert index_file.key_hash("polygenelubricants", "") >= 0
@@ -48,19 +48,19 @@ def test_count_of_0_reads_as_1() -> None:
 
 
 def test_short_header_is_damage() -> None:
-    """A file cut off."""
+    """The file is cut off."""
     with pytest.raises(CorruptStoreError):
         decode_header(bytes(39))
 
 
 def test_places_of_entries() -> None:
-    """Behind header and slots, twenty bytes each."""
+    """Entries follow header and slots and have twenty bytes each."""
     assert (index_file.entry_at(4, 0), index_file.entry_at(4, 3)) == (56, 116)
     assert index_file.file_size(4, 4) == 136
 
 
 def test_a_header_that_counts_too_much_leads_nowhere_outside_of_the_entries() -> None:
-    """The first slot that is wrong is told; what would lie behind the last entry is not looked at."""
+    """The first wrong slot is reported; bytes past the last entry are not read."""
     entries = np.zeros(2 * index_file.ENTRY_SIZE, np.uint8)
     slots = np.zeros(index_file.SLOT_SIZE, np.uint8)
     assert index_file.find_broken_chain(slots, entries, Header(index_count=(1 << 31) - 1)) == (None, 0)

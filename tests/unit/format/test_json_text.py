@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 
 def written(value: Any, indent: int | None) -> str:
-    """With blanks in all places where they may be."""
+    """Encode *value* with whitespace in all allowed positions."""
     separators = (" ,\t", "\r\n: ") if indent else (",", ":")
     return f"{' ' * (indent or 0)}{json.dumps(value, indent=indent, separators=separators)}\n"
 

@@ -1,4 +1,4 @@
-"""Message ids: places, and what clients make."""
+"""Message ids: those of positions, and those that clients make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MONDAY = datetime.datetime(2025, 11, 17, 12, 0, 0)  # noqa: DTZ001 - the peer co
 
 @pytest.fixture
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    """Sets the time that keys are made at; tells it in epoch milliseconds."""
+    """Return a function that sets the clock for new keys and returns the time in epoch milliseconds."""
 
     def set_to(moment: datetime.datetime) -> int:
         monkeypatch.setattr(time, "time", moment.timestamp)
@@ -28,7 +28,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 
 def test_unique_key_tells_address_pid_time_and_counter(set_clock: SetClock) -> None:
-    """The layout of docs/format.md §2: ip, pid, tag, milliseconds of the local month, counter."""
+    """The layout is that of docs/format.md §2: ip, pid, tag, milliseconds of the local month, counter."""
     now_ms = set_clock(MONDAY)
     keys = UniqueKeys("10.1.2.3")
     first, second = keys.make_many(2)
@@ -44,14 +44,14 @@ def test_unique_key_tells_address_pid_time_and_counter(set_clock: SetClock) -> N
 
 
 def test_unique_key_of_an_ipv6_host_has_56_digits() -> None:
-    """Sixteen bytes of address."""
+    """The address has sixteen bytes."""
     key = UniqueKeys("::1").make()
     assert len(key) == 56
     assert decode_unique_key(key).address == "::1"
 
 
 def test_keys_differ_within_a_process_and_between_makers() -> None:
-    """Two hundred thousand in a moment, from several threads."""
+    """Several threads make two hundred thousand keys in a short time."""
     made: list[str] = []
     keys = UniqueKeys()
     threads = [threading.Thread(target=lambda: made.extend(keys.make_many(50_000))) for _ in range(4)]
@@ -64,7 +64,7 @@ def test_keys_differ_within_a_process_and_between_makers() -> None:
 
 
 def test_time_in_a_key_does_not_run_away(set_clock: SetClock) -> None:
-    """However many keys were made before, a later one tells its own time."""
+    """However many keys were made before, a later key has its own time."""
     keys = UniqueKeys()
     set_clock(MONDAY)
     keys.make_many(10 * 65_536)
@@ -73,7 +73,7 @@ def test_time_in_a_key_does_not_run_away(set_clock: SetClock) -> None:
 
 
 def test_clock_set_back_makes_no_key_twice(set_clock: SetClock) -> None:
-    """Numbers only rise."""
+    """The numbers only rise."""
     keys = UniqueKeys()
     set_clock(MONDAY)
     made = keys.make_many(3)
@@ -84,7 +84,7 @@ def test_clock_set_back_makes_no_key_twice(set_clock: SetClock) -> None:
 
 
 def test_clock_set_back_into_the_last_month_makes_no_key_twice(set_clock: SetClock) -> None:
-    """Nor when it comes into this one again: a writer would take the second message for a repeat of the first."""
+    """The clock later returns to this month: a writer would take the second message for a duplicate of the first."""
     keys = UniqueKeys()
     made = []
     first = datetime.datetime(2025, 12, 1, 0, 0, 5)  # noqa: DTZ001
@@ -96,7 +96,7 @@ def test_clock_set_back_into_the_last_month_makes_no_key_twice(set_clock: SetClo
 
 
 def test_new_month_counts_from_its_start(set_clock: SetClock) -> None:
-    """And a key of last month is read in the month after."""
+    """A key of last month can be read in the following month."""
     keys = UniqueKeys()
     last_ms = set_clock(datetime.datetime(2025, 11, 30, 23, 59, 59))  # noqa: DTZ001
     old = keys.make()
@@ -109,7 +109,7 @@ def test_new_month_counts_from_its_start(set_clock: SetClock) -> None:
     "text", ["", "C0", "G" * 32, " " * 32, "C0 " * 10 + "C0", "0" * 31, "0" * 40, "0" * 32 + " " * 24]
 )
 def test_text_that_is_no_id_is_refused(text: str) -> None:
-    """Both kinds."""
+    """This covers both kinds."""
     with pytest.raises(ValueError, match=r".+"):
         decode_offset_message_id(text)
     with pytest.raises(ValueError, match=r".+"):

@@ -8,7 +8,7 @@ from tidemark.format.properties import decode_properties, encode_properties, spl
 
 
 def test_entries_are_name_1_value_2() -> None:
-    """In the mapping's order, as UTF-8."""
+    """They are in the mapping's order, as UTF-8."""
     assert encode_properties({"TAGS": "TagA", "ключ": "é"}) == "TAGS\x01TagA\x02ключ\x01é\x02".encode()
     assert encode_properties({}) == b""
 
@@ -29,11 +29,11 @@ def test_entries_are_name_1_value_2() -> None:
     ],
 )
 def test_parser_is_lenient(data: bytes, entries: dict[str, str]) -> None:
-    """Spec 2.4 to the letter; bytes that are no UTF-8 are replaced."""
+    """The cases follow spec 2.4; bytes that are not UTF-8 are replaced."""
     assert decode_properties(data) == entries
 
 
 def test_keys_stand_between_single_spaces() -> None:
-    """Empty pieces are none (docs/format.md §2)."""
+    """Empty pieces are skipped (docs/format.md §2)."""
     assert split_keys(" a  b c ") == ["a", "b", "c"]
     assert split_keys("") == split_keys("  ") == []

@@ -1,4 +1,4 @@
-"""Grouping of rows by queue, against a dictionary; and over hashes that are equal for queues that are not."""
+"""Grouping of rows by queue, compared with a dictionary, also for different queues of equal hash."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tidemark.format.dispatch_request import RequestArray, U8Array
 from tidemark.format.index_file import hash_keys, key_hash
 from tidemark.format.queue_groups import number_queues, order_by_queue, topic_of
 
-COLLIDING = (b"orders-ODDlKib48", 0), (b"m-BJ5avg5qX", 54)  # queues whose 64-bit FNV-1a are equal
+COLLIDING = (b"orders-ODDlKib48", 0), (b"m-BJ5avg5qX", 54)  # queues whose 64-bit FNV-1a hashes are equal
 
 queues = st.tuples(st.sampled_from([b"a", b"b", b"ab", b"ba", b"a" * 100, b"a" * 99 + b"b", b""]), st.integers(0, 3))
 
 
 def walked(names: list[tuple[bytes, int]]) -> tuple[U8Array, RequestArray]:
-    """Rows of one record of each of these queues."""
+    """Return rows of one record of each queue."""
     data = row_of_records(
         {"topic": topic, "queue_id": queue_id, "properties": b"KEYS\x01k\x02"} for topic, queue_id in names
     )

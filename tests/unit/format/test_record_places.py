@@ -1,4 +1,4 @@
-"""Records that lie back to back, as a pull of stored records brings them."""
+"""Contiguous records, as a pull of stored records returns them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def records(*bodies: bytes) -> list[bytes]:
 
 @given(st.lists(st.binary(max_size=300), max_size=20))
 def test_each_record_starts_where_the_one_before_it_ends(bodies: list[bytes]) -> None:
-    """None of an empty buffer."""
+    """An empty buffer has none."""
     made = records(*bodies)
     starts = np.cumsum([0, *map(len, made)])[:-1]
     assert record_places(np.frombuffer(b"".join(made), np.uint8)).tolist() == starts.tolist()
@@ -26,7 +26,7 @@ def test_each_record_starts_where_the_one_before_it_ends(bodies: list[bytes]) ->
 
 @pytest.mark.parametrize("wrong", ["cut", "longer", "tiny", "negative"])
 def test_a_row_that_does_not_end_where_the_buffer_does_is_refused(wrong: str) -> None:
-    """Also one whose sizes would never end."""
+    """This includes sizes that would never end."""
     first, last = records(b"a" * 50, b"b" * 50)
     data = {
         "cut": (first + last)[:-1],

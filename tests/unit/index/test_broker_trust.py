@@ -1,4 +1,4 @@
-"""What a broker believes of a directory: `abort`, and the times in `checkpoint`."""
+"""Files that a broker trusts in a directory: `abort`, and the times in `checkpoint`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tidemark.store.storage import DiskStorage
 
 FIRST_MS = 1_700_000_000_000
 RECORDS, SHARDS = 40, 2
-KEYS_UNTIL = 30  # records from here on have no key: the index ends earlier than the log
+KEYS_UNTIL = 30  # records from here on have no key, so the index ends before the log
 TIMES = (Field.PHYSIC_MESSAGE_TIMESTAMP, Field.LOGICS_MESSAGE_TIMESTAMP, Field.INDEX_MESSAGE_TIMESTAMP)
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> StorePaths:
-    """A store of several files, built to its end, that its writer has marked as running."""
+    """Return a fully built store of several files that its writer has marked as running."""
     fields = [
         {
             "queue_offset": i,
@@ -59,7 +59,7 @@ def end_and_time(paths: StorePaths) -> tuple[int, int]:
 
 
 def test_trust_is_given_when_all_is_built(paths: StorePaths) -> None:
-    """`abort` goes; log and queues are told to the last record, the index to its last key."""
+    """`abort` is removed; the times of log and queues reach the last record, the index's its last key."""
     end, store_timestamp = end_and_time(paths)
     assert store_timestamp == FIRST_MS + 10 * (RECORDS - 1)
     assert give_trust(paths, end, store_timestamp=store_timestamp, storage=DiskStorage())
@@ -69,7 +69,7 @@ def test_trust_is_given_when_all_is_built(paths: StorePaths) -> None:
 
 @pytest.mark.parametrize("shard", range(SHARDS + 1))
 def test_one_shard_that_lags_is_enough_to_give_none(paths: StorePaths, shard: int) -> None:
-    """The key index, which is the last shard, counts as the others; nothing is changed."""
+    """The key index, which is the last shard, counts as the others; no file is changed."""
     end, store_timestamp = end_and_time(paths)
     marks = Marks.open_to_write(paths.marks, DiskStorage(), shards=SHARDS + 1, term=0)
     marks.set_back(shard, 0)
@@ -80,13 +80,13 @@ def test_one_shard_that_lags_is_enough_to_give_none(paths: StorePaths, shard: in
 
 
 def test_marks_beyond_the_log_give_no_trust(paths: StorePaths) -> None:
-    """A log that was cut has queue units behind its end."""
+    """A truncated log has queue units past its end."""
     end, store_timestamp = end_and_time(paths)
     assert not give_trust(paths, end - 200, store_timestamp=store_timestamp, storage=DiskStorage())
 
 
 def test_trust_is_withdrawn_whole(paths: StorePaths) -> None:
-    """Both times are zero: one alone would make a broker lose index files."""
+    """Both times are zero: a single one would make a broker lose index files."""
     end, store_timestamp = end_and_time(paths)
     give_trust(paths, end, store_timestamp=store_timestamp, storage=DiskStorage())
     withdraw_trust(paths, DiskStorage())
@@ -94,16 +94,16 @@ def test_trust_is_withdrawn_whole(paths: StorePaths) -> None:
 
 
 def test_the_abort_file_is_a_new_one_each_time(paths: StorePaths) -> None:
-    """The writer's journal of batches knows its own run by it."""
+    """The writer's journal of batches identifies its run by the file."""
     before = paths.abort.stat().st_ino
-    kept = paths.abort.open()  # so that the number is not given again
+    kept = paths.abort.open()  # so that the inode number is not reused
     mark_running(paths, DiskStorage())
     assert paths.abort.stat().st_ino != before
     kept.close()
 
 
 def test_an_empty_log_has_no_time(tmp_path: Path) -> None:
-    """Nothing is claimed."""
+    """The files claim nothing."""
     paths = StorePaths(tmp_path)
     paths.commit_log.mkdir()
     assert end_and_time(paths) == (0, 0)

@@ -1,4 +1,4 @@
-"""Building queue files: units at their places, pre-blank heads, holes, repeats, restarts (docs/format.md §4, §5)."""
+"""Building of queue files: positions of units, pre-blank heads, holes, duplicates, restarts (docs/format.md §4, §5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLANK = bytes.fromhex("00000000000000007fffffff0000000000000000")  # docs/format
 
 
 def requests(*rows: tuple[int, int], size: int = 100) -> RequestArray:
-    """Rows of (physical offset, queue offset)."""
+    """Return rows of (physical offset, queue offset)."""
     made = np.zeros(len(rows), DISPATCH_REQUEST)
     for row, (physical_offset, queue_offset) in zip(made, rows, strict=True):
         row["physical_offset"], row["queue_offset"], row["message_size"] = physical_offset, queue_offset, size
@@ -38,20 +38,20 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_unit_n_lies_at_byte_20_n_over_the_edges_of_files(tmp_path: Path) -> None:
-    """25 units in files of ten."""
+    """25 units are in files of ten."""
     assert simple(tmp_path).build(requests(*((100 * i, i) for i in range(25)))) == []
     data = b"".join(content(tmp_path).values())
     assert data == b"".join(unit(100 * i, i) for i in range(25)).ljust(600, b"\0")
 
 
 def test_a_queue_that_begins_above_zero_has_a_pre_blank_head_in_its_first_file(tmp_path: Path) -> None:
-    """First unit 13: the file that holds it starts at unit 10 (OWN5 of the peer's list, small)."""
+    """The first unit is 13: the file that holds it starts at unit 10 (OWN5 of RocketMQ's list, small)."""
     simple(tmp_path).build(requests((5000, 13), (5100, 14)))
     assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13) + unit(5100, 14)).ljust(200, b"\0")}
 
 
 def test_a_first_file_that_a_killed_builder_left_empty_is_begun_again(tmp_path: Path) -> None:
-    """Killed between making the file and its pre-blank head: the queue begins above zero all the same."""
+    """The builder was killed between creating the file and its pre-blank head: the queue still begins above zero."""
     MappedFileQueue(tmp_path, 200, DiskStorage()).create_file(200)
     assert simple(tmp_path).build(requests((5000, 13))) == []
     assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13)).ljust(200, b"\0")}
@@ -59,21 +59,21 @@ def test_a_first_file_that_a_killed_builder_left_empty_is_begun_again(tmp_path: 
 
 @pytest.mark.parametrize("first", [-1, -(1 << 62), (1 << 63) - 1, 1 << 59])
 def test_a_queue_does_not_begin_at_an_offset_that_no_file_can_hold(tmp_path: Path, first: int) -> None:
-    """A flipped high bit in a queue's first record must not make a file that nobody can load."""
+    """A flipped high bit in a queue's first record must not create a file that no process can load."""
     oddities = simple(tmp_path).build(requests((0, first), (100, 1), (200, 2)))
     assert content(tmp_path)["0"][:60] == BLANK + unit(100, 1) + unit(200, 2)
     assert [(odd.reason, odd.queue_offset) for odd in oddities] == [("QUEUE_OFFSET", first)]
 
 
 def test_a_run_that_comes_from_below_zero_is_built_from_zero_on(tmp_path: Path) -> None:
-    """Dense numbers over the edge of what can be."""
+    """The consecutive queue offsets start below zero."""
     oddities = simple(tmp_path).build(requests((0, -2), (100, -1), (200, 0), (300, 1)))
     assert content(tmp_path)["0"][:60] == unit(200, 0) + unit(300, 1) + bytes(20)
     assert [odd.reason for odd in oddities] == ["QUEUE_OFFSET"]
 
 
 def test_a_hole_gets_pre_blank_units_and_is_told(tmp_path: Path) -> None:
-    """Records 1 and 2 are damaged: their units are blank, numbering holds."""
+    """Records 1 and 2 are damaged: their units are blank, and the numbering stays."""
     builder = simple(tmp_path)
     oddities = builder.build(requests((0, 0), (300, 3)))
     assert content(tmp_path)["0"][:80] == unit(0, 0) + BLANK * 2 + unit(300, 3)
@@ -89,7 +89,9 @@ def test_a_hole_too_wide_for_its_bytes_is_damage_and_builds_nothing(tmp_path: Pa
 
 
 def test_numbering_that_began_anew_is_appended_as_the_peer_does(tmp_path: Path) -> None:
-    """Queue offset 0 has no order check there; what follows it is a repeat and is left out (docs/format.md §4)."""
+    """Queue offset 0 is exempt from the order check; the following records are duplicates and are left out
+    (docs/format.md §4).
+    """
     builder = simple(tmp_path)
     builder.build(requests((0, 0), (100, 1)))
     oddities = builder.build(requests((200, 0), (300, 1), (400, 2), (500, 3)))
@@ -98,7 +100,7 @@ def test_numbering_that_began_anew_is_appended_as_the_peer_does(tmp_path: Path) 
 
 
 def test_building_again_from_an_earlier_mark_gives_the_same_bytes(tmp_path: Path) -> None:
-    """A builder that did not come to publish leaves units behind its mark; the next writes them again."""
+    """A builder that did not publish leaves units above its mark; the next builder writes them again."""
     rows = [(100 * i, i) for i in range(25)]
     simple(tmp_path).build(requests(*rows))
     before = content(tmp_path)
@@ -108,7 +110,7 @@ def test_building_again_from_an_earlier_mark_gives_the_same_bytes(tmp_path: Path
 
 @pytest.mark.parametrize("split", range(1, 24))
 def test_batches_of_any_size_give_the_same_files(tmp_path: Path, split: int) -> None:
-    """Building in two goes equals building in one."""
+    """Building in two steps equals building in one."""
     rows = [(100 * i, i + 7) for i in range(25)]
     simple(tmp_path / "one").build(requests(*rows))
     simple(tmp_path / "two").build(requests(*rows[:split]))
@@ -117,7 +119,7 @@ def test_batches_of_any_size_give_the_same_files(tmp_path: Path, split: int) -> 
 
 
 def test_a_batch_queue_appends_units_wherever_their_queue_offsets_are(tmp_path: Path) -> None:
-    """Two units a file; the file's name is a byte position (docs/format.md §5)."""
+    """A file has two units; its name is a byte position (docs/format.md §5)."""
     files = MappedFileQueue(tmp_path, 92, DiskStorage())
     made = requests((0, 1000), (100, 1010), (200, 1020))
     made["batch_size"], made["store_timestamp"] = 10, 77
@@ -140,7 +142,7 @@ def test_a_batch_of_no_messages_gets_no_unit_and_is_told(tmp_path: Path) -> None
 
 
 def test_a_batch_queue_goes_on_behind_its_mark(tmp_path: Path) -> None:
-    """Units at or above the mark are written again at the same place."""
+    """Units at or above the mark are written again at the same position."""
     rows = [(100 * i, i) for i in range(9)]
     for folder, mark in (("one", None), ("two", 400)):
         files = MappedFileQueue(tmp_path / folder, 92, DiskStorage())

@@ -1,4 +1,4 @@
-"""Taking built files away: killed anywhere, the same call and a build give the same bytes again."""
+"""Removal of built files: after a kill at any step, the same call and a build restore the same bytes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NAME = "killed/store-recovered"
 
 @pytest.fixture
 def built(golden_store: GoldenStore, tmp_path: Path) -> Path:
-    """A store that was built with sizes that are nobody's default."""
+    """Build a store with file sizes that differ from every default."""
     root = without_derived(golden_store(NAME), tmp_path / "built")
     build(plan_of(root, **GOLDEN_SETTINGS[NAME]))
     return root
 
 
 def rebuild(root: Path) -> None:
-    """As the verb does, without Spark."""
+    """Rebuild as the verb does, without Spark."""
     paths = StorePaths(root)
     with no_pipeline(paths, DiskStorage()):
         sizes = sizes_of_built(paths)
@@ -40,7 +40,7 @@ def rebuild(root: Path) -> None:
 
 
 def test_killed_anywhere_a_rebuild_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
-    """The files keep their sizes, too, when the folders that told them are gone already."""
+    """The files keep their sizes, though the folders that showed the sizes are already gone."""
     wanted = queue_files(built), index_contents(built)
     step = 0
     while True:
@@ -57,7 +57,7 @@ def test_killed_anywhere_a_rebuild_gives_the_same_bytes(built: Path, tmp_path: P
 
 
 def test_killed_while_it_builds_a_rebuild_begins_anew(built: Path) -> None:
-    """What was built in part, even wrongly, does not stay."""
+    """Partly or wrongly built files do not stay."""
     wanted = queue_files(built)
     drop_built(StorePaths(built), DiskStorage(), queues=True, index=True)
     folder = built / "consumequeue" / "Orders" / "0"
@@ -68,7 +68,7 @@ def test_killed_while_it_builds_a_rebuild_begins_anew(built: Path) -> None:
 
 
 def test_only_what_was_asked_for_goes(built: Path) -> None:
-    """Readers see nothing while the marks are back at the log's start."""
+    """Readers see no messages while the marks are back at the log's start."""
     paths = StorePaths(built)
     drop_built(paths, DiskStorage(), queues=False, index=True)
     assert paths.consume_queue.is_dir()
@@ -81,7 +81,7 @@ def test_only_what_was_asked_for_goes(built: Path) -> None:
 
 
 def test_a_running_pipeline_is_not_disturbed(built: Path) -> None:
-    """Its lock says that it runs."""
+    """Its lock shows that it runs."""
     plan = plan_of(built)
     with (
         own_indexer(plan, DiskStorage()),

@@ -22,7 +22,8 @@ class Queue:
         self.folder = folder
         self.batch = batch
         self.unit_size = 46 if batch else 20
-        self.file_size = UNITS_A_FILE * self.unit_size + rest  # a batch queue's file may end with bytes of no unit
+        # a batch queue's file may end with bytes that are no unit
+        self.file_size = UNITS_A_FILE * self.unit_size + rest
         folder.mkdir(parents=True)
 
     def unit(self, number: int) -> bytes:
@@ -35,13 +36,13 @@ class Queue:
         (self.folder / file_name(file * self.file_size)).write_bytes(data)
 
     def put_units(self, end: int, first: int = 0) -> None:
-        """Units *first* to *end*, a file after the other."""
+        """Write units *first* to *end*, file by file."""
         for file in range(first // UNITS_A_FILE, -(-end // UNITS_A_FILE)):
             numbers = range(file * UNITS_A_FILE, min(end, (file + 1) * UNITS_A_FILE))
             self.put(file, *(self.unit(number) for number in numbers))
 
     def expire(self, log_min: int) -> list[int]:
-        """Numbers of the files that are left."""
+        """Expire, and return the numbers of the remaining files."""
         files = MappedFileQueue(self.folder, self.file_size, DiskStorage())
         deleted = expire_queue(files, log_min, batch=self.batch)
         left = sorted(int(path.name) for path in self.folder.iterdir())
@@ -62,7 +63,7 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Queue:
     [(0, [0, 1, 2]), (400, [0, 1, 2]), (401, [1, 2]), (900, [1, 2]), (901, [2]), (1_000_000, [2])],
 )
 def test_a_file_goes_once_its_last_unit_points_below_the_minimum(queue: Queue, log_min: int, left: list[int]) -> None:
-    """Never the one with the queue's last unit: it keeps the numbers."""
+    """The file with the queue's last unit is kept, because it preserves the numbering."""
     queue.put_units(13)
     assert queue.expire(log_min) == left
     assert queue.expire(log_min) == left
@@ -76,7 +77,7 @@ def test_a_full_last_file_keeps_the_numbers(queue: Queue, end: int) -> None:
 
 @pytest.mark.parametrize("length", ["full", "zero"])
 def test_an_empty_last_file_does_not_count_as_the_last(queue: Queue, length: str) -> None:
-    """Its builder was killed as it rolled: the file before it has the last unit."""
+    """Its builder was killed as it rolled: the previous file has the last unit."""
     queue.put_units(10)
     queue.put(2)
     if length == "zero":
@@ -94,7 +95,7 @@ def test_one_file_and_none_stay_as_they_are(queue: Queue) -> None:
 
 @pytest.mark.parametrize(("log_min", "left"), [(300, [0, 1]), (301, [1])])
 def test_pre_blank_units_at_a_files_end_do_not_tell_its_age(tmp_path: Path, log_min: int, left: list[int]) -> None:
-    """They fill a hole and point at 0; the units before the hole are looked at."""
+    """They fill a hole and point at 0; the units before the hole are decisive."""
     queue = Queue(tmp_path / "queue", batch=False)
     queue.put(0, *(queue.unit(number) for number in range(4)), PRE_BLANK)
     queue.put(1, PRE_BLANK, queue.unit(6))

@@ -1,4 +1,4 @@
-"""The key index as a run of files: rolls, repair after a kill, truncation."""
+"""The key index as a series of files: rolls, repair after a kill, truncation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def open_index(folder: Path) -> KeyIndex:
 
 
 def walk(count: int, first: int = 0) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Records with two keys each, `k<i mod 5>` and `only<i>`; the buffer, its rows, their places."""
+    """Return records with two keys each, `k<i mod 5>` and `only<i>`: the buffer, its rows, their positions."""
     log = row_of_records(
         {"properties": properties({"UNIQ_KEY": f"only{i}", "KEYS": f"k{i % 5}"})} for i in range(first, first + count)
     )
@@ -34,7 +34,7 @@ def walk(count: int, first: int = 0) -> tuple[np.ndarray, np.ndarray, list[int]]
 
 
 def look_up(folder: Path, key: str) -> list[int]:
-    """Physical offsets of a key's hash over all files, newest first."""
+    """Return the physical offsets of a key's hash over all files, newest first."""
     found: list[int] = []
     for path in reversed(index_files(folder)):
         data = np.frombuffer(path.read_bytes(), np.uint8)
@@ -52,7 +52,7 @@ def look_up(folder: Path, key: str) -> list[int]:
 
 
 def test_every_key_is_found_over_the_edges_of_files(tmp_path: Path) -> None:
-    """100 records with two keys each, 39 keys a file: entry 0 is never used (docs/format.md §6)."""
+    """There are 100 records with two keys each, and 39 keys a file: entry 0 is unused (docs/format.md §6)."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
     assert index.append(hash_rows(buffer, rows)) == 200
@@ -90,7 +90,7 @@ def test_many_slots_at_once_are_right(tmp_path: Path) -> None:
 
 
 def test_a_builder_killed_between_slots_and_header_is_repaired(tmp_path: Path) -> None:
-    """Slots that point at entries the header does not know lead back to those it knows."""
+    """Slots that point at entries unknown to the header are set back to known ones."""
     buffer, rows, places = walk(15)
     index = open_index(tmp_path / "a")
     index.append(hash_rows(buffer, rows[:10]))
@@ -107,7 +107,7 @@ def test_a_builder_killed_between_slots_and_header_is_repaired(tmp_path: Path) -
 
 
 def test_truncation_drops_files_that_know_cut_records_and_says_where_to_go_on(tmp_path: Path) -> None:
-    """What is built from there equals an index that never saw more."""
+    """Building from that position gives the same index as one that never had the cut records."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path / "a")
     index.append(hash_rows(buffer, rows))
@@ -122,7 +122,7 @@ def test_truncation_drops_files_that_know_cut_records_and_says_where_to_go_on(tm
 
 
 def test_truncation_does_not_stop_at_an_empty_newest_file(tmp_path: Path) -> None:
-    """Its builder was killed before it wrote to it; the file before it knows cut records."""
+    """Its builder was killed before it wrote to it; the previous file has entries of cut records."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
     index.append(hash_rows(buffer, rows))
@@ -139,7 +139,7 @@ def test_truncation_does_not_stop_at_an_empty_newest_file(tmp_path: Path) -> Non
 
 
 def test_names_of_files_ascend_even_when_made_in_one_millisecond(tmp_path: Path) -> None:
-    """17 digits of local time, each at least one millisecond after the one before."""
+    """A name is 17 digits of local time, at least one millisecond after the previous one."""
     buffer, rows, _ = walk(100)
     open_index(tmp_path).append(hash_rows(buffer, rows))
     names = [path.name for path in index_files(tmp_path)]
@@ -148,21 +148,23 @@ def test_names_of_files_ascend_even_when_made_in_one_millisecond(tmp_path: Path)
 
 
 def test_files_of_another_size_are_refused(tmp_path: Path) -> None:
-    """Slots and entries are settings that the files cannot tell."""
+    """The numbers of slots and entries are settings that the files do not contain."""
     (tmp_path / "20260101000000000").write_bytes(bytes(file_size(SLOTS, ENTRIES) + 20))
     with pytest.raises(StoreContradictionError):
         open_index(tmp_path)
 
 
 def test_a_file_cut_off_at_birth_is_removed(tmp_path: Path) -> None:
-    """A crash while it was made leaves it empty."""
+    """A crash at its creation leaves it empty."""
     (tmp_path / "20260101000000000").write_bytes(b"")
     open_index(tmp_path)
     assert index_files(tmp_path) == []
 
 
 def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
-    """Its first entry's time counts from the old file's end (docs/format.md §6), its header from the entry itself."""
+    """Its first entry's time difference counts from the old file's end (docs/format.md §6), its header from the entry
+    itself.
+    """
     buffer, rows, _ = walk(25)
     rows["store_timestamp"] = 1_700_000_000_000 + 3000 * np.arange(25)
     open_index(tmp_path).append(hash_rows(buffer, rows))
@@ -177,11 +179,12 @@ def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
         index_count=12,  # 50 keys: 39 in the first file, 11 here
     )
     first_entry = np.frombuffer(second, index_file.ENTRY, count=1, offset=index_file.entry_at(SLOTS, 1))[0]
-    assert first_entry["time_difference"] == 0  # key 40 belongs to record 19, as key 39 that ended the first file
+    # key 40 belongs to record 19, as does key 39, which ended the first file
+    assert first_entry["time_difference"] == 0
 
 
 def test_files_of_expired_records_go_but_never_the_newest(tmp_path: Path) -> None:
-    """By the place of a file's last record; keys of records that are there are found as before."""
+    """The physical offset of a file's last record decides; keys of existing records are still found."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
     index.append(hash_rows(buffer, rows))

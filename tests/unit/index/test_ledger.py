@@ -9,7 +9,7 @@ from tidemark.store.storage import DiskStorage
 
 
 def test_a_place_is_told_once_whoever_tells_it(tmp_path: Path) -> None:
-    """Rebuilds and other shards walk the same damage again."""
+    """Rebuilds and other shards read the same damage again."""
     first = Ledger(tmp_path, 0, DiskStorage())
     assert first.record(physical_offset=500, size=100, reason="MAGIC")
     assert not first.record(physical_offset=500, size=100, reason="MAGIC")
@@ -31,7 +31,7 @@ def test_places_come_in_physical_order_from_all_shards(tmp_path: Path) -> None:
 
 
 def test_a_line_cut_off_by_a_crash_does_not_spoil_the_next(tmp_path: Path) -> None:
-    """The torn line is passed over, and a new one starts on a line of its own."""
+    """The torn line is skipped, and the next entry starts on a new line."""
     Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=5, size=1, reason="MAGIC")
     path = ledger_path(tmp_path, 0)
     path.write_bytes(path.read_bytes() + b'{"physical_offset": 7, "si')
@@ -40,7 +40,7 @@ def test_a_line_cut_off_by_a_crash_does_not_spoil_the_next(tmp_path: Path) -> No
 
 
 def test_lines_that_are_no_entries_do_not_spoil_the_others(tmp_path: Path) -> None:
-    """JSON that is something else: readers ask an entry for its place, and metrics for its reason."""
+    """It is other JSON: readers need an entry's position, and metrics its reason."""
     Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=5, size=1, reason="MAGIC")
     path = ledger_path(tmp_path, 0)
     junk = b'7\n[]\nnull\n{}\n{"physical_offset": "5", "size": 1, "reason": "MAGIC"}\n{"physical_offset": 6}\n'

@@ -15,7 +15,7 @@ FILE_SIZE = 4096
 
 
 def make_log(folder: Path, count: int = 60, body: bytes = b"0123456789" * 5) -> list[Placed]:
-    """*count* records of one queue in 4 KiB files."""
+    """Write *count* records of one queue in 4 KiB files."""
     return write_log(folder, FILE_SIZE, ({"body": body, "queue_offset": i} for i in range(count)))
 
 
@@ -26,7 +26,7 @@ def end_of(placed: list[Placed]) -> int:
 def walk_all(
     folder: Path, *, floor: int, chunk: int = 1 << 16, position: int = 0
 ) -> tuple[list[int], list[Damage], int]:
-    """Physical offsets seen, damage told, and where the walk ended."""
+    """Return the physical offsets, the damages, and the position where the walk ended."""
     log = MappedFileQueue(folder, FILE_SIZE)
     walk = LogWalk(log, position, Checker(crc=Crc.STOPS), chunk_size_bytes=chunk)
     seen: list[int] = []
@@ -45,7 +45,7 @@ def overwrite(folder: Path, at: int, data: bytes) -> None:
 
 @pytest.mark.parametrize("chunk", [200, 256, 1000, 4096, 1 << 16])
 def test_every_record_is_seen_once_in_order_whatever_the_chunk(tmp_path: Path, chunk: int) -> None:
-    """Chunks cut records; rolls end files; nothing is lost or doubled."""
+    """Chunks cut records and rolls end files; no record is lost or repeated."""
     placed = make_log(tmp_path)
     seen, damages, end = walk_all(tmp_path, floor=0, chunk=chunk)
     assert seen == [record.physical_offset for record in placed]
@@ -60,7 +60,7 @@ def test_a_record_longer_than_the_chunk_is_read_whole(tmp_path: Path) -> None:
 
 
 def test_the_walk_stops_at_the_limit(tmp_path: Path) -> None:
-    """Nothing at or above the committed offset is looked at."""
+    """Nothing at or above the committed offset is read."""
     placed = make_log(tmp_path)
     log = MappedFileQueue(tmp_path, FILE_SIZE)
     walk = LogWalk(log, 0, Checker())
@@ -75,7 +75,7 @@ def test_the_walk_stops_at_the_limit(tmp_path: Path) -> None:
     ("byte", "reason"), [(4, "MAGIC"), (0, "LENGTH"), (30, "POSITION"), (90, "BODY_CRC"), (87, "LENGTH")]
 )
 def test_a_bad_record_above_the_floor_ends_the_log(tmp_path: Path, byte: int, reason: str) -> None:
-    """A torn tail is the end, whatever is torn."""
+    """The log ends at a torn tail of any kind."""
     placed = make_log(tmp_path)
     bad = placed[20]
     overwrite(tmp_path, bad.physical_offset + byte, bytes([bad.data[byte] ^ 0x11]))
@@ -91,7 +91,7 @@ def test_a_bad_record_above_the_floor_ends_the_log(tmp_path: Path, byte: int, re
 def test_a_bad_record_below_the_floor_is_told_and_the_log_behind_it_is_read(
     tmp_path: Path, byte: int, reason: str
 ) -> None:
-    """Damage is reported with its place, size and reason; nothing else is lost."""
+    """Damage is reported with its position, size and reason; nothing else is lost."""
     placed = make_log(tmp_path)
     bad = placed[20]
     overwrite(tmp_path, bad.physical_offset + byte, bytes([bad.data[byte] ^ 0x11]))
@@ -102,7 +102,7 @@ def test_a_bad_record_below_the_floor_is_told_and_the_log_behind_it_is_read(
 
 
 def test_a_damaged_blank_record_costs_only_the_rest_of_its_file(tmp_path: Path) -> None:
-    """The walk goes on with the next file."""
+    """The walk continues with the next file."""
     placed = make_log(tmp_path)
     last_of_first = max(record.physical_offset + len(record.data) for record in placed if record.physical_offset < 4096)
     overwrite(tmp_path, last_of_first, bytes(8))
@@ -120,7 +120,7 @@ def test_stale_bytes_behind_the_end_are_not_taken_for_records(tmp_path: Path) ->
 
 
 def test_a_missing_file_below_the_floor_is_damage(tmp_path: Path) -> None:
-    """The hole is told, and the files behind it are read."""
+    """The hole is reported, and the following files are read."""
     placed = make_log(tmp_path)
     (tmp_path / f"{FILE_SIZE:020d}").unlink()
     log = MappedFileQueue(tmp_path, FILE_SIZE)
@@ -138,7 +138,7 @@ def test_a_log_that_begins_above_zero_is_read_from_its_first_file(tmp_path: Path
 
 
 def test_a_walk_goes_on_at_the_minimum_when_files_expire_under_it(tmp_path: Path) -> None:
-    """No damage is told, no file is missed, and a part says that the stretch is done."""
+    """No damage is reported, no file is skipped, and a part reports that the range is done."""
     placed = make_log(tmp_path)
     files = sorted(tmp_path.iterdir())
     assert len(files) > 2
@@ -159,7 +159,7 @@ def test_a_walk_goes_on_at_the_minimum_when_files_expire_under_it(tmp_path: Path
 
 
 def test_a_log_without_a_record_behind_its_minimum_is_walked_to_it(tmp_path: Path) -> None:
-    """Who follows comes to the committed offset, also where nothing is left below it."""
+    """A follower reaches the committed offset even if no record is left below it."""
     (tmp_path / f"{2 * FILE_SIZE:020d}").write_bytes(bytes(FILE_SIZE))
     walk = LogWalk(MappedFileQueue(tmp_path, FILE_SIZE), 0, Checker())
     ends = [part.end_offset for part in walk.parts(limit=2 * FILE_SIZE, floor=2 * FILE_SIZE)]

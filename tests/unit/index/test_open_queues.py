@@ -1,4 +1,4 @@
-"""Units made for many queues at once are those that each queue's builder makes by itself."""
+"""Units that are made for many queues at once equal those of each queue's own builder."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tidemark.store.storage import DiskStorage
 
 QUEUES = 3
 NO_BYTES = np.zeros(1, np.uint8)  # all topics are empty
-STEPS = (1, 1, 1, 1, 1, 2, 0, -1)  # to the next queue offset: on, a hole, a repeat, back
+STEPS = (1, 1, 1, 1, 1, 2, 0, -1)  # differences to the next queue offset: consecutive, a hole, a duplicate, a step back
 
 records = st.tuples(st.integers(0, QUEUES - 1), st.sampled_from(STEPS), st.sampled_from([0, 0, 0, int(Fault.BODY_CRC)]))
 
 
 def parts(drawn: list[list[tuple[int, int, int]]]) -> list[RequestArray]:
-    """Rows as a walk gives them, a part of the log at a time."""
+    """Return rows as a walk gives them, one part of the log at a time."""
     made, next_offsets, physical_offsets = [], [0] * QUEUES, itertools.count(1000, 500)
     for part in drawn:
         rows = np.zeros(len(part), DISPATCH_REQUEST)
@@ -66,7 +66,7 @@ class Store:
 
 @given(st.lists(st.lists(records, max_size=12), max_size=5))
 def test_the_bytes_are_those_of_one_queue_at_a_time(drawn: list[list[tuple[int, int, int]]]) -> None:
-    """Over holes, repeats, restarts, damaged records and the edges of files."""
+    """The rows have holes, duplicates, restarts and damaged records, and cross the edges of files."""
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         stores = Store(Path(one), at_once=True), Store(Path(other), at_once=False)
         for rows in parts(drawn):
@@ -76,7 +76,7 @@ def test_the_bytes_are_those_of_one_queue_at_a_time(drawn: list[list[tuple[int, 
 
 
 def test_what_simply_goes_on_needs_no_builder_by_itself(tmp_path: Path) -> None:
-    """From the second part on; a damaged record or a hole does."""
+    """This applies from the second part on; a damaged record or a hole needs its own builder."""
     store = Store(tmp_path, at_once=True)
     plain = [[(queue, 1, 0) for queue in (0, 1, 0, 2, 0)] for _ in range(3)]
     odd = [(0, 1, int(Fault.BODY_CRC)), (1, 2, 0), (2, 1, 0)]

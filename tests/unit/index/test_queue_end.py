@@ -1,4 +1,4 @@
-"""Ends of queues whose files hold thousands of units, short and long ones: found as by looking at every unit."""
+"""Ends of short and long queues whose files hold thousands of units: the search agrees with a look at every unit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def units_of(count: int, *, batch: bool, blank: int = 0) -> NDArray[np.void]:
 
 
 def write(folder: Path, units: NDArray[np.void]) -> Path:
-    """In files of 3,000 units, zeros behind them."""
+    """Write files of 3,000 units, zero-filled."""
     folder.mkdir()
     file_size = UNITS * units.itemsize
     data = units.tobytes()
@@ -44,7 +44,7 @@ def write(folder: Path, units: NDArray[np.void]) -> Path:
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_every_length_is_found(tmp_path: Path, batch: bool) -> None:
-    """By the writer of queues, and by their reader."""
+    """The writer and the reader of queues agree."""
     size = (batch_consume_queue if batch else consume_queue).UNIT_SIZE
     find = find_batch_end if batch else find_simple_end
     for filled in FILLED:
@@ -58,7 +58,7 @@ def test_every_length_is_found(tmp_path: Path, batch: bool) -> None:
 
 @pytest.mark.parametrize("filled", [BLANK, BLANK + 1, 150, 1_000, 3_100])
 def test_a_pre_blank_head_is_no_unit_of_a_reader(tmp_path: Path, filled: int) -> None:
-    """For the queue's writer pre-blank units are there; a reader sees none where nothing else is."""
+    """The writer of queues counts pre-blank units; a reader finds no unit if there are only pre-blank ones."""
     folder = write(tmp_path / "queue", units_of(filled, batch=False, blank=BLANK))
     files = MappedFileQueue(folder, UNITS * consume_queue.UNIT_SIZE)
     assert find_simple_end(files, 1 << 62) == consume_queue.UNIT_SIZE * filled
@@ -67,7 +67,7 @@ def test_a_pre_blank_head_is_no_unit_of_a_reader(tmp_path: Path, filled: int) ->
 
 
 def test_a_long_pre_blank_head(tmp_path: Path) -> None:
-    """Longer than what is looked at together."""
+    """It is longer than the block that is examined together."""
     for blank, filled in ((500, 501), (2_999, 3_000), (3_000, 3_001), (4_000, 4_300), (500, 500)):
         folder = write(tmp_path / f"{blank}-{filled}", units_of(filled, batch=False, blank=blank))
         found = UnitRun(folder, batch=False).end_below(1 << 62)
@@ -76,7 +76,7 @@ def test_a_long_pre_blank_head(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("filled", [100, 5_000])
 def test_what_stands_behind_a_hole_is_not_reached(tmp_path: Path, filled: int) -> None:
-    """A page in a short queue that never came to the disk: the queue ends before it."""
+    """A page in a short queue never reached the disk: the queue ends before it."""
     units = units_of(filled, batch=False)
     units[40:60] = 0
     if filled > UNITS:

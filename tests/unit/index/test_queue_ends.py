@@ -1,4 +1,4 @@
-"""Next offsets by queue files, when a store is adopted, over files that are damaged."""
+"""Next offsets from queue files with damage, when a store is adopted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropping units of records that the log does not hold any more."""
+"""Removal of units whose records are no longer in the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = [(100 * i, i) for i in range(25)]
 
 @pytest.mark.parametrize("keep", range(26))
 def test_what_is_left_of_a_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> None:
-    """Cut at every unit, the edges of files among them."""
+    """The log is cut at every unit, including the edges of files."""
     simple(tmp_path / "cut").build(requests(*ROWS))
     files = MappedFileQueue(tmp_path / "cut", 200, DiskStorage())
     assert truncate_queue(files, 100 * keep, batch=False) == 25 - keep
@@ -30,7 +30,7 @@ def test_what_is_left_of_a_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> 
 
 @pytest.mark.parametrize("keep", range(10))
 def test_what_is_left_of_a_batch_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> None:
-    """The same for 46-byte units, two a file."""
+    """The units have 46 bytes, two a file."""
     for folder, rows in (("cut", ROWS[:9]), ("built", ROWS[:keep])):
         (tmp_path / folder).mkdir()
         files = MappedFileQueue(tmp_path / folder, 92, DiskStorage())
@@ -42,13 +42,12 @@ def test_what_is_left_of_a_batch_queue_equals_a_rebuild(tmp_path: Path, keep: in
 
 
 def test_truncating_an_empty_folder_does_nothing(tmp_path: Path) -> None:
-    """A queue without files has no units."""
     assert truncate_queue(MappedFileQueue(tmp_path, 200, DiskStorage()), 0, batch=False) == 0
 
 
 @pytest.mark.parametrize("hole", [(0, 40), (60, 100), (100, 180)])
 def test_units_behind_a_hole_go_too(tmp_path: Path, hole: tuple[int, int]) -> None:
-    """After a power cut pages may be missing between units that are there: none of a cut record stays behind them."""
+    """After a power cut pages may be missing between existing units: no unit of a cut record may stay after them."""
     simple(tmp_path / "cut").build(requests(*ROWS))
     files = MappedFileQueue(tmp_path / "cut", 200, DiskStorage())
     files.zero(400 + hole[0], 400 + hole[1])
@@ -58,7 +57,7 @@ def test_units_behind_a_hole_go_too(tmp_path: Path, hole: tuple[int, int]) -> No
 
 
 def test_a_file_without_units_goes(tmp_path: Path) -> None:
-    """It was made for a unit that never reached the disk."""
+    """It was created for a unit that never reached the disk."""
     simple(tmp_path).build(requests(*ROWS[:10]))
     files = MappedFileQueue(tmp_path, 200, DiskStorage())
     files.create_file(200)
@@ -67,7 +66,9 @@ def test_a_file_without_units_goes(tmp_path: Path) -> None:
 
 
 def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> None:
-    """A hole is told by the record behind it: without that a rebuild makes no blank units, and no file for them."""
+    """A hole is known only from the next record: without that, a rebuild creates neither blank units nor a file for
+    them.
+    """
     for folder, rows in (("cut", [(0, 0), (2000, 13)]), ("built", [(0, 0)]), ("head", [(2000, 13)])):
         simple(tmp_path / folder).build(requests(*rows))
     for folder in ("cut", "head"):
@@ -77,7 +78,7 @@ def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> N
 
 
 def test_what_was_never_written_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six megabytes of hole stand behind a few units; a unit that lies far behind them goes all the same."""
+    """A hole of six megabytes follows a few units; a unit far after it is still removed."""
     size = 6_000_000
     simple(tmp_path / "cut", file_size=size).build(requests(*ROWS))
     files = MappedFileQueue(tmp_path / "cut", size, DiskStorage())

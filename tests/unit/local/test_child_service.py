@@ -37,7 +37,7 @@ def _start(tmp_path: Path, *mode: str) -> Service:
 
 
 def test_a_service_is_stopped_by_sigterm(tmp_path: Path) -> None:
-    """It ends its work and exits 0."""
+    """It finishes its work and exits with 0."""
     service = _start(tmp_path)
     assert service.exit_status is None
     assert service.stop(10) == 0
@@ -50,7 +50,7 @@ def test_a_stubborn_service_is_killed_after_the_bound(tmp_path: Path) -> None:
 
 
 def test_a_service_that_fails_leaves_its_reason(tmp_path: Path) -> None:
-    """Exit status and the end of its log."""
+    """The reason is the exit status and the end of its log."""
     service = _start(tmp_path, "fail")
     assert service.wait(10) == 1
     assert service.last_lines()[-1] == "the disk is on fire"
@@ -58,7 +58,7 @@ def test_a_service_that_fails_leaves_its_reason(tmp_path: Path) -> None:
 
 
 def test_a_service_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
-    """However the parent dies."""
+    """The way in which the parent dies does not matter."""
     with subprocess.Popen(
         [sys.executable, "-c", _PARENT, str(tmp_path / "log")], stdout=subprocess.PIPE, text=True
     ) as parent:

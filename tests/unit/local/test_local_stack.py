@@ -15,7 +15,7 @@ from tidemark.local.local_stack import QUERY, WRITER, LocalStack, ServiceDiedErr
 
 
 def test_a_port_in_use_is_told_before_anything_starts(tmp_path: Path) -> None:
-    """Nothing is left behind, not even a folder."""
+    """No file or folder is left."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -27,7 +27,7 @@ def test_a_port_in_use_is_told_before_anything_starts(tmp_path: Path) -> None:
 
 
 def test_serve_says_which_port_is_taken_and_fails(tmp_path: Path) -> None:
-    """Exit status 1 and one line."""
+    """It prints one line and exits with 1."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -39,7 +39,7 @@ def test_serve_says_which_port_is_taken_and_fails(tmp_path: Path) -> None:
 
 
 def test_only_kinds_of_files_that_do_not_exist_get_small_sizes(tmp_path: Path) -> None:
-    """Where files exist, their own sizes hold and nothing is passed."""
+    """Existing files keep their own sizes, and nothing is passed."""
     stack = LocalStack(tmp_path)
     assert stack._settings().items() >= {**local_stack.NEW_LOG_SIZES, **local_stack.NEW_INDEX_SIZES}.items()
     (tmp_path / "commitlog").mkdir()
@@ -50,13 +50,13 @@ def test_only_kinds_of_files_that_do_not_exist_get_small_sizes(tmp_path: Path) -
 
 
 def test_a_new_store_has_rocketmqs_sizes_where_they_are_wanted(tmp_path: Path) -> None:
-    """Nothing is passed, so the services take their defaults."""
+    """Nothing is passed, so the services use their defaults."""
     settings = LocalStack(tmp_path, small_new_files=False)._settings()
     assert not settings.keys() & (local_stack.NEW_LOG_SIZES.keys() | local_stack.NEW_INDEX_SIZES.keys())
 
 
 def test_a_size_that_the_environment_gives_is_the_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As every setting that a user has set."""
+    """Every setting of the user is passed on."""
     monkeypatch.setenv("TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES", "1048576")
     settings = LocalStack(tmp_path)._settings()
     assert "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES" not in settings
@@ -64,7 +64,7 @@ def test_a_size_that_the_environment_gives_is_the_services(tmp_path: Path, monke
 
 
 def test_metrics_are_off_unless_somebody_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two stacks on one machine would take each other's ports."""
+    """Two stacks on one machine would compete for the ports."""
     for name in local_stack.NO_METRICS:
         monkeypatch.delenv(name, raising=False)
     assert LocalStack(tmp_path)._settings().items() >= local_stack.NO_METRICS.items()
@@ -75,7 +75,7 @@ def test_metrics_are_off_unless_somebody_says_where(tmp_path: Path, monkeypatch:
 
 
 def test_a_service_that_dies_at_its_start_is_named_with_its_log(tmp_path: Path) -> None:
-    """And nothing runs afterwards."""
+    """No service runs afterwards."""
     stack = LocalStack(tmp_path, services=(WRITER,), environment={"TIDEMARK_FLUSH_MODE": "sometimes"})
     with pytest.raises(ServiceDiedError, match="writer ended by itself") as raised:
         stack.start()
@@ -84,7 +84,7 @@ def test_a_service_that_dies_at_its_start_is_named_with_its_log(tmp_path: Path) 
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """A Java home whose `java -version` reports *version*."""
+    """Make a Java home whose `java -version` reports *version*."""
     java = folder / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
@@ -121,7 +121,7 @@ def test_services_without_spark_need_no_java(tmp_path: Path, monkeypatch: pytest
 
 @pytest.fixture
 def _deaf_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer's module runs for a minute and never listens."""
+    """Replace the writer's module by one that runs for a minute and never listens."""
     monkeypatch.setattr(local_stack, "service_module", lambda _: "tests.unit.cli.sleeper")
 
 
@@ -138,7 +138,7 @@ def test_a_slow_service_is_reported_until_the_limit(tmp_path: Path, monkeypatch:
 
 
 def test_the_pipeline_gets_the_limit_of_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit of its own that is shorter would end it on a slow machine."""
+    """A shorter limit of the pipeline would end it on a slow machine."""
     monkeypatch.delenv("TIDEMARK_START_TIMEOUT_S", raising=False)
     assert LocalStack(tmp_path, start_timeout_s=900)._settings()["TIDEMARK_START_TIMEOUT_S"] == "900"
 

@@ -20,7 +20,7 @@ class _Shown(Collector):
 
 
 def test_buckets_are_cumulative_and_a_bound_belongs_to_its_own() -> None:
-    """As Prometheus has them: le is less or equal, +Inf and _count are all."""
+    """As in Prometheus, le is inclusive, and +Inf and _count have the total."""
     buckets = Buckets("tidemark_group_commit_batches")
     for value in (1, 2, 3, 5_000):
         buckets.observe(value)
@@ -40,7 +40,7 @@ def test_buckets_are_cumulative_and_a_bound_belongs_to_its_own() -> None:
 
 
 def test_buckets_of_another_process_are_added() -> None:
-    """Bucket by bucket."""
+    """They are added bucket by bucket."""
     mine, theirs = Buckets("tidemark_fdatasync_seconds"), Buckets("tidemark_fdatasync_seconds")
     mine.observe(0.0001)
     theirs.observe(0.0001)

@@ -1,4 +1,4 @@
-"""Where metrics are served."""
+"""The HTTP listener of metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.metrics.listener import listen
 
 
 def test_the_registry_is_served_until_it_is_closed() -> None:
-    """On a free port for 0."""
+    """Port 0 is a free port."""
     server = listen("localhost:0", make_registry(), setting="TIDEMARK_X")
     assert server is not None
     try:
@@ -26,7 +26,7 @@ def test_the_registry_is_served_until_it_is_closed() -> None:
 
 
 def test_a_taken_port_is_an_error_that_names_the_setting() -> None:
-    """Not a service without metrics."""
+    """The service does not run without its metrics."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -37,7 +37,7 @@ def test_a_taken_port_is_an_error_that_names_the_setting() -> None:
 
 
 def test_an_empty_address_is_nowhere() -> None:
-    """And one that is no literal is refused."""
+    """An address that is no literal is refused."""
     assert listen_host("") is None
     assert listen("", make_registry(), setting="TIDEMARK_X") is None
     with pytest.raises(ValueError, match="does not appear to be an IPv4 or IPv6 address"):

@@ -1,4 +1,4 @@
-"""Topics have labels up to a limit."""
+"""The limit on topics with their own labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def make(limit: int) -> TopicCounts:
 
 
 def test_the_first_topics_have_labels_and_the_rest_one() -> None:
-    """Nothing is lost: the rest are added up."""
+    """Nothing is lost: the rest are summed."""
     counts = make(2)
     for topic in ("a", "b", "c", "d", "a"):
         counts.add(topic, 2, 100)
@@ -25,7 +25,7 @@ def test_the_first_topics_have_labels_and_the_rest_one() -> None:
 
 
 def test_a_hundred_thousand_topics_stay_a_thousand_labels() -> None:
-    """And the sum is that of all."""
+    """The sum is that of all topics."""
     counts = make(1_000)
     for number in range(100_000):
         counts.add(f"topic-{number}", 1, 10)

@@ -1,4 +1,5 @@
-"""Drains of two tasks, for test_local_drain in a process of its own: ``python -m tests.unit.pipeline.drains NAME``.
+"""Drains of two tasks that test_local_drain runs in a process of their own: ``python -m tests.unit.pipeline.drains
+NAME``.
 
 A drain forks its process, and a process in which other tests have used gRPC or OpenTelemetry cannot be forked safely.
 """
@@ -37,14 +38,14 @@ def drain(root: Path, task: Callable[[int], Progress]) -> list[dict[str, Any]]:
 
 
 def each_task_is_a_process_and_a_row(root: Path) -> None:
-    """In the order of the shards."""
+    """Expect the rows in the order of the shards."""
     rows = drain(root, lambda shard: Progress(0, shard, records=os.getpid()))
     assert [row["shard"] for row in rows] == [0, 1]
     assert len({os.getpid(), *(row["records"] for row in rows)}) == 3
 
 
 def failure_of_a_task_is_raised_after_all_tasks(root: Path) -> None:
-    """With its facts; the caller releases its locks then."""
+    """Expect the failure with its facts; the caller then releases its locks."""
 
     def task(shard: int) -> Progress:
         if shard == 0:
@@ -60,7 +61,7 @@ def failure_of_a_task_is_raised_after_all_tasks(root: Path) -> None:
 
 
 def killed_task_is_an_error(root: Path) -> None:
-    """The drain does not wait for it."""
+    """Expect that the drain does not wait for it."""
 
     def task(shard: int) -> Progress:
         if shard == 1:

@@ -1,4 +1,4 @@
-"""What a session on a cluster asks for."""
+"""Options of a Spark session on a cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from services.indexer.pipeline.spark.job import cluster_options
 def test_followers_take_the_slots_that_they_fill_and_a_drain_all(
     settings: dict[str, Any], slots: int | None, taken: str | None
 ) -> None:
-    """Unless a number is set."""
+    """This holds unless a number is configured."""
     assert cluster_options(PipelineSettings(**settings), slots).get("spark.cores.max") == taken
 
 
 @pytest.mark.parametrize("timeout_ms", [2_000, 20_000, 120_000])
 def test_an_executor_is_looked_at_more_often_than_it_may_be_silent(timeout_ms: int) -> None:
-    """Spark refuses to start else; its own bound of a heartbeat is spark.network.timeout, 120 s."""
+    """Otherwise Spark refuses to start; its own limit of a heartbeat is spark.network.timeout, 120 s."""
     options = cluster_options(PipelineSettings(spark_executor_timeout_ms=timeout_ms), 6)
     silent, beat, look = (
         int(options[f"spark.{name}"].removesuffix("ms"))

@@ -26,13 +26,13 @@ from tidemark.store.storage import DiskStorage
 
 
 def open_files(root: Path) -> list[str]:
-    """Files of the store that this process has open."""
+    """Return the files of the store that this process has open."""
     links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
     return sorted(os.readlink(link) for link in links if os.path.exists(link) and str(root) in os.readlink(link))
 
 
 def test_an_epoch_leaves_no_file_open(tmp_path: Path) -> None:
-    """A worker of Spark's runs thousands of them."""
+    """A Spark worker runs thousands of epochs."""
     write_log(tmp_path / "commitlog", 8192, ({"topic": b"t", "queue_offset": i} for i in range(9)))
     plan = plan_of(tmp_path, index_slots=16, index_entries=64, consume_queue_file_size_bytes=200)
     build(plan)
@@ -52,7 +52,7 @@ def keyed_log(root: Path) -> EpochPlan:
 
 
 def indexed(root: Path) -> list[int]:
-    """Physical offsets of the key index's entries, over all files."""
+    """Return the physical offsets of the key index's entries, over all files."""
     places: list[int] = []
     for content in index_contents(root):
         count = decode_header(content[:HEADER_SIZE]).index_count
@@ -62,9 +62,9 @@ def indexed(root: Path) -> list[int]:
 
 
 def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From different places: the one that is behind catches up first, then both take every part of one walk.
+    """They start at different positions: the slower one catches up first, then both take every part of one walk.
 
-    What keys are held back from several parts is there at the end of one of them.
+    Keys that are held back over several parts are written at the end of a part.
     """
     with monkeypatch.context() as patch:
         patch.setattr(index_shard, "_MOST_HELD_PARTS", 0)
@@ -72,7 +72,7 @@ def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, m
     monkeypatch.setattr(index_shard, "_MOST_HELD_PARTS", 2)
     plan = keyed_log(tmp_path / "together")
     plan.paths.indexer.mkdir(parents=True)
-    built: list[tuple[int, int, int]] = []  # shard, records, end of each part
+    built: list[tuple[int, int, int]] = []  # shard, records and end of each part
     publish = ShardBuilder._publish
 
     def noted(builder: ShardBuilder, part: LogPart) -> None:
@@ -96,7 +96,7 @@ def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, m
 
 
 def test_keys_that_are_held_back_are_not_told_as_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a builder is killed, the index holds all that its mark says, and the next one puts in the rest."""
+    """Wherever a builder is killed, the index holds all keys below its mark, and the next builder adds the rest."""
     build(keyed_log(tmp_path / "whole"))
     plan = keyed_log(tmp_path / "killed")
     plan.paths.indexer.mkdir(parents=True)
@@ -129,7 +129,7 @@ def test_keys_that_are_held_back_are_not_told_as_built(tmp_path: Path, monkeypat
 def test_one_that_slept_before_it_published_does_not_set_the_mark_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another one took over meanwhile, and is farther."""
+    """Another builder took over meanwhile, and its mark is higher."""
     plan = keyed_log(tmp_path)
     limit = plan.limit
     assert limit is not None
@@ -157,7 +157,7 @@ def test_one_that_slept_before_it_published_does_not_set_the_mark_back(
 
 
 def test_an_epoch_tells_how_long_records_took_to_be_visible(tmp_path: Path) -> None:
-    """Once for each chunk that both shards have built, in the first row; and when it followed."""
+    """Only the first row has them, one per chunk that both shards have built; the start and stop times are set."""
     plan = keyed_log(tmp_path)
     plan.paths.indexer.mkdir(parents=True)
     began = time.monotonic()
@@ -169,7 +169,7 @@ def test_an_epoch_tells_how_long_records_took_to_be_visible(tmp_path: Path) -> N
 
 
 def test_a_task_on_another_machine_is_refused_and_touches_nothing(tmp_path: Path) -> None:
-    """There the visible marks would count as those of before a restart."""
+    """On another machine the visible marks would look like those of an earlier boot."""
     plan = make_plan(PipelineSettings(store_root=tmp_path, once=True, spark_master="spark://there:7077"))
     assert plan.boot_id is not None
     with pytest.raises(StoreContradictionError, match="not on the driver's machine"):
@@ -178,7 +178,7 @@ def test_a_task_on_another_machine_is_refused_and_touches_nothing(tmp_path: Path
 
 
 class MeetingStorage(DiskStorage):
-    """The first sync of one thread of durable marks waits for that of the other."""
+    """The first sync of each durable-mark thread waits for that of the other."""
 
     def __init__(self) -> None:
         self._meeting = threading.Barrier(2)
@@ -193,7 +193,7 @@ class MeetingStorage(DiskStorage):
 
 
 def test_at_the_end_the_shards_of_a_task_are_synced_beside_each_other(tmp_path: Path) -> None:
-    """The next follower waits for it, and messages wait for the next follower."""
+    """The next follower waits for the syncs, and messages wait for the next follower."""
     plan = replace(keyed_log(tmp_path), durable_interval_ms=60_000)
     plan.paths.indexer.mkdir(parents=True)
     rows = run_share(plan, [0, 1], follower=0, storage=MeetingStorage())
@@ -203,7 +203,7 @@ def test_at_the_end_the_shards_of_a_task_are_synced_beside_each_other(tmp_path: 
 
 
 def test_who_hands_over_keys_that_go_on_does_not_say_that_all_are_synced(tmp_path: Path) -> None:
-    """Whoever goes on would take it back, in a sync that its first message waits for. A quiet epoch says it."""
+    """The successor would have to revoke it in a sync that delays its first message. A quiet epoch reports it."""
     plan = replace(keyed_log(tmp_path), epoch_ms=100)
     plan.paths.indexer.mkdir(parents=True)
     marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=0)

@@ -1,4 +1,4 @@
-"""An index that a broker has changed while it had the directory: afterwards it is what a rebuild makes."""
+"""An index that a broker changed while it owned the directory: afterwards it equals a rebuild."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidemark.index.part_keys import hash_rows
 from tidemark.store.storage import DiskStorage
 
 SLOTS, ENTRIES = 16, 30
-OURS, ALL = 50, 90  # records when we left, and when the broker had appended
+OURS, ALL = 50, 90  # records at Tidemark's stop, and after the broker's appends
 
 
 def write_records(root: Path, count: int) -> None:
-    """The first *count* records, with two keys each."""
+    """Write the first *count* records, with two keys each."""
     keys = [{"UNIQ_KEY": f"u{i}", "KEYS": f"k{i % 7}"} for i in range(count)]
     write_log(
         root / "commitlog", 65_536, ({"queue_offset": i, "properties": properties(k)} for i, k in enumerate(keys))
@@ -33,7 +33,7 @@ def index_store(root: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A store that we have indexed, to which a broker has appended since."""
+    """Return a store with Tidemark's index, to which a broker has appended afterwards."""
     root = tmp_path / "store"
     write_records(root, OURS)
     index_store(root)
@@ -48,7 +48,7 @@ def walked(root: Path) -> tuple[U8Array, RequestArray]:
 
 
 def append_as_broker(root: Path, *records: range) -> None:
-    """Put the keys of these records behind what is there."""
+    """Append the keys of these records to the existing entries."""
     buffer, rows = walked(root)
     index = KeyIndex(root / "index", slots=SLOTS, entries=ENTRIES, storage=DiskStorage())
     for numbers in records:
@@ -65,20 +65,22 @@ def assert_as_rebuilt(root: Path) -> None:
 
 
 def test_keys_that_a_broker_appended_twice_or_lost_are_made_anew(root: Path) -> None:
-    """Killed and started again, it indexes its last record twice, and leaves out what it did not dispatch again."""
+    """A broker that is killed and restarted indexes its last record twice, and omits records that it does not dispatch
+    again.
+    """
     append_as_broker(root, range(OURS, 60), range(59, 65), range(80, 85))
     assert_as_rebuilt(root)
 
 
 def test_an_index_file_that_a_broker_has_destroyed_is_made_anew(root: Path) -> None:
-    """After a kill it destroys the newest files and fills a new one with only a part of their keys."""
+    """After a kill it destroys the newest files and fills a new one with only some of their keys."""
     index_files(root / "index")[-1].unlink()
     append_as_broker(root, range(OURS - 2, ALL))
     assert_as_rebuilt(root)
 
 
 def test_an_index_that_a_broker_has_gone_on_with_is_kept(root: Path) -> None:
-    """Its older files stay; what lies behind the mark is built again, to the same bytes."""
+    """Its older files stay; entries above the mark are rebuilt to the same bytes."""
     first = index_files(root / "index")[0]
     before = first.stat().st_ino
     append_as_broker(root, range(OURS, ALL))

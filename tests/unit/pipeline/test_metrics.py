@@ -1,4 +1,4 @@
-"""What the driver makes of the rows that epochs tell."""
+"""The driver's metrics from the rows of epochs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row(shard: int, **fields: Any) -> dict[str, Any]:
 
 
 def test_epochs_add_up(tmp_path: Path) -> None:
-    """Records of the queues' shard alone, chunks of all, and the tasks' histograms."""
+    """They are the records of the queue shard alone, chunks of all, and the tasks' histograms."""
     metrics = PipelineMetrics(make_plan(PipelineSettings(store_root=tmp_path)))
     seen = Buckets("tidemark_append_visible_seconds")
     seen.observe(0.004)
@@ -45,7 +45,7 @@ def test_epochs_add_up(tmp_path: Path) -> None:
 
 
 def test_a_hand_over_is_from_where_one_stopped_to_where_the_next_held_it(tmp_path: Path) -> None:
-    """Of each shard; what came before anybody stopped, or stopped before it began, is none."""
+    """It is measured per shard; a start without an earlier stop does not count, nor does a start before the stop."""
     metrics = PipelineMetrics(make_plan(PipelineSettings(store_root=tmp_path)))
     metrics.epoch_finished([row(0, began_s=10.0, stopped_s=20.0), row(1, began_s=10.0, stopped_s=20.0)])
     assert "tidemark_epoch_hand_over_seconds_count 0.0" in lines(metrics)

@@ -1,4 +1,4 @@
-"""The plan of an epoch: sizes of files that exist win over defaults."""
+"""The plan of an epoch: sizes of existing files override defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def file_of(path: Path, size: int) -> None:
 
 
 def test_a_new_store_gets_rocketmqs_sizes(tmp_path: Path) -> None:
-    """RocketMQ's defaults (MessageStoreConfig)."""
+    """They are RocketMQ's defaults (MessageStoreConfig)."""
     plan = make_plan(PipelineSettings(store_root=tmp_path))
     assert (plan.consume_queue_size, plan.batch_consume_queue_size) == (6_000_000, 13_800_000)
     assert (plan.index_slots, plan.index_entries) == (5_000_000, 20_000_000)
@@ -27,7 +27,7 @@ def test_a_new_store_gets_rocketmqs_sizes(tmp_path: Path) -> None:
 
 
 def test_sizes_follow_the_files_that_exist(tmp_path: Path) -> None:
-    """A store made with other sizes needs no settings; 10 slots and 40 entries make an index file of 880 bytes."""
+    """A store with other sizes needs no settings; 10 slots and 40 entries make an index file of 880 bytes."""
     file_of(tmp_path / "commitlog" / f"{0:020d}", 8192)
     file_of(tmp_path / "consumequeue" / "orders" / "3" / f"{0:020d}", 400)
     file_of(tmp_path / "batchconsumequeue" / "audit" / "0" / f"{0:020d}", 460)
@@ -46,7 +46,7 @@ def test_a_size_that_was_set_and_contradicts_the_files_is_refused(tmp_path: Path
 
 
 def test_a_queue_file_holds_whole_units(tmp_path: Path) -> None:
-    """Rounded up to 20 bytes, as the peer does (docs/format.md §4)."""
+    """The size is rounded up to a multiple of 20 bytes, as in RocketMQ (docs/format.md §4)."""
     plan = make_plan(PipelineSettings(store_root=tmp_path, consume_queue_file_size_bytes=4096))
     assert plan.consume_queue_size == 4100
 
@@ -56,7 +56,7 @@ def test_a_queue_file_holds_whole_units(tmp_path: Path) -> None:
     [
         ({}, [[0, 1]]),
         ({"shards": 2}, [[0], [1], [2]]),
-        ({"once": True}, [[0], [1]]),  # a drain is for all cores
+        ({"once": True}, [[0], [1]]),  # a drain uses all cores
     ],
 )
 def test_one_shard_of_queues_is_followed_with_the_key_index(

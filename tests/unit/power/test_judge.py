@@ -1,4 +1,4 @@
-"""The judge of power cuts: each broken promise is reported, and what a mode allows is not."""
+"""The judge of power cuts: each broken promise is reported, and losses that a mode allows are not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STORED = {place: f"m{i}" for i, place in enumerate(PLACES)}
 
 
 def knowledge(*ages: float) -> Knowledge:
-    """Messages m0, m1, … were acknowledged and read so many seconds before the cut."""
+    """Return a state in which m0, m1, … were acknowledged and read these numbers of seconds before the cut."""
     known = {place: Known(f"m{i}", CUT_AT - age) for i, (place, age) in enumerate(zip(PLACES, ages, strict=False))}
     return Knowledge({f"m{i}" for i in range(10)}, dict(known), dict(known))
 

@@ -1,4 +1,4 @@
-"""Settings of the query facade."""
+"""Settings of the query service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.indexer.query.config import QuerySettings
 
 
 def test_names_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The names other programs rely on."""
+    """Other programs rely on the names."""
     monkeypatch.setenv("TIDEMARK_STORE_ROOT", "/somewhere")
     monkeypatch.setenv("TIDEMARK_QUERY_LISTEN", "[::1]:99")
     monkeypatch.setenv("TIDEMARK_STORE_NAME", "broker-a")

@@ -1,4 +1,4 @@
-"""Queues are shared out as RocketMQ's clients do it."""
+"""Queues are allocated as RocketMQ's clients do it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRATEGIES = st.sampled_from(Strategy)
 
 
 def peers_average(count: int, members: Sequence[str], index: int) -> list[int]:
-    """What AllocateMessageQueueAveragely computes for the member at *index*, step by step."""
+    """Return the queues that AllocateMessageQueueAveragely gives the member at *index*, computed step by step."""
     mod = count % len(members)
     is_longer = mod > 0 and index < mod
     size = 1 if count <= len(members) else count // len(members) + is_longer
@@ -33,7 +33,7 @@ def peers_average(count: int, members: Sequence[str], index: int) -> list[int]:
 
 @given(count=st.integers(1, 60), members=MEMBERS)
 def test_averagely_is_the_peers(count: int, members: list[str]) -> None:
-    """Each member gets the very queues that a RocketMQ client would take."""
+    """Each member gets exactly the queues that a RocketMQ client would take."""
     owners = averagely(count, members)
     for index, member in enumerate(members):
         assert [i for i, owner in enumerate(owners) if owner == member] == peers_average(count, members, index)
@@ -41,7 +41,7 @@ def test_averagely_is_the_peers(count: int, members: list[str]) -> None:
 
 @given(count=st.integers(0, 60), members=MEMBERS)
 def test_averagely_is_balanced_within_one(count: int, members: list[str]) -> None:
-    """No member has two queues more than another."""
+    """The numbers of queues of two members differ by at most one."""
     owners = averagely(count, members)
     sizes = [owners.count(member) for member in members]
     assert max(sizes) - min(sizes) <= 1
@@ -52,7 +52,7 @@ def test_averagely_is_balanced_within_one(count: int, members: list[str]) -> Non
 def test_each_queue_has_one_owner_who_subscribes_to_it(
     strategy: Strategy, members: list[str], topics: dict[str, set[int]], data: st.DataObject
 ) -> None:
-    """Every queue of a topic that anybody subscribes to, once; nothing else."""
+    """Every queue of a subscribed topic is assigned once, and no other queue."""
     wanted = st.sets(st.sampled_from(["a", "b", "c", "d", "unknown"]), min_size=1)
     subscriptions = {member: data.draw(wanted) for member in members}
     shares = allocate(strategy, subscriptions=subscriptions, queue_ids=topics, store="tidemark-0")
@@ -69,7 +69,7 @@ def test_each_queue_has_one_owner_who_subscribes_to_it(
 
 @given(members=MEMBERS, count=st.integers(1, 60), data=st.data())
 def test_only_the_leavers_queues_move_on_the_ring(members: list[str], count: int, data: st.DataObject) -> None:
-    """With consistent hash, whoever stays keeps every queue."""
+    """With consistent hash, a remaining member keeps every queue."""
     leaver = data.draw(st.sampled_from(members))
     staying = [member for member in members if member != leaver] or ["next"]
     queues = [Queue("orders", i) for i in range(count)]
@@ -84,7 +84,7 @@ def test_a_place_on_the_ring_is_the_head_of_the_md5() -> None:
 
 
 def test_the_ring_is_the_peers() -> None:
-    """Step by step by ConsistentHashRouter's rules: virtual nodes `member-0` … `member-9`, and round at the end."""
+    """The expectation follows ConsistentHashRouter: virtual nodes `member-0` … `member-9` on a closed ring."""
     members = ["a", "b"]
     nodes = sorted((place_of(f"{member}-{i}"), member) for member in members for i in range(10))
     for number in range(50):
@@ -96,7 +96,7 @@ def test_the_ring_is_the_peers() -> None:
 
 @pytest.mark.parametrize("strategy", Strategy)
 def test_nobody_and_nothing(strategy: Strategy) -> None:
-    """Without members, topics or queues there is nothing to share out, and no failure."""
+    """Without members, topics or queues nothing is assigned, and nothing fails."""
     assert allocate(strategy, subscriptions={}, queue_ids={"t": [0]}, store="s") == {}
     assert allocate(strategy, subscriptions={"m": {"t"}}, queue_ids={}, store="s") == {"m": []}
     assert allocate(strategy, subscriptions={"m": {"t"}}, queue_ids={"t": []}, store="s") == {"m": []}

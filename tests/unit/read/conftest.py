@@ -1,4 +1,4 @@
-"""Fixtures of the read side's tests."""
+"""Fixtures of the tests of tidemark.read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.built_store import BuiltStore
 
 @pytest.fixture
 def built(tmp_path: Path) -> BuiltStore:
-    """An empty store with a simple topic `orders` (2 queues) and a batch topic `batches`."""
+    """Return an empty store with a simple topic `orders` (2 queues) and a batch topic `batches`."""
     store = BuiltStore(tmp_path / "store")
     store.topic("orders", queues=2)
     store.topic("batches", batch=True)

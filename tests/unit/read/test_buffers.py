@@ -1,4 +1,4 @@
-"""Buffers that are lent again only when nobody can see what they held."""
+"""Buffers that are lent again only when no reference to their former contents is left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def address(buffer: U8Array) -> int:
 
 
 def test_a_buffer_is_lent_again() -> None:
-    """The one given back last, whatever size it had."""
+    """The buffer that was returned last is lent first, whatever its size."""
     pool = BufferPool()
     first = pool.lend(LEAST_BYTES)
     at = address(first)
@@ -41,7 +41,7 @@ def test_a_buffer_is_lent_again() -> None:
     ],
 )
 def test_anything_made_of_it_keeps_it(view: Callable[[U8Array], object]) -> None:
-    """Slices, views, memoryviews and Arrow's buffers: while one lives, nobody else gets the memory."""
+    """Slices, views, memoryviews and Arrow's buffers each keep the memory from being lent again."""
     pool = BufferPool()
     kept = view(pool.lend(LEAST_BYTES))
     assert pool.free == 0
@@ -50,7 +50,7 @@ def test_anything_made_of_it_keeps_it(view: Callable[[U8Array], object]) -> None
 
 
 def test_only_so_many_are_kept() -> None:
-    """What was lent beyond that goes back to the system."""
+    """Further buffers are returned to the system."""
     pool = BufferPool(kept=2)
     lent = [pool.lend(LEAST_BYTES) for _ in range(5)]
     del lent
@@ -59,7 +59,7 @@ def test_only_so_many_are_kept() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, LEAST_BYTES - 1, GREATEST_BYTES + 1])
 def test_small_and_huge_ones_are_not_pooled(size: int) -> None:
-    """The allocator does as well, or nobody should keep that much."""
+    """For small ones the allocator is as good, and large ones should not be kept."""
     pool = BufferPool()
     assert len(pool.lend(size)) == size
     assert pool.free == 0
@@ -67,7 +67,7 @@ def test_small_and_huge_ones_are_not_pooled(size: int) -> None:
 
 @pytest.mark.parametrize(("size", "other"), [(LITTLE_BYTES, LITTLE_BYTES + 1), (LITTLE_BYTES + 1, LITTLE_BYTES)])
 def test_little_ones_are_not_cut_from_large_ones(size: int, other: int) -> None:
-    """An answer's rows would keep the room of its records."""
+    """The rows of a response would keep the memory of its records."""
     pools = BufferPools()
     at = address(pools.lend(size))
     kept = pools.lend(other)

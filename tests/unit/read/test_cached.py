@@ -1,4 +1,4 @@
-"""Reads that must not wait: refused where the data is not in memory, and as any other read where it is."""
+"""Reads that must not wait: refused if the data is not in memory, and otherwise like any other read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> BuiltStore:
 
 
 def drop_from_cache(root: Path) -> None:
-    """Skips where the file system keeps its pages, as one in memory does."""
+    """Drop the store's pages from the page cache; skip on a file system in memory."""
     for path in (path for path in root.rglob("*") if path.is_file()):
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
@@ -67,7 +67,7 @@ def test_what_is_in_memory_is_read(store: BuiltStore) -> None:
 
 
 def test_what_is_not_is_refused_until_somebody_has_read_it(store: BuiltStore) -> None:
-    """And nothing is half known afterwards."""
+    """A refused read leaves no partial state."""
     drop_from_cache(store.root)
     reader = StoreReader(store.root)
     with cached_only(), pytest.raises(NotCachedError):
@@ -78,7 +78,7 @@ def test_what_is_not_is_refused_until_somebody_has_read_it(store: BuiltStore) ->
 
 
 def test_a_read_over_the_end_of_a_file_is_left_to_others(tmp_path: Path) -> None:
-    """Few bytes do not tell why."""
+    """A short read does not show its reason."""
     path = tmp_path / "short"
     path.write_bytes(b"abc")
     descriptor = os.open(path, os.O_RDONLY)
@@ -120,7 +120,7 @@ def test_a_system_without_such_reads_leaves_all_to_others(store: BuiltStore, mon
 
 
 def test_what_takes_long_is_left_to_a_thread_before_it_is_read(store: BuiltStore) -> None:
-    """A pull of more messages than are made in place; as many as that are, and elsewhere any number."""
+    """A pull of more messages than may be made in place is refused; a smaller one, or a thread's, is not."""
     reader = StoreReader(store.root)
     queue = reader.queue("orders", 0)
     bounds = reader.bounds(queue, reader.watermark())

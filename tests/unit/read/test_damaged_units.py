@@ -1,4 +1,4 @@
-"""Units that do not point at their own message: every such offset is reported, and all other messages are given."""
+"""Units that do not point at their own message: every such offset is reported, and all other messages are returned."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DAMAGES = [
 
 @pytest.fixture
 def filled(built: BuiltStore) -> BuiltStore:
-    """COUNT records in each topic, of one message in a file of 5 units; batches: of two."""
+    """Write COUNT records to each topic, with one message each (batches: two), 5 units a file."""
     built.units_a_file = 5
     built.topic("others")
     for number in range(COUNT):
@@ -110,7 +110,7 @@ def test_damaged_unit_is_reported_and_others_are_given(
 
 @TOPICS
 def test_zeroed_units_at_the_end_do_not_hide_later_ones(filled: BuiltStore, topic: str) -> None:
-    """The queue's last file has a hole; a reader that knew the queue before, and a new one."""
+    """The queue's last file has a hole; a reader with cached ends and a new reader agree."""
     for number in (COUNT - 4, COUNT - 3, COUNT - 2):
         filled.write_units(topic, 0, number, bytes(SIZES[topic]))
     given, skipped = read_all(filled, topic)
@@ -145,7 +145,7 @@ def test_scan_shows_no_record_of_another_topic(filled: BuiltStore) -> None:
 
 
 def test_numbering_that_began_again_is_no_damage(built: BuiltStore) -> None:
-    """The peer appends a record that says 0 where the queue ends (docs/format.md §4)."""
+    """A broker appends a record with queue offset 0 at the queue's end (docs/format.md §4)."""
     built.append("orders", b"a")
     built.append("orders", b"b", queue_offset=0)
     built.publish()

@@ -1,4 +1,4 @@
-"""Deleted topics as readers see them: hidden at once, and new after they were created again."""
+"""Deleted topics are hidden at once, and new after they are created again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OLD = 5
 
 
 def put(built: BuiltStore, topic: str, count: int, *, key: str = "k") -> list[int]:
-    """Append visible messages (of an inner batch each on a batch topic); return their physical offsets."""
+    """Append visible messages (on a batch topic each in an inner batch); return their physical offsets."""
     found = []
     for number in range(count):
         entries = {"UNIQ_KEY": f"u{built.end}", "KEYS": key}
@@ -44,7 +44,7 @@ def bounds(store: StoreReader, topic: str, queue_id: int = 0) -> tuple[int, int]
 
 
 def steady(look: Callable[..., A], *arguments: Any) -> A:
-    """Look again after files were deleted meanwhile, as each reader does."""
+    """Retry after files were deleted meanwhile, as each reader does."""
     with contextlib.suppress(UnitsGoneError):
         return look(*arguments)
     return look(*arguments)
@@ -88,7 +88,7 @@ def test_deleted_topic_is_unknown_at_once(built: BuiltStore, topic: str) -> None
 def test_topic_created_again_is_empty_at_its_next_offset(
     built: BuiltStore, topic: str, per_record: int, are_dropped: bool
 ) -> None:
-    """The numbering continues, and the old messages are in no answer, whether their files are still there or not."""
+    """The numbering continues, and no answer has the old messages, whether their files still exist or not."""
     old, end = put(built, topic, OLD), OLD * per_record
     store = StoreReader(built.root)
     assert bounds(store, topic) == (0, end)
@@ -160,7 +160,7 @@ def test_topic_created_again_with_fewer_queues_has_no_others(built: BuiltStore) 
     assert store.known_queue("orders", 1) is None
     with pytest.raises(QueueIllegalError):
         store.queue("orders", 1)
-    built.append("orders", queue_id=1)  # the queue was configured once more, and taken away again
+    built.append("orders", queue_id=1)  # the queue was configured again, and removed again
     built.publish()
     assert store.queue_ids(store.topic("orders")) == [0, 1]
     assert bounds(store, "orders", 1) == (1, 2)

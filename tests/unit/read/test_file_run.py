@@ -1,4 +1,4 @@
-"""A run of files while others delete from it."""
+"""A run of files while another process deletes from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZE = 64
 
 
 class Vanishing:
-    """A listing of the folder in which file 0 goes after it was listed and before it was looked at."""
+    """A folder listing in which file 0 is removed between the listing and its stat."""
 
     def __init__(self, entries: Any) -> None:
         self._entries = list(entries)
@@ -38,7 +38,7 @@ class Vanishing:
 def test_a_file_that_goes_while_the_folder_is_listed_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the log would look empty for a moment, whenever retention deletes."""
+    """Otherwise the log would look empty for a moment whenever retention deletes."""
     for start in (0, 64, 128):
         (tmp_path / file_name(start)).write_bytes(b"%d" % start + bytes(SIZE - len(b"%d" % start)))
     run = FileRun(tmp_path)
@@ -49,7 +49,7 @@ def test_a_file_that_goes_while_the_folder_is_listed_hides_no_other(
 
 
 def test_an_empty_file_that_others_follow_is_damage(tmp_path: Path) -> None:
-    """The last one may be empty, while it is made; of the first one the size of all the others is told."""
+    """The last file may be empty while it is created; the first one gives the size of all the others."""
     for start in (0, SIZE):
         (tmp_path / file_name(start)).touch()
     with pytest.raises(CorruptStoreError):

@@ -1,4 +1,4 @@
-"""What a pull gives, by our own rules."""
+"""Results of a pull, by Tidemark's rules."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def offsets(result: PullResult) -> list[int]:
 
 @pytest.fixture
 def simple(built: BuiltStore) -> BuiltStore:
-    """Twelve messages m0 … m11 with tags A, B, C in turn; the last two are not visible."""
+    """Write twelve messages m0 … m11 with tags A, B, C in turn; the last two are not visible."""
     for number in range(12):
         if number == 10:
             built.publish()
@@ -50,7 +50,7 @@ def simple(built: BuiltStore) -> BuiltStore:
 
 @pytest.fixture
 def batched(built: BuiltStore) -> BuiltStore:
-    """Inner batches of 4, 1 and 5 messages, 0 … 9, with tags A, B, C in turn; between them a single message, 5."""
+    """Write inner batches of 4, 1 and 5 messages, 0 … 9, with tags A, B, C in turn; message 5 is a single one."""
     elements = [(f"m{number}".encode(), {"TAGS": "ABC"[number % 3]}, 0) for number in range(10)]
     built.append_batch("batches", elements[:4])
     built.append_batch("batches", elements[4:5])
@@ -63,14 +63,14 @@ def batched(built: BuiltStore) -> BuiltStore:
 
 @pytest.fixture(params=["orders", "batches"])
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic that holds m0 … m9, visible, and more above the watermark."""
+    """Return a topic with m0 … m9 visible, and more above the watermark."""
     request.getfixturevalue({"orders": "simple", "batches": "batched"}[request.param])
     return str(request.param)
 
 
 @pytest.mark.parametrize("max_messages", [1, 2, 3, 7, 100])
 def test_every_offset_and_count_gives_exactly_that(built: BuiltStore, topic: str, max_messages: int) -> None:
-    """Nothing below the requested offset, nothing beyond max_messages, nothing above the watermark."""
+    """Nothing is below the requested offset, beyond max_messages, or above the watermark."""
     for offset in range(10):
         result = pulled(built, topic, offset, max_messages=max_messages)
         expected = list(range(offset, min(10, offset + max_messages)))
@@ -83,7 +83,7 @@ def test_every_offset_and_count_gives_exactly_that(built: BuiltStore, topic: str
 @pytest.mark.parametrize("tags", ["A", "B || C", "C||nope"])
 @pytest.mark.parametrize("max_messages", [1, 2, 100])
 def test_tags_are_matched_message_by_message(built: BuiltStore, topic: str, tags: str, max_messages: int) -> None:
-    """Following next_offset from 0 on gives every matching message once, in an inner batch too."""
+    """Following next_offset from 0 returns every matching message once, also within an inner batch."""
     wanted = [number for number in range(10) if "ABC"[number % 3] in tags]
     found: list[int] = []
     offset = 0
@@ -107,7 +107,7 @@ def test_tags_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
 
 
 def test_a_filtered_pull_tells_how_far_it_came(simple: BuiltStore) -> None:
-    """Nothing matches: NO_MATCHED_MESSAGE, and the cursor is behind what was looked at."""
+    """Nothing matches: NO_MATCHED_MESSAGE, and next_offset is past the examined units."""
     result = pulled(simple, "orders", 2, tags="nope")
     assert (result.status, result.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 10)
 
@@ -124,7 +124,7 @@ def test_max_bytes_counts_records_and_lets_the_first_one_pass(built: BuiltStore,
 
 @pytest.mark.parametrize("sizes", [[9000] + [10] * 200, [10] * 200 + [9000] * 3, [10, 9000] * 20])
 def test_sizes_that_differ_are_no_reason_to_stop_early(built: BuiltStore, sizes: list[int]) -> None:
-    """How many units are looked at together follows from the next one's size; how many are given does not."""
+    """The number of units that are examined together follows from the next one's size; the result does not."""
     records = [built.append("orders", bytes(size)) for size in sizes]
     built.publish()
     for max_bytes in (1, 5000, 30_000, 1 << 20):
@@ -135,7 +135,7 @@ def test_sizes_that_differ_are_no_reason_to_stop_early(built: BuiltStore, sizes:
 
 
 def test_whole_records_are_never_cut(batched: BuiltStore) -> None:
-    """As stored, an inner batch comes whole: the first one always, further ones while they fit."""
+    """An inner batch is returned whole as stored: the first one always, further ones while they fit."""
     for max_messages, expected in ((1, 4), (4, 4), (5, 5), (6, 6), (9, 6), (10, 10)):
         result = pulled(batched, "batches", 2, max_messages=max_messages, whole_records=True)
         assert (result.message_count, result.next_offset) == (expected, expected)
@@ -146,13 +146,13 @@ def test_whole_records_are_never_cut(batched: BuiltStore) -> None:
     [(10, PullStatus.OFFSET_OVERFLOW_ONE, 10), (11, PullStatus.OFFSET_OVERFLOW_BADLY, 10)],
 )
 def test_beyond_the_visible_end(simple: BuiltStore, offset: int, status: PullStatus, next_offset: int) -> None:
-    """Although more is in the files already."""
+    """The files already contain more."""
     result = pulled(simple, "orders", offset)
     assert (result.status, result.next_offset, result.parts) == (status, next_offset, [])
 
 
 def test_an_empty_queue(built: BuiltStore) -> None:
-    """No message in the queue, whatever the offset."""
+    """No message is returned, whatever the offset."""
     assert pulled(built, "orders", 5).status is PullStatus.NO_MESSAGE_IN_QUEUE
     assert pulled(built, "batches", 0).status is PullStatus.NO_MESSAGE_IN_QUEUE
 
@@ -183,7 +183,7 @@ def test_below_the_minimum(built: BuiltStore) -> None:
     ids=["body", "magic", "position", "size", "queue"],
 )
 def test_a_damaged_record_is_stepped_over_and_told(built: BuiltStore, at: int, byte: int, reason: str) -> None:
-    """Of three records the middle one is damaged: two are given, the third's place and reason are told."""
+    """Of three records the middle one is damaged: two are returned, and its position and reason are reported."""
     records = [built.append("orders", f"m{number}".encode()) for number in range(3)]
     built.publish()
     built.write_log(records[1].physical_offset + at, bytes([byte]))
@@ -197,7 +197,7 @@ def test_a_damaged_record_is_stepped_over_and_told(built: BuiltStore, at: int, b
 
 
 def test_a_pull_of_damaged_records_only_goes_on_behind_them(built: BuiltStore) -> None:
-    """max_messages 1 at a damaged record gives the next right one."""
+    """max_messages 1 at a damaged record returns the next valid one."""
     records = [built.append("orders", f"m{number}".encode()) for number in range(3)]
     built.publish()
     for record in records[:2]:
@@ -207,7 +207,7 @@ def test_a_pull_of_damaged_records_only_goes_on_behind_them(built: BuiltStore) -
 
 
 def test_an_inner_batch_that_is_none_stays_as_it_is(built: BuiltStore) -> None:
-    """A body that is no wire batch under inner-batch flags: one message with its flags, as it is stored."""
+    """A body that is no wire batch, with inner-batch flags, is one message with its flags, as it is stored."""
     built.append("batches", b"no wire batch", sys_flag=0xC0)
     built.publish()
     result = pulled(built, "batches", 0)
@@ -216,7 +216,7 @@ def test_an_inner_batch_that_is_none_stays_as_it_is(built: BuiltStore) -> None:
 
 
 def test_a_hole_in_a_queue_is_stepped_over(built: BuiltStore) -> None:
-    """Pre-blank units give nothing, and the cursor passes them."""
+    """Pre-blank units give no message, and the cursor passes them."""
     built.append("orders", b"m0")
     built.write_units("orders", 0, 1, bytes(8) + b"\x7f\xff\xff\xff" + bytes(8))
     built.next["orders", 0] = 2

@@ -1,4 +1,4 @@
-"""Compiled loops of the read side equal their plain twins, on anything."""
+"""Compiled loops of tidemark.read equal their plain twins on any input."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECORDS = st.lists(
 
 @given(RECORDS)
 def test_unwrapping(records: list[dict[str, object]]) -> None:
-    """Offsets, flags, bodies, raw properties and CRCs of every message of every record."""
+    """Offsets, flags, bodies, raw properties and CRCs of every message of every record are compared."""
     buffer, places, sizes = buffer_of_records(records)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
     assert not rows["fault"].any()
@@ -59,7 +59,7 @@ def test_unwrapping(records: list[dict[str, object]]) -> None:
 
 @given(RECORDS)
 def test_properties(records: list[dict[str, object]]) -> None:
-    """Names and values of a column are those of the plain parser; three have columns of their own."""
+    """Names and values of a column are those of the plain parser; three properties have columns of their own."""
     raws = [record_bytes(**{**fields, "sys_flag": 0}) for fields in records]  # type: ignore[arg-type]
     sizes = np.array([len(raw) for raw in raws], np.int64)
     places = np.cumsum(sizes) - sizes
@@ -73,7 +73,7 @@ def test_properties(records: list[dict[str, object]]) -> None:
         try:
             raw.decode()
         except UnicodeDecodeError:
-            continue  # replaced characters may make two names one
+            continue  # replaced characters may make two names equal
         entries = {
             buffer[found.name_at[k] :][: found.name_length[k]].tobytes().decode(): buffer[found.value_at[k] :][
                 : found.value_length[k]
@@ -88,7 +88,7 @@ def test_properties(records: list[dict[str, object]]) -> None:
 
 @given(RECORDS, st.sampled_from([0, 1]))
 def test_numbers_as_columns(records: list[dict[str, Any]], compressed: int) -> None:
-    """Each column says what MESSAGE says, and the facts are those of all messages together."""
+    """Each column equals MESSAGE's field, and the facts cover all messages."""
     if records:
         records[-1]["sys_flag"] |= compressed
     buffer, places, sizes = buffer_of_records(records)
@@ -113,7 +113,7 @@ def test_numbers_as_columns(records: list[dict[str, Any]], compressed: int) -> N
 
 @given(st.data())
 def test_damage_is_an_outcome(data: st.DataObject) -> None:
-    """Any bytes in the place of a record: a fault or a record, never anything else."""
+    """Any bytes in place of a record give a fault or a record, and no other outcome."""
     raw = bytearray(record_bytes(body=b"0123456789", topic=b"t"))
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -148,7 +148,7 @@ def test_chains(
     least_ms: int,
     limit: int,
 ) -> None:
-    """On chains of any shape, broken ones too: it ends, and the page is the beginning of the whole."""
+    """Chains may have any shape, even a broken one: the walk ends, and a page is a prefix of the whole."""
     table = np.array(entries, np.dtype([("h", ">i4"), ("p", ">i8"), ("t", ">i4"), ("n", ">i4")])).view(np.uint8)
     slot_table = np.array(heads[:slots], ">i4").view(np.uint8)
     for key_hash in range(4):

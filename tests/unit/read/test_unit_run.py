@@ -1,4 +1,4 @@
-"""Which units of a queue may be seen."""
+"""Visible units of a queue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def visible(reader: StoreReader, watermark: Watermark, topic: str = "orders") ->
 @pytest.mark.parametrize("topic", ["orders", "batches"])
 @pytest.mark.parametrize("fresh", [True, False], ids=["cold", "grown"])
 def test_a_unit_is_visible_once_its_record_ends_below_the_watermark(built: BuiltStore, topic: str, fresh: bool) -> None:
-    """For every watermark around the end of every record, over three queue files, found cold or by growing."""
+    """Every watermark around each record's end is tried, over three queue files, with a cold and a growing run."""
     written = [built.append(topic) for _ in range(120)]
     reader = StoreReader(built.root)
     for number, record in enumerate(written):
@@ -38,7 +38,7 @@ def test_a_unit_is_visible_once_its_record_ends_below_the_watermark(built: Built
 
 
 def test_files_that_come_into_being_are_noticed(built: BuiltStore) -> None:
-    """A reader that was there before the queue had a file follows it over the edges of files."""
+    """A reader that is older than the queue's first file follows the queue over the edges of files."""
     reader = StoreReader(built.root)
     assert visible(reader, at(0)) == (0, 0)
     for number in range(120):
@@ -47,7 +47,7 @@ def test_files_that_come_into_being_are_noticed(built: BuiltStore) -> None:
 
 
 def test_a_pre_blank_head_is_stepped_over(built: BuiltStore) -> None:
-    """A queue whose first unit ever is number 70: its file begins with 20 pre-blank units (docs/format.md §4)."""
+    """The queue's first unit is number 70: its file begins with 20 pre-blank units (docs/format.md §4)."""
     built.next["orders", 0] = 70
     built.write_units("orders", 0, 50, PRE_BLANK * 20)
     reader = StoreReader(built.root)
@@ -86,7 +86,7 @@ def test_later_files_that_replace_empty_ones_are_found(built: BuiltStore) -> Non
 
 @pytest.mark.parametrize("hole", [1, 30, 200])
 def test_a_hole_of_pre_blank_units_is_stepped_over(built: BuiltStore, hole: int) -> None:
-    """Units behind a hole are found, cold and growing; the hole alone makes nothing visible."""
+    """Units after a hole are found, cold and growing; the hole alone makes nothing visible."""
     first = built.append("orders")
     for number in range(1, 1 + hole):
         built.write_units("orders", 0, number, PRE_BLANK)
@@ -99,7 +99,7 @@ def test_a_hole_of_pre_blank_units_is_stepped_over(built: BuiltStore, hole: int)
 
 
 def test_stale_units_that_do_not_ascend_end_the_queue(built: BuiltStore) -> None:
-    """Old bytes behind the end may point below the watermark; units ascend, so they are told."""
+    """Old bytes past the end may point below the watermark; only they do not ascend."""
     for _ in range(5):
         last = built.append("orders")
     reader = StoreReader(built.root)
@@ -110,16 +110,18 @@ def test_stale_units_that_do_not_ascend_end_the_queue(built: BuiltStore) -> None
 
 
 def test_a_new_term_may_take_units_back(built: BuiltStore) -> None:
-    """What was cut and built anew in another term is looked at anew, even when the watermark is higher by then."""
+    """Units that were cut and rebuilt in another term are read again, even if the watermark is higher by then."""
     records = [built.append("orders") for _ in range(4)]
     reader = StoreReader(built.root)
     assert visible(reader, at(built.end)) == (0, 4)
-    built.write_units("orders", 0, 2, bytes(40))  # records 2 and 3 were cut: other queues got their place
+    built.write_units("orders", 0, 2, bytes(40))  # records 2 and 3 were cut: other queues use their positions
     assert visible(reader, at(records[3].physical_offset + 10_000, term=1)) == (0, 2)
 
 
 def test_units_of_deleted_records_are_below_the_minimum(built: BuiltStore) -> None:
-    """After retention took log files, the minimum is the first unit at or above the log's (docs/format.md §4)."""
+    """After retention removed log files, the minimum is the first unit at or above the log's minimum (docs/format.md
+    §4).
+    """
     body = bytes(3000)
     written = [built.append("orders", body) for _ in range(100)]
     reader = StoreReader(built.root)
@@ -133,7 +135,7 @@ def test_units_of_deleted_records_are_below_the_minimum(built: BuiltStore) -> No
 
 
 def test_a_queue_without_live_records_keeps_its_maximum(built: BuiltStore) -> None:
-    """All of its records were deleted: minimum equals maximum, numbering is not forgotten."""
+    """All of its records were deleted: minimum equals maximum, and the numbering continues."""
     for _ in range(3):
         built.append("orders")
     while built.end < 2 * built.log_file_size:

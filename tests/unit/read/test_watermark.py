@@ -1,4 +1,4 @@
-"""How far may be read."""
+"""The watermark: the limit up to which readers may read."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_it_is_the_least_visible_mark(paths: StorePaths) -> None:
 
 
 def test_marks_of_an_older_term_end_where_recovery_cut(paths: StorePaths) -> None:
-    """min(watermark, recovered end of every later term); every answer carries the current term."""
+    """It is min(watermark, recovered end of every later term); every answer carries the current term."""
     write_terms(paths, f"1 0 {machine_boot_id()}", f"2 150 {machine_boot_id()}", f"3 180 {machine_boot_id()}")
     marks_of(paths, 200, term=1)
     assert read(paths)[:2] == (3, 150)
 
 
 def test_committed_is_the_confirm_offset_of_this_boot(paths: StorePaths) -> None:
-    """A writer's last store is believed while the machine is up; never less than the watermark."""
+    """A writer's last store is valid while the machine is up; it is never less than the watermark."""
     write_terms(paths, f"1 0 {machine_boot_id()}")
     marks_of(paths, 200, term=1)
     write_confirm(paths, 500)
@@ -72,25 +72,25 @@ def test_committed_is_the_confirm_offset_of_this_boot(paths: StorePaths) -> None
 
 
 def test_after_a_reboot_only_durable_marks_count(paths: StorePaths) -> None:
-    """Queue files may lack what was not synced, and the confirm offset means nothing before the next term."""
+    """Queue files may lack unsynced data, and the confirm offset is invalid before the next term."""
     write_terms(paths, "1 0 another-boot")
     marks_of(paths, 200, term=1, durable=120)
     words = bytearray(paths.marks.read_bytes())
-    words[32:40] = bytes(8)  # the word that tells the boot
+    words[32:40] = bytes(8)  # the word that identifies the boot
     paths.marks.write_bytes(words)
     write_confirm(paths, 500)
     assert read(paths)[1:4:2] == (120, 120)
 
 
 def test_a_brokers_directory_has_no_terms(paths: StorePaths) -> None:
-    """Its confirm offset is not ours to believe."""
+    """Its confirm offset must not be used."""
     marks_of(paths, 200)
     write_confirm(paths, 500)
     assert read(paths).committed_offset == 200
 
 
 def test_marks_that_come_later_are_noticed(paths: StorePaths) -> None:
-    """And marks that were replaced by others."""
+    """Replaced marks are noticed too."""
     reader = WatermarkReader(paths)
     assert reader.read().physical_offset == 0
     marks_of(paths, 70)
@@ -103,7 +103,7 @@ def test_marks_that_come_later_are_noticed(paths: StorePaths) -> None:
 
 
 def test_marks_that_cannot_be_read_show_nothing_until_they_are_replaced(paths: StorePaths) -> None:
-    """A reader starts over them; the pipeline sets them aside."""
+    """A reader starts despite them; the pipeline sets them aside."""
     paths.indexer.mkdir(parents=True)
     paths.marks.write_bytes(bytes(10))
     reader = WatermarkReader(paths)
@@ -117,7 +117,9 @@ def test_marks_that_cannot_be_read_show_nothing_until_they_are_replaced(paths: S
 
 
 def test_of_an_attached_store_the_log_tells_what_is_committed(tmp_path: Path) -> None:
-    """What the follower has seen, and the record behind the watermark that it has not; never a broker's checkpoint."""
+    """The end is that of the follower, plus the record past the watermark that it has not seen; a broker's checkpoint
+    is not used.
+    """
     broker = BuiltStore(tmp_path / "store", marked=False)
     broker.topic("T")
     seen = broker.append("T")

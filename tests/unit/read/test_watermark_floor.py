@@ -1,4 +1,4 @@
-"""Visible bytes stay visible: the marks go back, queue files vanish, and the writer cuts the log."""
+"""Visible bytes stay visible when marks go back, queue files vanish, or the writer cuts the log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def regressions() -> Regressions:
 
 @pytest.fixture
 def store(filled: BuiltStore, regressions: Regressions) -> StoreReader:
-    """A reader that has seen everything."""
+    """Return a reader that has read everything."""
     store = StoreReader(filled.root, on_regressed=lambda *offsets: regressions.append(offsets), refresh_s=0)
     assert store.watermark().physical_offset == filled.end
     for topic in ("orders", "batches"):
@@ -52,7 +52,7 @@ def pulled(store: StoreReader, topic: str, offset: int) -> PullResult:
 
 
 def steady(store: StoreReader, topic: str, offset: int) -> PullResult:
-    """Look again after files were removed meanwhile, as each reader does."""
+    """Retry after files were removed meanwhile, as each reader does."""
     try:
         return pulled(store, topic, offset)
     except UnitsGoneError:
@@ -69,7 +69,7 @@ def begin_term(root: Path, number: int, recovered_end: int) -> None:
 def test_marks_that_go_back_are_reported_once_and_not_published(
     filled: BuiltStore, store: StoreReader, regressions: Regressions
 ) -> None:
-    """Also across a new term that has cut nothing."""
+    """This also holds across a new term that has cut nothing."""
     begin_term(filled.root, 1, filled.end)
     filled.publish(100)
     for _ in range(3):
@@ -89,7 +89,7 @@ def test_marks_that_go_back_are_reported_once_and_not_published(
 def test_queue_keeps_its_end_while_its_units_are_built_again(
     filled: BuiltStore, store: StoreReader, topic: str
 ) -> None:
-    """The pipeline has removed the files and lowered the marks: readers wait, nothing is reported as lost."""
+    """The pipeline has removed the files and lowered the marks: readers wait, and nothing is reported as lost."""
     folders = [filled.root / name for name in ("consumequeue", "batchconsumequeue")]
     for folder in folders:
         shutil.copytree(folder, folder.with_name(f"{folder.name}.away"))
@@ -120,7 +120,7 @@ def test_lost_queue_files_are_reported_and_the_cursor_stays(filled: BuiltStore, 
 def test_writer_that_cuts_the_log_lowers_watermark_and_queue_ends(
     filled: BuiltStore, store: StoreReader, regressions: Regressions
 ) -> None:
-    """Bytes that an async writer had not synced before a power cut; the numbers are used again."""
+    """The bytes were not synced by an async writer before a power cut; their offsets are reused."""
     place = pulled(store, "orders", 6).parts[0].records.rows["physical_offset"][0]
     begin_term(filled.root, 1, int(place))
     assert store.watermark().physical_offset == place
@@ -131,7 +131,7 @@ def test_writer_that_cuts_the_log_lowers_watermark_and_queue_ends(
 
 
 def test_log_that_ends_before_the_watermark_is_another_one(filled: BuiltStore, store: StoreReader) -> None:
-    """An operator has put another store in its place: nothing of the old one is published."""
+    """An operator has replaced the store: nothing of the old one is published."""
     shutil.rmtree(filled.root / "commitlog")
     filled.publish(0)
     assert store.watermark().physical_offset == 0

@@ -25,7 +25,7 @@ class SomeSettings(BaseSettings):
     ids=str,
 )
 def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, arguments: list[str] | None, source: Source) -> None:
-    """Wherever it is from."""
+    """The source does not matter."""
     if arguments is None:
         monkeypatch.setenv("TIDEMARK_TOKEN", SECRET)
     shown = effective(SomeSettings, arguments)
@@ -34,7 +34,7 @@ def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, arguments: lis
 
 
 def test_a_secret_that_is_refused_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what is wrong with it."""
+    """The error says only what is wrong with it."""
     monkeypatch.setenv("TIDEMARK_TOKEN", "hunter2")
     with pytest.raises(SettingsRefusedError) as refused:
         read_settings("service", SomeSettings)

@@ -1,4 +1,4 @@
-"""Threads share arenas: asked of glibc itself."""
+"""Threads share arenas, as glibc itself reports."""
 
 from __future__ import annotations
 

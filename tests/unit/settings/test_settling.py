@@ -1,4 +1,4 @@
-"""What the start needed is let go of, and everything still works."""
+"""Memory that only the start needed is released, and everything still works."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ warm_up()
 
 
 def test_a_settled_process_is_smaller_and_runs_on() -> None:
-    """The compiler's code is out of memory, and loops that it made run as before."""
+    """The compiler's code is out of memory, and its compiled loops still run."""
     subprocess.run([sys.executable, "-c", _PROGRAM], check=True, timeout=120)

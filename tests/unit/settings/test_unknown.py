@@ -1,4 +1,4 @@
-"""Variables that look like settings."""
+"""Environment variables that look like settings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tidemark.settings.unknown import unknown_settings
 
 
 def test_a_typing_error_is_told_with_the_nearest_name() -> None:
-    """One line, which names both."""
+    """The line has both names."""
     assert unknown_settings({"TIDEMARK_FLUSH_MOD": "async", "HOME": "/"}) == [
         "TIDEMARK_FLUSH_MOD: unknown setting; did you mean TIDEMARK_FLUSH_MODE?"
     ]
 
 
 def test_what_is_near_to_nothing_has_no_hint_of_a_name() -> None:
-    """The prefix that all share does not make them alike."""
+    """The common prefix does not count."""
     (line,) = unknown_settings({"TIDEMARK_XYZZY": "1"})
     assert line == "TIDEMARK_XYZZY: unknown setting; `tidemark config show` lists all settings"
 
@@ -30,7 +30,7 @@ def test_settings_of_every_service_and_of_clients_are_known_to_all() -> None:
 
 
 def test_lower_case_counts() -> None:
-    """As where settings are read."""
+    """Settings are read without regard to case."""
     assert unknown_settings({"tidemark_flush_mode": "async"}) == []
     assert unknown_settings({"tidemark_flush_mod": "async"}) != []
 
@@ -46,10 +46,10 @@ def test_lower_case_counts() -> None:
     ],
 )
 def test_what_a_cluster_sets_for_its_own_service_names_is_no_typing_error(name: str, value: str) -> None:
-    """Kubernetes does so in every pod beside a Service `tidemark` or `tidemark-writer`."""
+    """Kubernetes sets it in every pod next to a Service `tidemark` or `tidemark-writer`."""
     assert unknown_settings({name: value}) == []
 
 
 def test_a_port_that_somebody_typed_is_one() -> None:
-    """The same name, and no address in it."""
+    """It has the same name, but its value is no address."""
     assert unknown_settings({"TIDEMARK_WRITER_PORT": "8081"}) != []

@@ -24,13 +24,13 @@ def breaks(rule: str) -> Callable[[Plant], Plant]:
 
 
 def final_pull(history: list[Operation], queue_id: int = 0) -> Answer:
-    """The last reading of a short queue."""
+    """Return the last reading of a short queue."""
     pulls = [one for one in history if isinstance(one, Answer) and one.final and one.queue_id == queue_id]
     return pulls[-1]
 
 
 def with_seen(history: list[Operation], answer: Answer, index: int, **changes: object) -> list[Operation]:
-    """*history* where one message of *answer* is another."""
+    """Return *history* with one message of *answer* changed."""
     seen = list(answer.seen)
     seen[index] = seen[index]._replace(**changes)  # type: ignore[arg-type]
     return spoiled(history, answer, seen=tuple(seen))
@@ -95,7 +95,7 @@ def sent_to_another_queue(service: Simulated) -> list[Operation]:
 
 @breaks("changed")
 def an_offset_shows_something_else_later(service: Simulated) -> list[Operation]:
-    """Of two messages whose appends were never answered."""
+    """Show two messages at one offset; neither append was answered."""
     first = service.append()
     service.publish()
     service.pull()
@@ -182,7 +182,7 @@ def a_pull_passes_over_an_offset(service: Simulated) -> list[Operation]:
 
 @breaks("hole")
 def nothing_at_an_offset_at_the_end(service: Simulated) -> list[Operation]:
-    """A refused one used up an offset."""
+    """Let a refused message use up an offset."""
     service.append()
     used_up = service.append()
     service.append()
@@ -235,7 +235,7 @@ def acknowledged_and_not_committed(service: Simulated) -> list[Operation]:
 
 @breaks("bounds going back")
 def a_lower_end_later(service: Simulated) -> list[Operation]:
-    """Told by an answer that knows no watermark: with one, it would be `hidden`, too."""
+    """Lower the end in an answer without a watermark; with one, it would also be `hidden`."""
     service.append()
     service.publish()
     service.bounds()

@@ -120,7 +120,7 @@ def a_message_from_before_a_seek(service: Simulated) -> list[Operation]:
 
 @breaks("group order")
 def a_message_that_a_cancelled_call_kept(service: Simulated) -> list[Operation]:
-    """Another member gets it later, so it is not lost."""
+    """Let another member get the message later, so that it is not lost."""
     groups = SimulatedGroups(service)
     service.append(count=3)
     groups.poll(most=1)
@@ -237,5 +237,5 @@ def a_topic_missing_that_was_not_deleted(service: Simulated) -> list[Operation]:
 
 
 def _without_final_fleeting(history: list[Operation]) -> list[Operation]:
-    """The final reading of a topic that was deleted has none of its old messages."""
+    """Remove the old messages of a deleted topic from its final reading."""
     return [one for one in history if not (getattr(one, "final", False) and getattr(one, "topic", "") == "fleeting")]

@@ -1,4 +1,4 @@
-"""A service that keeps its promises, in memory: it makes right histories, which tests then spoil."""
+"""A service in memory that keeps its promises: it makes right histories, which tests then spoil."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Simulated:
         )
 
     def store(self, queue: Queue, contents: tuple[str, ...], *, inner: bool = False) -> tuple[int, ...]:
-        """Put messages at the end of the log; returns the places of their records."""
+        """Put messages at the end of the log; return the positions of their records."""
         starts: list[int] = []
         for i, content in enumerate(contents):
             if i == 0 or not inner:
@@ -87,7 +87,7 @@ class Simulated:
         return tuple(starts)
 
     def refuse(self, topic: str = "orders", queue_id: int = 0, *, early: float = 0.1) -> Append:
-        """A compare-and-append that expected another offset."""
+        """Record a compare-and-append that expected another offset."""
         self.clock += 1
         self._names += 1
         actual = len(self.queues[Queue(topic, queue_id)])
@@ -107,20 +107,20 @@ class Simulated:
         )
 
     def publish(self, share: float = 1.0) -> None:
-        """Let the watermark move over this share of what it lacks."""
+        """Move the watermark by this share of its distance to the end."""
         wanted = self.watermark + share * (self.end - self.watermark)
         self.watermark = max(end for end in self._boundaries if end <= max(wanted, self.watermark))
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
     def visible(self, queue: Queue) -> list[Seen]:
-        """Messages below the watermark."""
+        """Return the messages below the watermark."""
         return [
             seen for seen in self.queues[queue] if seen.end_offset is not None and seen.end_offset <= self.watermark
         ]
 
     def pull(self, topic: str = "orders", queue_id: int = 0, offset: int = 0, **fields: Any) -> Answer:
-        """At most ten messages."""
+        """Pull at most ten messages."""
         seen = tuple(self.visible(Queue(topic, queue_id))[offset : offset + 10])
         return self._queue_answer(
             "pull", topic, queue_id, requested_offset=offset, next_offset=offset + len(seen), seen=seen, **fields
@@ -149,7 +149,7 @@ class Simulated:
         )
 
     def by_id(self, append: Append, **fields: Any) -> Answer:
-        """Its first message."""
+        """Look up the first message of *append* by its id."""
         seen = self._first_of(append)
         if seen is None:
             return self._answer("by_id", NOT_YET_VISIBLE, topic=append.topic, wanted=append.contents[0], **fields)
@@ -164,7 +164,7 @@ class Simulated:
         return self._answer("pull", UNAVAILABLE, topic="orders", queue_id=0)
 
     def finish(self) -> list[Operation]:
-        """Everything visible and read; the history."""
+        """Make everything visible, read it, and return the history."""
         self.publish()
         for topic, queue_id in sorted(self.queues):
             for offset in range(0, len(self.queues[Queue(topic, queue_id)]), 10):
@@ -192,6 +192,6 @@ class Simulated:
 
 
 def spoiled(history: list[Operation], operation: Operation, **changes: Any) -> list[Operation]:
-    """*history* with other facts in one of its operations."""
+    """Return *history* with other facts in one of its operations."""
     assert operation in history
     return [dataclasses.replace(one, **changes) if one is operation else one for one in history]

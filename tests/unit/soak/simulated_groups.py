@@ -1,4 +1,6 @@
-"""Consumer groups that keep their promises over a simulated service, with churned topics and dead letters."""
+"""Consumer groups that keep their promises over a simulated service, with topics that are created again and dead
+letters.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ class SimulatedGroups:
         return self.add(Positioned("reader.1", READERS, self.service.clock, topic, queue_id, queue_offset))
 
     def commit(self, offset: int, group: str = READERS, topic: str = "orders", queue_id: int = 0) -> Committed:
-        """Show an offset that the group has on record."""
+        """Record an offset that the group has committed."""
         now = self.service.clock
         return self.add(Committed(group, now, now + 0.5, ((topic, queue_id, offset),)))
 
@@ -80,7 +82,7 @@ class SimulatedGroups:
         return attempts
 
     def dead_letter(self, content: str, *, offset: int = 0, message_id: str = "id") -> DeadLetter:
-        """Show a dead letter of `mailing`."""
+        """Record a dead letter of `mailing`."""
         letter = Handed(f"%DLQ%{MAILING}", 0, offset, content, MAX_ATTEMPTS, message_id)
         return self.add(DeadLetter(MAILING, letter))
 
@@ -95,5 +97,5 @@ class SimulatedGroups:
 
 
 def handed(queue: Queue, seen: Seen) -> Handed:
-    """The message as a member gets it."""
+    """Return the message as a member gets it."""
     return Handed(queue.topic, queue.queue_id, seen.queue_offset, seen.content)

@@ -1,4 +1,4 @@
-"""The judge of a soak: each kind of broken promise is caught, by its own rule, and a right history passes."""
+"""The judge of a soak: each kind of broken promise is caught by its own rule, and a right history passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ assert planted_groups, "its import registers its plants"
 
 
 def some_traffic(service: Simulated) -> None:
-    """A bit of everything, right."""
+    """Record right traffic of every kind."""
     for queue_id in (0, 1):
         append = service.append(queue_id=queue_id, count=3)
         service.by_id(append)
@@ -44,7 +44,7 @@ def test_a_right_history_passes() -> None:
 
 
 def group_traffic(service: Simulated) -> None:
-    """Polls, a seek, commits, retries, a dead letter that was repeated after a kill, and a topic created again."""
+    """Record polls, a seek, commits, retries, a dead letter repeated after a kill, and a topic created again."""
     groups = SimulatedGroups(service).with_handlers()
     append = service.append(count=4)
     groups.seek(None)
@@ -92,7 +92,7 @@ def test_a_planted_violation_is_caught_by_its_rule_alone(plant: Plant) -> None:
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_it_is_caught_among_other_traffic(plant: Plant) -> None:
-    """Before it, in other queues of the same store, everything was right."""
+    """The earlier traffic, in other queues of the same store, was right."""
     service = Simulated()
     for queue_id in (5, 6):
         service.append("ledger", queue_id, count=2)

@@ -1,4 +1,4 @@
-"""The mutations of a soak's consumers: each changes the client, and names rules that exist."""
+"""The mutations of a soak's consumers: each changes the client, and names existing rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a soak prints: counts, waits, and the verdict."""
+"""The report of a soak: counts, waits, and the verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.soak.simulated import Simulated, spoiled
 
 
 def keep(history: list[Operation], folder: Path) -> None:
-    """As a run that failed does."""
+    """Keep the history as a failed run does."""
     file = HistoryFile(folder / HISTORY)
     for operation in history:
         file.add(operation)
@@ -40,7 +40,9 @@ def test_violations_are_told_and_exit_1(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_counts_and_the_longest_waits_are_told(tmp_path: Path) -> None:
-    """A fault, six ticks later the next append, two more until it is visible; a repeat of an old one is no news."""
+    """After a fault, the next append comes six ticks later, and is visible after two more; a duplicate of an old one
+    does not count.
+    """
     service = Simulated()
     old = service.append(count=2)
     service.publish()

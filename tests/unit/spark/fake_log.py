@@ -1,4 +1,4 @@
-"""FakeLog: a log of plain data, that tests may change while it is read."""
+"""FakeLog: a log of plain data that tests may change while it is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.spark.source.log import Bounds, Page
 
 
 class FakeMessage(NamedTuple):
-    """A message; what is not told follows from its queue offset."""
+    """A message; fields that are not given follow from its queue offset."""
 
     queue_offset: int
     store_ms: int = 0
@@ -24,7 +24,7 @@ class FakeMessage(NamedTuple):
     keys: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """As the library's columns have it."""
+        """Return the row in the library's columns."""
         return {
             "queue_offset": self.queue_offset,
             "physical_offset": 100 * self.queue_offset,
@@ -40,20 +40,20 @@ class FakeMessage(NamedTuple):
 
 
 def message_batch(messages: Iterable[FakeMessage]) -> pa.RecordBatch:
-    """*messages* as the library's columns."""
+    """Return *messages* in the library's columns."""
     return pa.RecordBatch.from_pylist([one.row() for one in messages], schema=SCHEMA)
 
 
 def run_of(start: int, end: int, *, first_ms: int = 0) -> list[FakeMessage]:
-    """Messages with start ≤ queue offset < end, one stored each millisecond."""
+    """Return messages with start ≤ queue offset < end, one stored each millisecond."""
     return [FakeMessage(offset, first_ms + offset - start) for offset in range(start, end)]
 
 
 class FakeLog:
-    """Messages by queue. The log of a queue without any begins and ends at 0.
+    """Messages by queue. The log of a queue without messages begins and ends at 0.
 
-    on_page  is told the offset where each page is about to begin
-    halving  offset_at halves, as a store does: of times that do not ascend it may find another boundary
+    on_page  is called with the start offset of each page
+    halving  offset_at searches by halving, as a store does, which may find another boundary if times do not ascend
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class FakeLog:
         self._halving = halving
 
     def expire(self, queue: TopicQueue, below: int) -> None:
-        """Messages of *queue* below this offset are gone."""
+        """Remove the messages of *queue* below this offset."""
         self.queues[queue] = [one for one in self._messages(queue) if one.queue_offset >= below]
 
     def topics(self) -> list[str]:
@@ -92,7 +92,7 @@ class FakeLog:
         return next((one.queue_offset for one in messages if one.store_ms >= timestamp_ms), None)
 
     def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
-        """Every message has one byte."""
+        """Return the end; every message has one byte."""
         return min(end, start + max_bytes)
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
@@ -108,7 +108,7 @@ class FakeLog:
             start = following
 
     def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
-        """Of messages that carry it, and of some that do not."""
+        """Return places of messages with the key, and some without."""
         found = [
             QueuePlace(queue.queue_id, one.queue_offset)
             for queue, messages in self.queues.items()

@@ -1,4 +1,4 @@
-"""What a handler or an `on_error` may do without keeping a message in work for ever."""
+"""Failures of a handler or an `on_error`: a message is never kept in progress for ever."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def handle(
     send_back: Mock | None = None,
     **how: object,
 ) -> tuple[Handling, Mock]:
-    """Handle one message to its end."""
+    """Handle one message to completion."""
     send_back = send_back or Mock(spec=SendBack)
     settings = {"workers": 1, "ordered": False, "max_attempts": 2, "on_error": None, "stop": threading.Event(), **how}
     handling = Handling(handler, send_back, **settings)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def test_an_on_error_that_fails_is_logged_and_changes_nothing(caplog: pytest.Log
 
 
 def test_a_handler_that_exits_has_failed() -> None:
-    """In a thread that ends nothing else."""
+    """The exit must not end the worker thread silently."""
     failures: list[BaseException] = []
     handling, send_back = handle(lambda _: sys.exit(1), on_error=lambda _, error: failures.append(error))
     send_back.send.assert_called_once_with(MESSAGE)
@@ -69,7 +69,9 @@ def test_a_handler_that_exits_has_failed() -> None:
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
-    """A full disk: it is told of, tried again, and not committed before it is stored."""
+    """The disk is full: the failure is reported, sending is retried, and the message is committed only once it is
+    stored.
+    """
     monkeypatch.setattr(handling_module, "_PAUSE_S", 0.01)
     refused, told = threading.Event(), []
     stop = threading.Event()

@@ -1,4 +1,4 @@
-"""InWork: how far a queue is dealt with while several of its messages are at once."""
+"""InWork: a queue's progress while several of its messages are handled concurrently."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def begun(*offsets: int) -> InWork:
 
 
 def test_a_gap_holds_the_queue_back() -> None:
-    """However far others are."""
+    """Later messages may be finished already."""
     in_work = begun(3, 4, 5)
     in_work.finish(Q0, 4)
     in_work.finish(Q0, 5)
@@ -28,7 +28,7 @@ def test_a_gap_holds_the_queue_back() -> None:
 
 
 def test_waiting_ends_when_there_is_room() -> None:
-    """And tells when there is none."""
+    """The wait reports if there is none."""
     in_work = begun(1, 2)
     assert not in_work.wait_below(2, 0.01)
     threading.Timer(0.05, in_work.finish, (Q0, 1)).start()
@@ -37,7 +37,7 @@ def test_waiting_ends_when_there_is_room() -> None:
 
 
 def test_a_forgotten_queue_counts_no_more() -> None:
-    """Nor does what finishes of it later."""
+    """Messages of it that finish later do not count either."""
     in_work = begun(1, 2)
     in_work.begin(Q1, 7)
     in_work.forget([Q0])
@@ -47,7 +47,7 @@ def test_a_forgotten_queue_counts_no_more() -> None:
 
 
 def test_draining_waits_for_the_queues_that_are_meant() -> None:
-    """Others may go on."""
+    """Other queues may continue."""
     in_work = begun(1)
     in_work.begin(Q1, 7)
     threading.Timer(0.05, in_work.finish, (Q0, 1)).start()

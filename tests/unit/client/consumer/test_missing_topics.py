@@ -1,4 +1,4 @@
-"""MissingTopics: which errors about topics that do not exist reach the program."""
+"""MissingTopics: the errors about topics that do not exist, and whether they reach the program."""
 
 from __future__ import annotations
 

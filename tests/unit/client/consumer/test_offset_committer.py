@@ -1,4 +1,4 @@
-"""Committer: a deleted topic among others, decisions that are refused or wait for the service."""
+"""Committer: a deleted topic among others, and commits that are refused or wait for the service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEPT, GONE = TopicQueue("kept", 0), TopicQueue("gone", 0)
 
 
 class Record:
-    """The group's offsets at a service without the topic `gone`."""
+    """The group's offsets at a service that has no topic `gone`."""
 
     def __init__(self) -> None:
         self.offsets: dict[TopicQueue, int] = {}

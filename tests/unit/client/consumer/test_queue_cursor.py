@@ -1,4 +1,4 @@
-"""Cursor: a position moves when messages are settled, past filtered ones, and never further."""
+"""Cursor: a position moves over settled and filtered messages, and not further."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_page_from_before_a_seek_is_ignored() -> None:
 
 
 def test_a_used_up_page_moves_the_position_to_its_end() -> None:
-    """Past messages that the service filtered out after the last one."""
+    """The service filtered out messages after the last one."""
     cursor = Cursor(QUEUE, 5)
     add(cursor, [5], requested=5, following=20)
     take(cursor, 1)

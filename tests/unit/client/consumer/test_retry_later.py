@@ -1,4 +1,4 @@
-"""SendBack: what identifies a retry, and what its record carries."""
+"""SendBack: the identity of a retry, and the contents of its record."""
 
 from __future__ import annotations
 

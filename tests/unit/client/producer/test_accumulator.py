@@ -20,12 +20,12 @@ from tidemark.errors import (
 from tidemark.format.elements import Element, decode_elements
 from tidemark.format.properties import decode_properties
 
-_LONG = Accumulation(hold_ms=30_000)  # only an answer, or enough bytes, send a group
+_LONG = Accumulation(hold_ms=30_000)  # a group is sent only on an answer or when it has enough bytes
 
 
 @pytest.fixture
 def producer(writer: FakeWriter) -> Iterator[Producer]:
-    """One that holds messages until it is answered."""
+    """Return a producer that holds messages until an answer arrives."""
     with Producer(writer.address, timeout_s=5, accumulate=_LONG) as client:
         yield client
 
@@ -37,7 +37,7 @@ def sizes(writer: FakeWriter) -> list[int]:
 def send_while_one_is_on_its_way(
     writer: FakeWriter, producer: Producer, messages: list[Message]
 ) -> list[Future[SendResult]]:
-    """One message that is on its way, and *messages* behind it; then the writer answers."""
+    """Send one message, then *messages* while it is in flight; then let the writer answer."""
     gate = Gate(writer)
     first = producer.send_async("first", b"x")
     assert gate.reached.wait(5)
@@ -49,7 +49,7 @@ def send_while_one_is_on_its_way(
 
 
 def test_with_nothing_on_its_way_nobody_waits(writer: FakeWriter, producer: Producer) -> None:
-    """Although messages are held for 30 s."""
+    """Messages may be held for 30 s."""
     before = time.monotonic()
     for _ in range(5):
         producer.send("t", b"x")
@@ -58,7 +58,7 @@ def test_with_nothing_on_its_way_nobody_waits(writer: FakeWriter, producer: Prod
 
 
 def test_what_comes_meanwhile_is_one_batch(writer: FakeWriter, producer: Producer) -> None:
-    """It goes when what was on its way is answered; each message has its own place and id."""
+    """The batch is sent on the answer; each message has its own queue offset and id."""
     messages = [Message("t", b"%d" % n, keys=["k"]) for n in range(50)]
     results = [future.result() for future in send_while_one_is_on_its_way(writer, producer, messages)]
     assert sizes(writer) == [1, 50]
@@ -90,25 +90,25 @@ def test_topics_queues_and_tags_are_groups_of_their_own(writer: FakeWriter, prod
 
 
 def test_on_a_batch_topic_the_batch_has_its_messages_tag(writer: FakeWriter, producer: Producer) -> None:
-    """A queue's unit has one tag, which pulls filter by."""
+    """A queue's unit has one tag, by which pulls filter."""
     writer.attributes = {"queue.type": "BatchCQ"}
     producer.send("t", b"x", tag="A")
     assert dict(writer.received[0].properties) == {"TAGS": "A"}
 
 
 def test_enough_bytes_wait_for_nobody(writer: FakeWriter) -> None:
-    """A group goes at hold_bytes, though the writer has not answered."""
+    """A group is sent at hold_bytes, though the writer has not answered."""
     gate = Gate(writer)
     with Producer(writer.address, accumulate=Accumulation(hold_ms=30_000, hold_bytes=1000)) as producer:
         futures = [producer.send_async("t", b"x" * 100) for _ in range(21)]
         gate.open()
         producer.flush()
         assert all(future.done() for future in futures)
-    assert sizes(writer)[:3] == [1, 7, 7]  # 164 bytes each
+    assert sizes(writer)[:3] == [1, 7, 7]  # each has 164 bytes
 
 
 def test_hold_ms_is_the_longest_wait(writer: FakeWriter) -> None:
-    """A writer that does not answer holds nobody back."""
+    """A writer that does not answer does not hold messages back for longer."""
     gate = Gate(writer)
     with Producer(writer.address, accumulate=Accumulation(hold_ms=20)) as producer:
         producer.send_async("t", b"1")
@@ -122,7 +122,7 @@ def test_hold_ms_is_the_longest_wait(writer: FakeWriter) -> None:
 
 
 def test_a_bad_message_does_not_fail_the_others(writer: FakeWriter, producer: Producer) -> None:
-    """The client refuses what it can itself; a batch that the writer refuses is sent again one by one."""
+    """The client refuses invalid messages; it sends the messages of a refused batch again one by one."""
 
     def refuse_batches_with_bad(entry: Entry) -> Result | None:
         if b"bad" in entry.batch.packed:
@@ -152,7 +152,7 @@ def _stored(writer: FakeWriter) -> list[Element]:
 
 
 def test_an_answer_that_never_comes_is_an_unknown_outcome_for_all(writer: FakeWriter) -> None:
-    """Not sent again: it may be stored."""
+    """The batch may be stored, so it is not sent again."""
     with Producer(writer.address, timeout_s=1, accumulate=True) as producer:
         connect(producer)
         writer.on_entry = lambda entry: Result(correlation_id=0, error=refusal("IGNORED"))
@@ -164,7 +164,7 @@ def test_an_answer_that_never_comes_is_an_unknown_outcome_for_all(writer: FakeWr
 
 @pytest.mark.parametrize("options", [{"request_id": "order-1"}, {"delay_level": 1}, {"properties": {"DELAY": "1"}}])
 def test_some_messages_go_alone(writer: FakeWriter, producer: Producer, options: dict[str, object]) -> None:
-    """Behind what was held of their topic."""
+    """They are sent after the held messages of their topic."""
     gate = Gate(writer)
     producer.send_async("first", b"x")
     assert gate.reached.wait(5)
@@ -178,12 +178,12 @@ def test_some_messages_go_alone(writer: FakeWriter, producer: Producer, options:
 
 
 def test_a_message_that_brings_an_id_keeps_it(writer: FakeWriter, producer: Producer) -> None:
-    """It is what repeats are known by."""
+    """Duplicates are recognised by it."""
     assert producer.send("t", b"x", properties={"UNIQ_KEY": "mine"}).request_id == "mine"
 
 
 def test_all_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
-    """Beyond the bound a send waits until there is room again."""
+    """Beyond the limit a send waits for room."""
     gate = Gate(writer)
     with Producer(writer.address, accumulate=Accumulation(total_bytes=500)) as producer, ThreadPoolExecutor(1) as pool:
         for _ in range(3):
@@ -198,7 +198,7 @@ def test_all_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
 
 
 def test_room_that_does_not_come_is_told(writer: FakeWriter) -> None:
-    """After the timeout of the send that waits, while the writer pushes the others back for longer."""
+    """The send fails after its own timeout, while the writer rejects the others for longer."""
     gate = Gate(writer)
     with Producer(writer.address, timeout_s=0.3, accumulate=Accumulation(total_bytes=200)) as producer:
         producer._accumulator._bytes = producer._accumulator._messages = 1000  # type: ignore[union-attr]
@@ -223,11 +223,11 @@ def test_wait_for_room_counts_in_the_timeout(writer: FakeWriter) -> None:
             waiting.result()
         took_s = time.monotonic() - began
         second_gate.open()
-    assert took_s < 4.5  # 5.5 if its batch had a timeout of its own
+    assert took_s < 4.5  # it would be 5.5 if the batch had its own timeout
 
 
 def test_a_hold_ends_before_the_timeout(writer: FakeWriter) -> None:
-    """A message that may be held for longer than its timeout is sent in time all the same."""
+    """A message whose hold limit is above its timeout is still sent in time."""
     gate = Gate(writer)
     with Producer(writer.address, timeout_s=9, accumulate=Accumulation(hold_ms=30_000)) as producer:
         first = producer.send_async("t", b"on its way", queue_id=0)
@@ -241,7 +241,7 @@ def test_a_hold_ends_before_the_timeout(writer: FakeWriter) -> None:
 
 
 def test_closing_sends_what_is_held(writer: FakeWriter) -> None:
-    """And takes no more."""
+    """Afterwards no message is accepted."""
     gate = Gate(writer)
     producer = Producer(writer.address, timeout_s=5, accumulate=_LONG)
     futures = [producer.send_async("t", b"%d" % n) for n in range(10)]
@@ -253,7 +253,7 @@ def test_closing_sends_what_is_held(writer: FakeWriter) -> None:
 
 
 def test_threads_that_wait_share_batches(writer: FakeWriter, producer: Producer) -> None:
-    """Every message once, each thread's in its order, and fewer batches than messages."""
+    """Every message is stored once, in its thread's order, in fewer batches than messages."""
 
     def run(name: int) -> list[tuple[int, int]]:
         results = [producer.send("t", b"%d %d" % (name, n), key="k") for n in range(50)]

@@ -1,4 +1,4 @@
-"""The producer to await: it has what the other one has."""
+"""AsyncProducer: it has all functions of Producer."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tidemark.client.producer.producer_options import ProducerOptions
 
 
 def test_it_can_be_told_what_a_producer_can() -> None:
-    """Every keyword, and no other."""
+    """It accepts exactly the same keywords."""
     keywords = inspect.signature(Producer.__init__).parameters.keys() - {"self", "writers"}
     assert keywords == ProducerOptions.__annotations__.keys()
 
 
 def test_it_sends_in_every_way(writer: FakeWriter) -> None:
-    """One, a batch, one without an answer; gathered where it is told to."""
+    """It sends single messages, batches and one-way messages, and accumulates if configured."""
 
     async def run() -> list[int]:
         async with AsyncProducer(writer.address, accumulate=True) as producer:

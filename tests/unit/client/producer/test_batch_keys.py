@@ -25,7 +25,7 @@ def batch(*unique_keys: str | None) -> Sequence[Message]:
 
 
 def test_each_message_gets_a_key_and_the_first_one_is_the_request_id() -> None:
-    """Two batches share none."""
+    """Two batches have no key in common."""
     maker = UniqueKeys()
     made = [pack_batch(batch(None, None, None), None, maker, max_size=MAX_SIZE) for _ in range(2)]
     for one in made:
@@ -46,7 +46,7 @@ def test_each_message_gets_a_key_and_the_first_one_is_the_request_id() -> None:
 def test_keys_of_a_named_batch_are_the_same_in_each_call(
     request_id: str | None, own: tuple[str | None, ...], expected: list[str]
 ) -> None:
-    """So that the writer recognises the repeat."""
+    """The writer can thus recognise the repetition."""
     maker = UniqueKeys()
     first, second = (pack_batch(batch(*own), request_id, maker, max_size=MAX_SIZE) for _ in range(2))
     assert first.packed == second.packed
@@ -54,7 +54,7 @@ def test_keys_of_a_named_batch_are_the_same_in_each_call(
 
 
 def test_a_batch_that_is_full_without_keys_leaves_them_to_the_writer() -> None:
-    """It was accepted before messages had keys."""
+    """The batch was accepted before messages had keys."""
     messages = [Message("t", bytes(MAX_SIZE // 2 - 22))] * 2
     full = pack_batch(messages, "job", UniqueKeys(), max_size=MAX_SIZE)
     assert (len(full.packed), stored_keys(full.packed)) == (MAX_SIZE, [None, None])

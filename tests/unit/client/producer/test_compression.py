@@ -1,4 +1,4 @@
-"""Which bodies are compressed, and how they are told. Reading undoes it: tests/unit/read."""
+"""Compression of bodies, and its flag in the record. Decompression: tests/unit/read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT = b"the same words again and again " * 300
 
 @pytest.mark.parametrize(("kind", "bits"), [("zlib", 0x301), ("lz4", 0x101), ("zstd", 0x201)])
 def test_a_reader_gets_the_original(writer: FakeWriter, kind: str, bits: int) -> None:
-    """By the type that the sys_flag tells."""
+    """The sys_flag names the compression type."""
     compression = Compression(kind=kind)  # type: ignore[arg-type]
     with Producer(writer.address, compress=compression) as producer:
         producer.send("t", TEXT, queue_id=0)
@@ -29,7 +29,6 @@ def test_a_reader_gets_the_original(writer: FakeWriter, kind: str, bits: int) ->
 
 
 def test_small_bodies_and_those_that_do_not_shrink_stay(writer: FakeWriter) -> None:
-    """As they are."""
     noise = bytes(range(256)) * 16
     with Producer(writer.address, compress=Compression(over_bytes=4096, level=0)) as producer:
         for body in (TEXT[:4095], noise):
@@ -39,7 +38,7 @@ def test_small_bodies_and_those_that_do_not_shrink_stay(writer: FakeWriter) -> N
 
 
 def test_batches_are_not_compressed(writer: FakeWriter) -> None:
-    """Neither the caller's nor gathered ones, nor anything on a topic of batches."""
+    """This holds for batches of the caller, accumulated ones, and all messages of a batch topic."""
     with Producer(writer.address, compress=True, accumulate=Accumulation()) as producer:
         producer.send_batch([Message("t", TEXT)])
         producer.send("t", b"gathered")
@@ -49,13 +48,13 @@ def test_batches_are_not_compressed(writer: FakeWriter) -> None:
 
 
 def test_without_being_asked_nothing_is_compressed(writer: FakeWriter, producer: Producer) -> None:
-    """Who reads records as they are stored gets what was sent."""
+    """Readers of stored records get the original bytes."""
     producer.send("t", TEXT, queue_id=0)
     assert writer.stored[0][0].body == TEXT
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the producer is made, not at the first large body."""
+    """The error comes when the producer is created, not at the first large body."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match="pyarrow"):
         Compression(kind="zstd")
@@ -63,6 +62,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    """With those that there are."""
+    """The error lists the available types."""
     with pytest.raises(ValueError, match="zstd"):
         Compression(kind="gzip")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a producer sends and how it takes answers, against a fake writer."""
+"""A producer's requests and its handling of answers, against a fake writer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from tidemark.format.properties import decode_properties
 
 
 def test_a_message_arrives_with_its_tag_keys_and_properties(writer: FakeWriter, producer: Producer) -> None:
-    """What is given to send is what the wire batch holds."""
     result = producer.send("orders", "hällo", key="k1", tag="A", properties={"colour": "red"}, queue_id=2)
 
     (element,) = writer.stored[2]
@@ -42,7 +41,7 @@ def test_a_message_arrives_with_its_tag_keys_and_properties(writer: FakeWriter, 
 
 
 def test_a_key_chooses_the_queue_by_its_hash(writer: FakeWriter, producer: Producer) -> None:
-    """|hashCode| mod queues; the least integer's absolute value counts too."""
+    """The queue is |hashCode| mod queues; the absolute value of the minimum integer is covered."""
     keys = ["k1", "k2", "ключ", "polygenelubricants"]
     assert [producer.send("t", b"x", key=key).queue_id for key in keys] == [abs(java_hash(key)) % 4 for key in keys]
 
@@ -61,7 +60,7 @@ def test_a_batch_lies_in_one_queue_in_order(writer: FakeWriter, producer: Produc
 
 
 def test_many_async_sends_share_frames_and_keep_their_order(writer: FakeWriter, producer: Producer) -> None:
-    """Answers belong to their sends, and a queue holds the order of sends."""
+    """Answers match their sends, and a queue has the order of the sends."""
     futures = [producer.send_async("t", f"{n}", queue_id=0) for n in range(2000)]
     assert [future.result().queue_offset for future in futures] == list(range(2000))
     assert [element.body for element in writer.stored[0]] == [b"%d" % n for n in range(2000)]
@@ -69,7 +68,7 @@ def test_many_async_sends_share_frames_and_keep_their_order(writer: FakeWriter, 
 
 
 def test_a_refusal_is_raised_as_its_type_with_its_facts(writer: FakeWriter, producer: Producer) -> None:
-    """The stable reason chooses the exception; the stream goes on."""
+    """The stable reason chooses the exception; the stream continues."""
     facts = {"expected": "5", "actual": "7", "topic": "12", "reason": "STALE"}
     error = refusal("NEXT_OFFSET_MISMATCH", facts)
     writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=error)
@@ -88,7 +87,7 @@ def test_an_unknown_reason_is_a_store_error(writer: FakeWriter, producer: Produc
 
 
 def test_back_pressure_waits_as_long_as_the_writer_says(writer: FakeWriter, producer: Producer) -> None:
-    """RESOURCE_EXHAUSTED is tried again after RetryInfo's delay, with the same request id."""
+    """RESOURCE_EXHAUSTED is retried after RetryInfo's delay, with the same request id."""
     refused: list[str] = []
 
     def refuse_twice(entry: Entry) -> Result | None:
@@ -105,20 +104,20 @@ def test_back_pressure_waits_as_long_as_the_writer_says(writer: FakeWriter, prod
 
 
 def test_back_pressure_that_lasts_is_raised_at_the_timeout(writer: FakeWriter) -> None:
-    """Bounded by one timeout, with the last reason."""
-    error = refusal("IN_FLIGHT_LIMIT", retry_after_ms=60_000)  # so that no try is unanswered at the timeout
+    """There is one timeout in total, and the last reason is raised."""
+    error = refusal("IN_FLIGHT_LIMIT", retry_after_ms=60_000)  # so that no attempt is unanswered at the timeout
     writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=error)
     with Producer(writer.address, timeout_s=2) as producer, pytest.raises(InFlightLimitError):
         producer.send("t", b"x", queue_id=0)
 
 
 def test_a_broken_stream_repeats_what_was_not_answered(writer: FakeWriter, producer: Producer) -> None:
-    """Same request ids, same order, each stored once."""
+    """The request ids and the order stay, and each batch is stored once."""
     breaks = itertools.chain([False, False, True, False, True], itertools.repeat(False))
 
     def sometimes_break(entry: Entry) -> Result | None:
         if next(breaks):
-            writer._append(entry)  # stored, never answered
+            writer._append(entry)  # stored, but never answered
             raise RuntimeError("the stream breaks")
         return None
 
@@ -131,7 +130,7 @@ def test_a_broken_stream_repeats_what_was_not_answered(writer: FakeWriter, produ
 
 
 def test_a_writer_that_comes_back_gets_what_it_missed(writer: FakeWriter, producer: Producer) -> None:
-    """A restart on the same port within the timeout is not seen by the caller."""
+    """The caller does not notice a restart on the same port within the timeout."""
     producer.send("t", b"first", queue_id=0)
     writer.stop()
     future = producer.send_async("t", b"second", queue_id=0)
@@ -142,7 +141,7 @@ def test_a_writer_that_comes_back_gets_what_it_missed(writer: FakeWriter, produc
 
 
 def test_what_a_stopping_writer_refuses_keeps_its_place(writer: FakeWriter, producer: Producer) -> None:
-    """Refused as by a writer that shuts down, then its stream ends: the next writer gets it before later sends."""
+    """A stopping writer refuses, then its stream ends: the next writer gets the batch before later sends."""
     refused = threading.Event()
 
     def refuse(entry: Entry) -> Result:
@@ -161,7 +160,7 @@ def test_what_a_stopping_writer_refuses_keeps_its_place(writer: FakeWriter, prod
 
 
 def test_a_send_that_never_left_says_that_nothing_was_sent() -> None:
-    """Nobody listens: WriterUnreachableError, after the timeout."""
+    """Nothing listens at the address: WriterUnreachableError after the timeout."""
     with Producer("127.0.0.1:9", timeout_s=0.3) as producer:
         before = time.monotonic()
         with pytest.raises(WriterUnreachableError):
@@ -170,7 +169,7 @@ def test_a_send_that_never_left_says_that_nothing_was_sent() -> None:
 
 
 def test_an_answer_that_never_comes_is_an_unknown_outcome(writer: FakeWriter) -> None:
-    """Sent and not answered: DeadlineExceededError with the request id."""
+    """A batch that was sent but not answered raises DeadlineExceededError with the request id."""
 
     def swallow(entry: Entry) -> Result:
         return Result(correlation_id=0, error=refusal("IGNORED"))
@@ -184,7 +183,7 @@ def test_an_answer_that_never_comes_is_an_unknown_outcome(writer: FakeWriter) ->
 
 
 def test_bytes_in_flight_are_bounded(writer: FakeWriter) -> None:
-    """Beyond the bound a send waits, and says so when no room comes."""
+    """Beyond the limit a send waits; it raises if no room comes."""
     with Producer(writer.address, timeout_s=1, max_in_flight_bytes=5000) as producer:
         connect(producer)
         writer.on_entry = lambda entry: Result(correlation_id=0, error=refusal("IGNORED"))
@@ -193,7 +192,7 @@ def test_bytes_in_flight_are_bounded(writer: FakeWriter) -> None:
         assert producer.would_wait("t", 4000)
         with pytest.raises(DeadlineExceededError):
             future.result()
-        producer.send_async("t", b"x" * 4000, queue_id=0)  # room again
+        producer.send_async("t", b"x" * 4000, queue_id=0)  # there is room again
     with pytest.raises(StoreClosedError):
         producer.send("t", b"x", queue_id=0)
 
@@ -224,20 +223,19 @@ def test_a_callback_may_send_again(writer: FakeWriter, producer: Producer) -> No
 def test_what_cannot_be_written_is_refused_before_it_is_sent(
     writer: FakeWriter, producer: Producer, message: Message, error: type[StoreError]
 ) -> None:
-    """Typed, and nothing reaches the writer."""
+    """The error is typed, and nothing reaches the writer."""
     with pytest.raises(error):
         producer.send(message, queue_id=0)
     assert writer.received == []
 
 
 def test_an_empty_batch_is_refused(producer: Producer) -> None:
-    """A batch needs messages."""
     with pytest.raises(BatchEmptyError):
         producer.send_batch([])
 
 
 def test_asyncio_awaits_the_same_results(writer: FakeWriter) -> None:
-    """A hundred sends at once on one loop."""
+    """A hundred sends run concurrently on one loop."""
 
     async def run() -> list[int]:
         async with AsyncProducer(f"127.0.0.1:{writer.port}") as producer:
@@ -248,7 +246,7 @@ def test_asyncio_awaits_the_same_results(writer: FakeWriter) -> None:
 
 
 def test_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
-    """By their number, whatever their size: a batch counts its messages."""
+    """The limit counts messages of any size; a batch counts as its messages."""
     gate = Gate(writer)
     with Producer(writer.address, timeout_s=5, max_in_flight_messages=10) as producer, ThreadPoolExecutor(1) as pool:
         producer.send_batch_async([Message("t", b"x")] * 10)
@@ -261,7 +259,7 @@ def test_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
 
 
 def test_a_packed_batch_in_flight_counts_as_one_message(writer: FakeWriter) -> None:
-    """It costs what one costs, beside its bytes."""
+    """It costs as much as one message, apart from its bytes."""
     gate = Gate(writer)
     packed = encode_elements([Element(b"x")] * 10)
     with Producer(writer.address, timeout_s=5, max_in_flight_messages=2) as producer:
@@ -274,7 +272,7 @@ def test_a_packed_batch_in_flight_counts_as_one_message(writer: FakeWriter) -> N
 
 
 def test_a_oneway_send_is_stored(writer: FakeWriter, producer: Producer) -> None:
-    """Nobody waits for its answer but flush."""
+    """Only flush waits for its answer."""
     producer.send_oneway("t", b"x", tag="A", queue_id=1)
     producer.send_oneway(Message("t", b"y"), queue_id=1)
     assert producer.flush(5)
@@ -282,7 +280,7 @@ def test_a_oneway_send_is_stored(writer: FakeWriter, producer: Producer) -> None
 
 
 def test_a_oneway_send_is_never_repeated(writer: FakeWriter, producer: Producer) -> None:
-    """Neither when it is refused for now, nor when the stream breaks under it."""
+    """It is repeated neither after a temporary refusal nor after a broken stream."""
     tried: list[bytes] = []
 
     def refuse(entry: Entry) -> Result:
@@ -294,7 +292,7 @@ def test_a_oneway_send_is_never_repeated(writer: FakeWriter, producer: Producer)
     writer.on_entry = refuse
     for body in (b"refused", b"broken"):
         producer.send_oneway("t", body, queue_id=0)
-        assert not producer.flush(5)  # it failed
+        assert not producer.flush(5)  # the send failed
     writer.on_entry = lambda _: None
     producer.send("t", b"last", queue_id=0)
     assert len(tried) == 2
@@ -302,6 +300,6 @@ def test_a_oneway_send_is_never_repeated(writer: FakeWriter, producer: Producer)
 
 
 def test_a_oneway_send_is_checked_before_it_goes(writer: FakeWriter, producer: Producer) -> None:
-    """An error that the client sees is raised."""
+    """An error that the client can detect is raised."""
     with pytest.raises(BatchEmptyError):
         producer.send_oneway("t", b"")

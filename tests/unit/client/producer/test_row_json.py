@@ -1,4 +1,4 @@
-"""Rows as JSON objects: values arrive as they were sent, or are refused with row and column."""
+"""Rows as JSON objects: values are sent exactly, or refused with row and column."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NULLABLE = st.none() | st.lists(st.none() | st.integers(-1000, 1000), max_size=
 
 @given(st.lists(st.none() | st.lists(_NULLABLE, max_size=3), max_size=8), st.integers(0, 3))
 def test_json_of_nested_lists_reads_back_with_every_null(rows: list[Any], skipped: int) -> None:
-    """Also of a slice, whose child values begin elsewhere."""
+    """This holds for slices too, whose child values begin at another offset."""
     table = pa.table({"v": pa.array(rows, pa.list_(pa.list_(pa.int64())))}).slice(skipped)
     assert [json.loads(text)["v"] for text in json_rows(table).to_pylist()] == rows[skipped:]
 
@@ -87,7 +87,7 @@ MOMENT = 1_357_034_400_123_456_789  # 2013-01-01T10:00:00.123456789 UTC, in nano
     ],
 )
 def test_each_type_has_an_exact_form(value: object, kind: pa.DataType, text: str) -> None:
-    """With a null before it and after it, which is null in every type."""
+    """A null before and after the value is null for every type."""
     table = pa.table({"v": pa.array([None, value, None], kind)})
     assert json_rows(table).to_pylist() == ['{"v":null}', f'{{"v":{text}}}', '{"v":null}']
 
@@ -120,7 +120,7 @@ def test_encoded_values_are_written_as_what_they_stand_for() -> None:
 def test_a_value_without_a_json_form_is_refused_with_row_and_column(
     values: list[Any], kind: pa.DataType, row: int, named: str
 ) -> None:
-    """The row counts in the whole table."""
+    """The row is numbered in the whole table."""
     table = pa.table({"ok": [1] * len(values), "v": pa.array(values, kind)})
     with pytest.raises(ArgumentIllegalError, match=f"row {1000 + row}, column .*{named}") as raised:
         json_rows(table, first_row=1000)
@@ -147,6 +147,6 @@ def test_tables_without_rows_or_columns_have_a_form_too() -> None:
 
 
 def test_chunks_and_slices_are_one_table() -> None:
-    """The place of a value in Arrow's buffers does not matter."""
+    """The position of a value in Arrow's buffers does not matter."""
     table = pa.concat_tables([pa.table({"a": [1, 2, 3]}), pa.table({"a": [4, 5]})]).slice(1, 3)
     assert json_rows(table).to_pylist() == ['{"a":2}', '{"a":3}', '{"a":4}']

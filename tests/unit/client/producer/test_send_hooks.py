@@ -1,4 +1,4 @@
-"""What a program hangs into every send."""
+"""Hooks of a program that run for every send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.errors import TopicForbiddenError
 
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_hooks_see_each_message_and_its_outcome(writer: FakeWriter, accumulate: bool) -> None:
-    """Before and after, in the order of sends."""
+    """They run before and after, in the order of sends."""
     seen: list[tuple[str, object]] = []
     hooks = Hooks(
         before_send=lambda message: seen.append(("before", message.body)),
@@ -40,7 +40,7 @@ def test_hooks_see_each_message_and_its_outcome(writer: FakeWriter, accumulate: 
 
 
 def test_forbid_may_abort_a_send(writer: FakeWriter) -> None:
-    """What it raises, the send raises; nothing was sent, and no other hook ran."""
+    """The send raises the hook's exception; nothing is sent, and no other hook runs."""
     seen: list[Message] = []
 
     def forbid(message: Message) -> None:
@@ -61,7 +61,7 @@ def test_forbid_may_abort_a_send(writer: FakeWriter) -> None:
 
 
 def test_what_a_hook_raises_does_not_decide_over_a_send(writer: FakeWriter) -> None:
-    """It is told as a warning."""
+    """It is reported as a warning."""
 
     def fail(message: Message, outcome: SendResult | BaseException | None = None) -> None:
         raise LookupError("the hook's own")

@@ -26,7 +26,7 @@ from tidemark.format.properties import decode_properties
 
 
 def test_every_row_lies_where_the_result_says(writer: FakeWriter, producer: Producer) -> None:
-    """Queue ids and offsets, one a row, point at the row's own message."""
+    """The result has one queue id and one offset per row."""
     n = 5000
     table = pa.table(
         {"k": [f"key{i % 37}" for i in range(n)], "b": [f"body {i}" for i in range(n)], "t": ["A", None] * (n // 2)}
@@ -52,7 +52,7 @@ def test_every_row_lies_where_the_result_says(writer: FakeWriter, producer: Prod
 
 
 def test_a_pandas_frame_without_body_is_sent_as_json(writer: FakeWriter, producer: Producer) -> None:
-    """Each row an object; missing values null."""
+    """Each row is an object; missing values are null."""
     frame = pd.DataFrame({"n": [1, 2], "x": [0.5, float("nan")], "s": ["a", None]})
     result = producer.send_table(frame, "t")
     bodies = [writer.stored[q][o].body for q, o in zip(result.queue_ids, result.queue_offsets, strict=True)]
@@ -70,14 +70,13 @@ def test_numbers_may_be_keys(writer: FakeWriter, producer: Producer) -> None:
 
 
 def test_an_empty_table_sends_nothing(writer: FakeWriter, producer: Producer) -> None:
-    """No rows, no batches, no error."""
     result = producer.send_table(pa.table({"b": pa.array([], pa.string())}), "t", body="b")
     assert (result.count, result.results, result.end_physical_offset) == (0, (), 0)
     assert writer.received == []
 
 
 def test_a_row_without_body_is_named(producer: Producer) -> None:
-    """The fact tells which row."""
+    """A fact of the error is the row number."""
     with pytest.raises(BatchEmptyError) as raised:
         producer.send_table(pa.table({"b": ["x", "y", None]}), "t", body="b")
     assert raised.value.facts == {"row": 2}
@@ -90,13 +89,13 @@ def test_a_key_with_a_space_is_refused(producer: Producer) -> None:
 
 
 def test_an_unknown_column_is_a_key_error(producer: Producer) -> None:
-    """Before anything is sent."""
+    """The error comes before anything is sent."""
     with pytest.raises(KeyError, match="nope"):
         producer.send_table(pa.table({"b": ["x"]}), "t", body="nope")
 
 
 def test_a_refusal_says_how_many_rows_were_acknowledged(writer: FakeWriter, producer: Producer) -> None:
-    """Batches are all or nothing, the table is not."""
+    """A batch is stored as a whole or not at all; a table is not."""
     writer.on_entry = lambda entry: (
         Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN"))
         if entry.batch.queue_id == 3
@@ -116,7 +115,7 @@ def unique_keys(writer: FakeWriter) -> dict[int, list[str]]:
 
 
 def test_each_row_gets_a_unique_key_of_its_own(writer: FakeWriter, producer: Producer) -> None:
-    """Also over several batches and tables."""
+    """This holds over several batches and tables."""
     for _ in range(2):
         producer.send_table(pa.table({"b": ["x"] * 5000}), "t", body="b", batch_size=300)
     keys = [key for queue in unique_keys(writer).values() for key in queue]
@@ -125,7 +124,7 @@ def test_each_row_gets_a_unique_key_of_its_own(writer: FakeWriter, producer: Pro
 
 
 def test_rows_without_a_unique_key_get_one_that_a_repeat_makes_again(writer: FakeWriter, producer: Producer) -> None:
-    """Where the first row of the batch has one; a given key stays."""
+    """This applies if the first row of the batch has one; a given key stays."""
     table = pa.table({"b": list("abcd"), "u": ["first", None, "third", ""], "k": ["same"] * 4})
     producer.send_table(table, "t", body="b", unique_key="u", key="k")
     producer.send_table(table, "t", body="b", unique_key="u", key="k")
@@ -136,7 +135,7 @@ def test_rows_without_a_unique_key_get_one_that_a_repeat_makes_again(writer: Fak
 
 
 def test_a_row_without_room_for_its_unique_key_is_named(producer: Producer) -> None:
-    """42 bytes of its properties are the key's."""
+    """The key needs 42 bytes of its properties."""
     for size, fits in ((32_767 - 42 - 6, True), (32_767 - 42 - 5, False)):
         table = pa.table({"b": ["x", "y"], "t": [None, "t" * size]})
         if fits:
@@ -148,7 +147,7 @@ def test_a_row_without_room_for_its_unique_key_is_named(producer: Producer) -> N
 
 
 class Frame:
-    """What a polars frame is to us: something with Arrow's C stream interface, texts as string views."""
+    """An object with Arrow's C stream interface and string views, like a polars frame."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -158,7 +157,7 @@ class Frame:
 
 
 def test_any_table_with_arrows_stream_is_sent(writer: FakeWriter, producer: Producer) -> None:
-    """By its columns, and as JSON."""
+    """It is sent by its columns, and as JSON."""
     views = pa.table(
         {
             "k": pa.array(["a", None, "a-long-key-that-has-no-room-in-the-view"], pa.string_view()),
@@ -175,7 +174,7 @@ def test_any_table_with_arrows_stream_is_sent(writer: FakeWriter, producer: Prod
 
 
 def test_what_is_no_table_is_refused(producer: Producer) -> None:
-    """By its type's name."""
+    """The error names its type."""
     with pytest.raises(TypeError, match="list"):
         producer.send_table([1, 2], "t")
 
@@ -219,7 +218,7 @@ def test_bytes_that_are_no_text_are_refused_as_key_and_tag(producer: Producer, r
 def test_a_value_that_json_cannot_hold_is_refused_before_its_slice_is_sent(
     writer: FakeWriter, producer: Producer
 ) -> None:
-    """The row counts in the whole table."""
+    """The row is numbered in the whole table."""
     values = [0.5] * 70_000 + [float("inf")]
     with pytest.raises(ArgumentIllegalError, match="row 70000, column 'x': inf"):
         producer.send_table(pa.table({"x": values}), "t")

@@ -1,4 +1,4 @@
-"""Which writers a producer is told of."""
+"""The writer addresses of a producer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tidemark.errors import ArgumentIllegalError
 
 @pytest.mark.parametrize("writers", ["a:1,b:2", "a:1 , b:2", ["a:1", "b:2"], ("a:1", "b:2", "a:1")])
 def test_a_list_is_a_text_or_a_sequence(writers: str | list[str]) -> None:
-    """Each address once."""
+    """Each address is used once."""
     assert FixedList(writers).addresses() == ("a:1", "b:2")
 
 
 @pytest.mark.parametrize("writers", ["", "a", [], ["a:1", ""]])
 def test_what_is_no_address_is_refused(writers: str | list[str]) -> None:
-    """When the producer is made, not at the first send."""
+    """The error comes when the producer is created, not at the first send."""
     with pytest.raises(ArgumentIllegalError):
         FixedList(writers)
 
@@ -28,14 +28,14 @@ def test_what_is_no_address_is_refused(writers: str | list[str]) -> None:
     ("name", "text"), [("routes.toml", 's0 = "a:1"\ns1 = "b:2"\n'), ("routes.json", '{"s0": "a:1", "s1": "b:2"}')]
 )
 def test_a_route_file_is_toml_or_json(tmp_path: Path, name: str, text: str) -> None:
-    """A line a writer."""
+    """The file has one line per writer."""
     (tmp_path / name).write_text(text)
     assert RouteFile(tmp_path / name).addresses() == ("a:1", "b:2")
 
 
 @pytest.mark.parametrize("text", ["", "s0 = 1", "not toml", '[s0]\nx = "a:1"'])
 def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
-    """With its path."""
+    """The error names the path."""
     path = tmp_path / "routes.toml"
     path.write_text(text)
     with pytest.raises(ArgumentIllegalError):
@@ -43,7 +43,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that cannot be understood leaves the writers of before."""
+    """A file that cannot be parsed leaves the previous writers in use."""
     monkeypatch.setattr(writer_list, "_LOOK_EVERY_S", 0.0)
     path = tmp_path / "routes.toml"
     path.write_text('s0 = "a:1"')

@@ -1,4 +1,4 @@
-"""Answers of many queues in one: parts as they stand there, and bytes that are none."""
+"""Responses of several queues: valid parts, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answer(body: bytes) -> Answer:
 
 
 def test_parts() -> None:
-    """Contents may look like anything, a boundary too: their length is told."""
+    """Contents may be any bytes, even a boundary, because each part has a length."""
     contents = [b"records", b"", b"\r\n--edge--\r\n", bytes(40_000)]
     found = list(parts_of(answer(b"".join(part(one, queue_id=i) for i, one in enumerate(contents)) + END)))
     assert [bytes(one.answer.body) for one in found] == contents
@@ -75,6 +75,6 @@ def test_none(body: bytes) -> None:
     ],
 )
 def test_what_is_no_answer_is_told(body: bytes) -> None:
-    """As a service that cannot be reached: the consumer tries again."""
+    """It counts as an unreachable service: the consumer tries again."""
     with pytest.raises(QueryUnreachableError):
         list(parts_of(answer(body)))

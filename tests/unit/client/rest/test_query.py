@@ -1,4 +1,4 @@
-"""The REST helper: what it asks, and what it makes of answers and problems."""
+"""The REST client: its requests, and its handling of responses and problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.local.local_stack import free_port
 
 
 def _page(path: str) -> Reply:
-    """A page of three messages of a queue that holds offsets 0 … 9."""
+    """Return a page of three messages of a queue that holds offsets 0 … 9."""
     offset = int(path.partition("offset=")[2].partition("&")[0])
     next_offset = min(offset + 3, 10)
     facts = {"Status": "FOUND", "Requested-Offset": offset, "Next-Offset": next_offset, "Min-Offset": 0}
@@ -28,21 +28,21 @@ def _page(path: str) -> Reply:
 
 
 def test_parameters_that_are_not_given_are_not_asked() -> None:
-    """None is absent; a list is repeated; what is no path is quoted."""
+    """None is absent; a list is repeated; special characters in a path are quoted."""
     with fake_query(lambda _: Reply(body=b'{"messages":[]}')) as fake, Query(fake.url) as query:
         assert query.pull("%LMQ%t", 2, "earliest", tag=["A", "B"], wait_ms=None) == {"messages": []}
     assert fake.asked == ["/v1/topics/%25LMQ%25t/queues/2/messages?offset=earliest&tag=A&tag=B"]
 
 
 def test_a_service_below_a_path() -> None:
-    """As a proxy has it."""
+    """A proxy serves it there."""
     with fake_query(lambda _: Reply()) as fake, Query(f"{fake.url}/logs/") as query:
         query.watermark()
     assert fake.asked == ["/logs/v1/watermark"]
 
 
 def test_a_problem_is_raised_by_its_reason_with_its_facts() -> None:
-    """RFC 9457's own members are no facts."""
+    """The standard members of RFC 9457 are not facts."""
     problem = {"type": "about:blank", "title": "Gone", "status": 410, "reason": "OFFSET_TOO_SMALL", "min_offset": 7}
     with fake_query(lambda _: Reply(410, orjson.dumps(problem))) as fake, Query(fake.url) as query:
         for ask in (query.pull, query.pull_records, query.pull_table):
@@ -64,14 +64,14 @@ def test_an_error_that_is_no_problem_is_a_store_error() -> None:
 
 
 def test_nobody_answering_is_unavailable() -> None:
-    """With the address in the text."""
+    """The text contains the address."""
     url = f"http://127.0.0.1:{free_port()}"
     with Query(url) as query, pytest.raises(UnavailableError, match=url):
         query.watermark()
 
 
 def test_an_answer_that_breaks_off_is_unavailable() -> None:
-    """Half an answer is none."""
+    """A partial response is not returned."""
     with (
         fake_query(lambda _: Reply(missing_bytes=1)) as fake,
         Query(fake.url) as query,
@@ -82,7 +82,7 @@ def test_an_answer_that_breaks_off_is_unavailable() -> None:
 
 @pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (3 << 20) + 17])
 def test_a_large_answer_is_whole(size: int) -> None:
-    """Also around the size from which it is waited for piece by piece; and the connection is as good as before."""
+    """Sizes around the limit for reading in pieces are covered; the connection stays usable."""
     body = random.Random(size).randbytes(size)
     headers = {"Tidemark-Status": "FOUND", "Tidemark-Skipped": "[]"} | {
         f"Tidemark-{name}": "1"
@@ -96,7 +96,7 @@ def test_a_large_answer_is_whole(size: int) -> None:
 
 
 def test_a_large_answer_that_breaks_off_is_unavailable() -> None:
-    """Who waits for a piece is told when it never comes."""
+    """The error is raised when the next piece never comes."""
     with (
         fake_query(lambda _: Reply(200, bytes(2 << 20), missing_bytes=1)) as fake,
         Query(fake.url, timeout_s=10) as query,
@@ -106,7 +106,7 @@ def test_a_large_answer_that_breaks_off_is_unavailable() -> None:
 
 
 def test_a_silent_service_is_unavailable_after_the_timeout() -> None:
-    """Connected, and nothing comes."""
+    """The connection is accepted, but no response comes."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with Query(url, timeout_s=0.05) as query, pytest.raises(UnavailableError, match="timed out"):
@@ -114,7 +114,7 @@ def test_a_silent_service_is_unavailable_after_the_timeout() -> None:
 
 
 def test_a_connection_is_used_again() -> None:
-    """One after the other needs one connection, a problem or not; one that the service has closed is replaced."""
+    """Sequential requests share one connection, even after a problem; a closed connection is replaced."""
     replies = [Reply(), Reply(404, b"{}"), Reply(headers={"Connection": "close"}), Reply()]
     with fake_query(lambda _: replies[len(fake.asked) - 1]) as fake, Query(fake.url) as query:
         query.watermark()
@@ -127,7 +127,6 @@ def test_a_connection_is_used_again() -> None:
 
 
 def test_a_page_of_records() -> None:
-    """Bytes, and what the headers say."""
     with fake_query(_page) as fake, Query(fake.url) as query:
         page = query.pull_records("t", 0, 4, max_bytes=1 << 20)
     assert fake.asked == ["/v1/topics/t/queues/0/messages?offset=4&max_bytes=1048576"]
@@ -136,7 +135,7 @@ def test_a_page_of_records() -> None:
 
 
 def test_pages_follow_each_other_to_the_end() -> None:
-    """Each once; the one behind is asked for before a page is given, and none after the end."""
+    """Each page comes once; the next one is requested before a page is returned, and none after the end."""
     with fake_query(_page) as fake, Query(fake.url) as query:
         pages = query.record_pages("t", 0, 0)
         first = next(pages)
@@ -148,7 +147,7 @@ def test_pages_follow_each_other_to_the_end() -> None:
 
 
 def test_pages_that_wait_go_on_behind_the_end() -> None:
-    """At the end the next page is asked for, too; who stops gives up on it, and its connection is not used again."""
+    """At the end the next page is requested too; if the reader stops, its connection is not used again."""
     with fake_query(_page) as fake, Query(fake.url) as query:
         pages = query.record_pages("t", 0, 9, wait_ms=10)
         assert next(pages).requested_offset == 9
@@ -159,13 +158,15 @@ def test_pages_that_wait_go_on_behind_the_end() -> None:
 
 
 def test_only_http() -> None:
-    """Other addresses are a mistake of the caller."""
+    """Other addresses are an error of the caller."""
     with pytest.raises(ValueError, match="ftp"):
         Query("ftp://127.0.0.1")
 
 
 class IdleServer:
-    """A service that answers each connection's first request, and closes it at the second, as one that is idle."""
+    """A service that answers each connection's first request and closes it at the second, as an idle connection is
+    closed.
+    """
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -182,7 +183,7 @@ class IdleServer:
         with connection:
             self.requests.append(connection.recv(65_536).split(b" ")[0].decode())
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-            connection.recv(65_536)  # the answer is a closed connection
+            connection.recv(65_536)  # the connection is closed without an answer
 
     def close(self) -> None:
         self._socket.close()

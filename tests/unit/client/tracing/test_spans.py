@@ -1,4 +1,4 @@
-"""What a client tells of itself to a program that traces, and what its messages carry."""
+"""Spans of the client in a program that traces, and the trace context in its messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidemark.format.properties import decode_properties
 
 
 class Program:
-    """A program's own tracing, without the global provider, which a process can set once."""
+    """Tracing of one program, without the global provider, which a process can set only once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, sampler: Sampler) -> None:
         self._exporter = InMemorySpanExporter()
@@ -35,18 +35,18 @@ class Program:
 
     @property
     def spans(self) -> list[ReadableSpan]:
-        """Those that have ended."""
+        """Return the finished spans."""
         return list(self._exporter.get_finished_spans())
 
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Program:
-    """It samples everything."""
+    """Return a program that samples everything."""
     return Program(monkeypatch, ALWAYS_ON)
 
 
 def carried(writer: FakeWriter) -> list[dict[str, str]]:
-    """The properties of each message that came, without the client's own."""
+    """Return the properties of each received message, without the client's own."""
     messages = [element for request in writer.received for element in decode_elements(request.packed)]
     properties = [decode_properties(message.properties) for message in messages]
     return [{name: value for name, value in one.items() if name != "UNIQ_KEY"} for one in properties]
@@ -59,7 +59,7 @@ def traceparent_of(span: ReadableSpan) -> str:
 
 
 def test_a_send_is_a_span_that_its_message_carries(writer: FakeWriter, program: Program) -> None:
-    """A child of what the program does; the request tells the same context to the writer."""
+    """The span is a child of the program's span; the request carries the same context to the writer."""
     with Producer(writer.address) as producer, program.tracer.start_as_current_span("checkout") as outer:
         producer.send("t", "one", properties={"a": "b"})
     send, checkout = program.spans
@@ -78,7 +78,7 @@ def test_a_send_is_a_span_that_its_message_carries(writer: FakeWriter, program: 
 
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_every_message_of_a_batch_carries_its_send(writer: FakeWriter, program: Program, accumulate: bool) -> None:
-    """One span for a batch; sends that share one have a span each, and the first of them speaks for the batch."""
+    """A batch has one span; sends that share a batch have one span each, and the batch carries the first one's."""
     with Producer(writer.address, accumulate=accumulate) as producer:
         producer.send_batch([Message("t", "a"), Message("t", "b", properties={"traceparent": "older"})])
         for future in [producer.send_async("t", body) for body in "cd"]:
@@ -91,7 +91,7 @@ def test_every_message_of_a_batch_carries_its_send(writer: FakeWriter, program: 
 
 
 def test_packed_bytes_stay_as_they_are(writer: FakeWriter, program: Program) -> None:
-    """Their request tells the context to the writer; nothing is put into messages that nobody looks into."""
+    """The request carries the context to the writer; the packed messages are not changed."""
     packed = encode_elements([Message("t", "a").to_element()])
     with Producer(writer.address) as producer:
         producer.send_packed_async("t", packed).result()
@@ -101,7 +101,7 @@ def test_packed_bytes_stay_as_they_are(writer: FakeWriter, program: Program) -> 
 
 
 def test_a_send_that_fails_tells_its_reason(writer: FakeWriter, program: Program) -> None:
-    """Refused by the writer, or before it was sent."""
+    """The writer refused it, or it failed before it was sent."""
     with Producer(writer.address) as producer:
         writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN"))
         with pytest.raises(TopicForbiddenError):
@@ -114,7 +114,7 @@ def test_a_send_that_fails_tells_its_reason(writer: FakeWriter, program: Program
 
 
 def test_nothing_is_told_that_is_not_sampled(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No property, and no context for the writer."""
+    """There is no property, and no context for the writer."""
     program = Program(monkeypatch, ALWAYS_OFF)
     with Producer(writer.address) as producer, program.tracer.start_as_current_span("checkout"):
         producer.send("t", "a")
@@ -123,7 +123,7 @@ def test_nothing_is_told_that_is_not_sampled(writer: FakeWriter, monkeypatch: py
 
 
 def test_a_program_may_keep_its_messages_free_of_it(writer: FakeWriter, program: Program) -> None:
-    """Though it traces."""
+    """The program traces, but has switched the properties off."""
     with Producer(writer.address, trace=False) as producer:
         producer.send("t", "a")
     assert (carried(writer), writer.received[0].traceparent, program.spans) == ([{}], "", [])
@@ -132,7 +132,7 @@ def test_a_program_may_keep_its_messages_free_of_it(writer: FakeWriter, program:
 def test_a_program_without_open_telemetry_has_none_of_it(
     writer: FakeWriter, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it has not imported, the client does not look for."""
+    """The client does not import it unless the program has."""
     monkeypatch.delitem(sys.modules, "opentelemetry.trace")
     with Producer(writer.address) as producer:
         producer.send("t", "a")
@@ -143,7 +143,7 @@ def test_a_program_without_open_telemetry_has_none_of_it(
 
 
 def received(**properties: str) -> ReceivedMessage:
-    """A message of topic t."""
+    """Return a message of topic t."""
     return ReceivedMessage(
         "t", 3, 7, b"body", None, (), properties, "id", None, 99, 0, 0, 0, 0, 0, "127.0.0.1:1", "127.0.0.1:2"
     )
@@ -153,7 +153,7 @@ TRACEPARENT = f"00-{'ab' * 16}-{'cd' * 8}-01"
 
 
 def test_the_handling_of_a_message_goes_on_with_its_senders_trace(program: Program) -> None:
-    """Whatever the thread does else; what the handler asks the services for belongs to it, and what it raises, too."""
+    """The handler's requests and errors belong to the trace, whatever else the thread does."""
     with program.tracer.start_as_current_span("other"):
         with processing(received(traceparent=TRACEPARENT), "billing"):
             inner = current_carrier()
@@ -170,7 +170,7 @@ def test_the_handling_of_a_message_goes_on_with_its_senders_trace(program: Progr
 
 
 def test_a_message_without_a_trace_is_handled_within_the_programs_own(program: Program) -> None:
-    """As its other work."""
+    """The span belongs to the program's current trace."""
     with program.tracer.start_as_current_span("other") as other, processing(received()):
         pass
     handled, _ = program.spans
@@ -178,7 +178,7 @@ def test_a_message_without_a_trace_is_handled_within_the_programs_own(program: P
 
 
 def test_a_poll_is_linked_to_what_it_gives_out(program: Program) -> None:
-    """Of many senders it can be nobody's child."""
+    """The messages have many senders, so the poll is not a child of one of them."""
     tell_received([received(traceparent=TRACEPARENT), received(), received(traceparent="rubbish")], "g", waited_s=1.5)
     (span,) = program.spans
     assert (span.name, span.kind, span.parent) == ("poll t", SpanKind.CLIENT, None)
@@ -191,13 +191,13 @@ def test_a_poll_is_linked_to_what_it_gives_out(program: Program) -> None:
 
 
 def test_an_empty_poll_is_nothing(program: Program) -> None:
-    """A consumer that waits would tell nothing else."""
+    """An idle consumer would otherwise produce only such spans."""
     tell_received([], "g", waited_s=1.0)
     assert program.spans == []
 
 
 def test_threads_that_trace_for_the_first_time_at_once_are_all_seen(writer: FakeWriter, program: Program) -> None:
-    """The client's parts for it are imported then."""
+    """The client imports its tracing code at that moment."""
     with Producer(writer.address) as producer:
         threads = [threading.Thread(target=producer.send, args=("t", "a")) for _ in range(8)]
         for thread in threads:

@@ -1,4 +1,4 @@
-"""A frame is what protobuf makes of the same messages."""
+"""A frame has the bytes that protobuf makes of the same messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest, AppendStreamRequest
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16_383, 16_384, 3_000_000])
 def test_a_frame_is_read_as_the_batches_that_were_given(size: int) -> None:
-    """Lengths of one to four bytes; fields before and behind `packed`; a batch without any."""
+    """Lengths have one to four bytes; there are fields before and after `packed`, and a batch without any."""
     requests = [
         AppendBatchRequest(),
         AppendBatchRequest(topic="orders", queue_id=0, request_id="r", properties={"a": "1"}, tracestate="k=v"),

@@ -1,4 +1,4 @@
-"""The stream of appends to one writer, by itself."""
+"""The stream of appends to one writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def batch(*, seconds: float) -> Pending:
 
 
 def test_room_that_does_not_come_is_told_at_the_deadline(writer: FakeWriter) -> None:
-    """That of the batch that waits; what has the room may go on for longer."""
+    """The deadline is that of the waiting batch; the batches that occupy the room may take longer."""
     gate = Gate(writer)
     with open_channel(writer.address) as channel:
         stream = AppendStream(channel, writer.address, timeout_s=20, limits=Limits(1 << 20, 1))

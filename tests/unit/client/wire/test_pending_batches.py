@@ -1,4 +1,4 @@
-"""Batches on their way: when a frame is sent, and what it carries."""
+"""Batches in flight: the times at which frames are sent, and their contents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_as_many_gather_as_are_on_their_way() -> None:
 
 
 def test_enough_bytes_wait_for_nobody() -> None:
-    """A large batch goes behind however many small ones."""
+    """A large batch is sent after any number of small ones."""
     pending = PendingBatches(LIMITS)
     given(pending, batches(10))
     pending.take_frame()
@@ -54,7 +54,7 @@ def test_enough_bytes_wait_for_nobody() -> None:
 
 
 def test_an_answer_sends_what_has_gathered() -> None:
-    """Also one that says no: the refused batch is not on its way any more."""
+    """An error is an answer too: the refused batch is no longer in flight."""
     pending = PendingBatches(LIMITS)
     first, second = given(pending, batches(2))
     pending.take_frame()
@@ -68,7 +68,7 @@ def test_an_answer_sends_what_has_gathered() -> None:
 
 
 def test_what_is_given_up_holds_nobody() -> None:
-    """On its way or not yet."""
+    """It may be in flight or not."""
     pending = PendingBatches(LIMITS)
     given(pending, batches(3, left_s=-1))
     pending.take_frame()
@@ -80,7 +80,7 @@ def test_what_is_given_up_holds_nobody() -> None:
 
 
 def test_a_broken_stream_makes_everything_ready_in_its_order() -> None:
-    """And nothing is on its way on the next one."""
+    """Nothing is in flight on the next stream."""
     pending = PendingBatches(LIMITS)
     sent = given(pending, batches(3))
     pending.take_frame()
@@ -94,7 +94,7 @@ def test_a_broken_stream_makes_everything_ready_in_its_order() -> None:
 
 
 def test_a_broken_stream_gives_up_what_goes_once() -> None:
-    """If it was sent; what was not is still to be sent for the first time."""
+    """Only a batch that was already sent is given up."""
     pending = PendingBatches(LIMITS)
     made = batches(3)
     made[0].repeat = made[2].repeat = Repeat.NEVER
@@ -106,7 +106,7 @@ def test_a_broken_stream_gives_up_what_goes_once() -> None:
 
 
 def test_only_what_surely_is_not_stored_may_move() -> None:
-    """What a broken stream carried stays."""
+    """Batches that a broken stream carried stay with their writer."""
     pending = PendingBatches(LIMITS)
     made = batches(4)
     for batch in made[:3]:
@@ -123,7 +123,7 @@ def test_only_what_surely_is_not_stored_may_move() -> None:
 
 
 def test_room_is_bytes_and_messages() -> None:
-    """A batch beyond them goes when nothing else is there."""
+    """A larger batch is sent if nothing else is in flight."""
     pending = PendingBatches(Limits(max_bytes=250, max_messages=3))
     assert pending.have_room(1000, 1000)
     given(pending, batches(1))

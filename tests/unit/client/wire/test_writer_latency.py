@@ -24,12 +24,12 @@ from tidemark.client.wire.writer_latency import ISOLATION_S, Latency, avoided_s
     ],
 )
 def test_the_later_an_answer_the_longer_a_writer_is_left_alone(latency_s: float, seconds: float) -> None:
-    """The highest row that the latency reaches."""
+    """The highest row that the latency reaches applies."""
     assert avoided_s(latency_s) == seconds
 
 
 def test_a_writer_is_left_alone_for_its_time() -> None:
-    """From the late answer on; a quick one ends it."""
+    """The time starts at the late answer; a quick answer ends it."""
     latency = Latency()
     assert not latency.is_avoided(100.0, waiting_s=0)
     latency.observe(0.6, 100.0)
@@ -41,6 +41,6 @@ def test_a_writer_is_left_alone_for_its_time() -> None:
 
 
 def test_a_writer_that_hangs_is_seen_before_it_answers() -> None:
-    """Its oldest send has been waiting for too long already."""
+    """Its oldest send has been unanswered for too long."""
     assert Latency().is_avoided(0.0, waiting_s=0.55)
     assert not Latency().is_avoided(0.0, waiting_s=0.5)

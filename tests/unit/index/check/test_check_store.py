@@ -1,4 +1,4 @@
-"""Checking stores: a real broker's are sound, and each kind of planted damage is exactly one finding."""
+"""Checks of stores: a real broker's are sound, and each kind of planted damage gives exactly one finding."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tidemark.store.storage import DiskStorage
 GoldenStore = Callable[[str], Path]
 QUEUE = "consumequeue/Orders/0/00000000000000000000"
 BATCH_QUEUE = "batchconsumequeue/BatchOrders/0/00000000000000000000"
-UNIT = 10  # of QUEUE: the unit, and the record it points at, that is damaged
+UNIT = 10  # the unit of QUEUE, and its record, that are damaged
 SLOTS, ENTRY = 500, 50  # of the first index file
 LOG_FILE_SIZE = 1 << 20
 
 
 @pytest.fixture
 def store(golden_store: GoldenStore, tmp_path: Path) -> Path:
-    """A broker's store to be damaged."""
+    """Return a broker's store to be damaged."""
     return Path(shutil.copytree(golden_store("mixed/store"), tmp_path / "store"))
 
 
@@ -164,7 +164,7 @@ DAMAGES: list[tuple[str, str, Callable[[Path], object]]] = [
 
 @pytest.mark.parametrize("name", STORES)
 def test_a_brokers_store_is_sound(golden_store: GoldenStore, name: str) -> None:
-    """Delays, transactions, batches, many rolls, expired heads, a kill: nothing is wrong with any of it."""
+    """The stores have delays, transactions, batches, many rolls, expired heads, and a kill."""
     report = check(golden_store(name))
     assert report.findings == []
     assert report.records > 400
@@ -172,7 +172,7 @@ def test_a_brokers_store_is_sound(golden_store: GoldenStore, name: str) -> None:
 
 @pytest.mark.parametrize(("reason", "damage"), [damage[1:] for damage in DAMAGES], ids=[d[0] for d in DAMAGES])
 def test_each_kind_of_damage_is_found_once(store: Path, reason: str, damage: Callable[[Path], object]) -> None:
-    """One finding of that reason, or of that reason for each queue or file that it concerns, and no other."""
+    """There is one finding of that reason, or one per affected queue or file, and no other."""
     damage(store)
     found = check(store).findings
     assert set(reasons(found)) == {reason}
@@ -182,21 +182,21 @@ def test_each_kind_of_damage_is_found_once(store: Path, reason: str, damage: Cal
 
 
 def test_every_reason_is_planted_or_told_by_the_log() -> None:
-    """No reason without a test: those that are not planted are a record's own oddities."""
+    """Every reason has a test; the reasons that are not planted are a record's own oddities."""
     planted = {str(reason) for _, reason, _ in DAMAGES}
     assert {str(reason) for reason in Reason} - planted == {"QUEUE_TYPE"}
     assert set(MEANINGS) == set(Reason)
 
 
 def test_a_queue_of_the_other_type_is_found(store: Path) -> None:
-    """topics.json says SimpleCQ where a BatchConsumeQueue lies."""
+    """topics.json says SimpleCQ, but the queue is a BatchConsumeQueue."""
     path = store / "config" / "topics.json"
     path.write_text(path.read_text().replace("BatchCQ", "SimpleCQ"))
     assert set(reasons(check(store).findings)) == {Reason.QUEUE_TYPE}
 
 
 def test_a_torn_tail_and_lagging_queues_are_notes(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """A killed broker leaves both; they are of the past at its next start. In a store that was closed they are not."""
+    """A killed broker leaves both, and removes both at its next start. A cleanly closed store must not have them."""
     root = Path(shutil.copytree(golden_store("killed/store-killed"), tmp_path / "store"))
     end = check(root).end
     poke(root / "commitlog" / f"{end - end % (1 << 19):020d}", end % (1 << 19), b"\0\0\1\1\xda\xa3\x20\xa7torn")
@@ -212,7 +212,7 @@ def test_a_torn_tail_and_lagging_queues_are_notes(golden_store: GoldenStore, tmp
 
 
 def test_a_store_of_ours_is_sound_and_lags_only_above_the_watermark(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """What lies below the watermark must be in queues and index; above it may be missing."""
+    """Data below the watermark must be in queues and index; data above it may be missing."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
     plan = plan_of(root, **GOLDEN_SETTINGS["mixed/store"])
     build(plan)
@@ -229,7 +229,7 @@ def test_a_store_of_ours_is_sound_and_lags_only_above_the_watermark(golden_store
 
 
 def test_a_range_says_nothing_about_the_rest(store: Path) -> None:
-    """It begins at the first record at or behind its start, and ends where it is told."""
+    """It begins at the first record at or after its start, and ends at its end."""
     place = record_of_unit(store)
     flip_in_record(91)(store)
     for start, end, found in (
@@ -244,7 +244,7 @@ def test_a_range_says_nothing_about_the_rest(store: Path) -> None:
 
 
 def test_units_below_a_range_are_left_alone(store: Path) -> None:
-    """Damage of a queue shows in the range of its record, and in no other."""
+    """Damage of a queue is found only in the range of its record."""
     place = record_of_unit(store)
     poke(store / QUEUE, 20 * UNIT, bytes(20))
     assert reasons(check(store, start=place + 3000, is_range=True).findings) == []
@@ -258,7 +258,7 @@ def test_without_the_index_its_damage_is_not_seen(store: Path) -> None:
 
 
 def test_dead_records_of_a_deleted_topic_are_not_missed(store: Path) -> None:
-    """Records below a tombstone have no units, and units of them may still be there."""
+    """Records below a tombstone need no units, though their units may still exist."""
     paths = StorePaths(store)
     paths.writer.mkdir(parents=True)
     save_tombstones(paths.tombstones, [Tombstone("Orders", check(store).end, {})], DiskStorage())
@@ -268,21 +268,21 @@ def test_dead_records_of_a_deleted_topic_are_not_missed(store: Path) -> None:
 
 
 def test_a_check_writes_nothing(store: Path) -> None:
-    """Same files, same bytes, same times; no lock is left."""
+    """Files, bytes and times stay the same; no lock is left."""
     before = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in store.rglob("*")}
     check(store)
     assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in store.rglob("*")} == before
 
 
 def test_a_scope_may_be_given_without_any_file_of_ours(store: Path) -> None:
-    """Whoever follows a broker tells the end himself."""
+    """A caller that follows a broker supplies the end itself."""
     whole = check(store)
     report = check_store(StorePaths(store), Scope(end=whole.end, floor=whole.end, is_living=True))
     assert (report.findings, report.end, report.records) == ([], whole.end, whole.records)
 
 
 def test_the_docs_say_what_each_reason_means() -> None:
-    """The table of docs/operations.md is the one of the code."""
+    """The table of docs/operations.md matches the code."""
     text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
     table = text.partition("| Finding | Meaning |\n|---|---|\n")[2].partition("\n\n")[0]
     assert table.splitlines() == [f"| {reason} | {meaning} |" for reason, meaning in MEANINGS.items()]
@@ -293,7 +293,7 @@ def test_the_docs_say_what_each_reason_means() -> None:
 def test_index_content_above_the_durable_mark_lags_after_a_power_cut(
     golden_store: GoldenStore, tmp_path: Path, lost: str
 ) -> None:
-    """The next start makes it again; below the durable mark the same loss is damage."""
+    """The next start builds it again; below the durable mark the same loss is damage."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
     plan = plan_of(root, **GOLDEN_SETTINGS["mixed/store"])
     build(plan)

@@ -1,4 +1,4 @@
-"""A scan gives its readers what a walk over the log gives them."""
+"""A scan gives its readers the same results as a walk over the log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPARED += ["batch_size", "sys_flag", "fault", "owned"]
 
 
 def fields(count: int, seed: int = 7) -> Iterator[dict[str, Any]]:
-    """Records of several topics and queues: with keys and without, inner batches, transactions, light queues."""
+    """Yield records of several topics and queues: with and without keys, inner batches, transactions, light queues."""
     choice = random.Random(seed)
     for i in range(count):
         entries = {"TAGS": choice.choice("abc")}
@@ -49,7 +49,7 @@ def fields(count: int, seed: int = 7) -> Iterator[dict[str, Any]]:
 
 
 class Log:
-    """A log of several files, and scans of it. end: behind its last record."""
+    """A log of several files, and scans of it. end: the physical offset after its last record."""
 
     def __init__(self, root: Path, count: int = 120) -> None:
         self.folder = root / "commitlog"
@@ -93,7 +93,7 @@ Seen = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[Any], int]
 
 
 def seen(log: Log, walk: LogWalk | ScannedLog) -> Seen:
-    """(rows with their queues' and light queues' names, keys, damages, where it ended)."""
+    """Return the rows with the names of their queues and light queues, the keys, the damages and the end."""
     rows: list[tuple[Any, ...]] = []
     keys: list[tuple[Any, ...]] = []
     damages: list[Any] = []
@@ -116,7 +116,7 @@ def texts(part: LogPart, row: np.void) -> list[bytes]:
 
 @pytest.mark.parametrize("damaged", [[], [(5, 100)], [(5, 4), (40, 0), (41, 95)], [(119, 90)]])
 def test_the_same_rows_names_keys_and_damages(tmp_path: Path, damaged: list[tuple[int, int]]) -> None:
-    """From the scan as from the log, also where places cannot be read."""
+    """Scan and log agree, also if some positions cannot be read."""
     log = Log(tmp_path)
     for record, byte in damaged:
         log.damage(record, byte)
@@ -128,7 +128,7 @@ def test_the_same_rows_names_keys_and_damages(tmp_path: Path, damaged: list[tupl
 
 @pytest.mark.parametrize("shard", [0, 1, 2])
 def test_a_shard_sees_its_own_rows_and_those_with_light_queues(tmp_path: Path, shard: int) -> None:
-    """As its own walk would; what is damaged is told to one of them."""
+    """A shard's own walk gives the same; damage is reported to one shard."""
     log = Log(tmp_path)
     log.damage(30, 4)
     ranges = log.scan()
@@ -141,7 +141,7 @@ def test_a_shard_sees_its_own_rows_and_those_with_light_queues(tmp_path: Path, s
 
 
 def test_it_goes_on_from_any_record(tmp_path: Path) -> None:
-    """Where another has stopped, in the middle of a scanned part, too."""
+    """Another reader may have stopped in the middle of a scanned part."""
     log = Log(tmp_path)
     ranges = log.scan()
     for record in log.placed[::7]:
@@ -182,7 +182,7 @@ def test_a_scan_is_made_once_and_again_when_the_log_was_written_since(tmp_path: 
 
 
 def test_a_scan_that_was_killed_does_not_count(tmp_path: Path) -> None:
-    """Rows are named last; keys alone are half of it, and so is a file that was cut."""
+    """Rows are renamed last; keys without rows, or a truncated file, do not count."""
     log = Log(tmp_path)
     first = log.ranges()[0]
     files = RangeFiles(log.scans, first)

@@ -1,4 +1,4 @@
-"""Durable marks: what their thread tells whoever builds."""
+"""Durable marks: results of their thread for the builder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.store.storage import DiskStorage
 
 
 class UnsyncedShard:
-    """Of a shard only what durable marks ask: that its sync fails."""
+    """A shard whose sync fails, with only the methods that durable marks use."""
 
     def take_touched(self) -> bool:
         return True
@@ -25,7 +25,7 @@ class UnsyncedShard:
 
 
 def test_a_sync_that_failed_is_not_taken_for_one_that_is_done(tmp_path: Path) -> None:
-    """Else an epoch would hand over, and say that all keys are synced."""
+    """Otherwise an epoch would hand over and report that all keys are synced."""
     marks = Marks.open_to_write(tmp_path / "marks", DiskStorage(), shards=1, term=1)
     shard: Any = UnsyncedShard()
     durable = DurableMarks(

@@ -1,4 +1,4 @@
-"""Queue and index files go with the log's; what is left answers as a rebuild from the remaining log does."""
+"""Queue and index files expire with the log's; afterwards answers equal those of a rebuild from the remaining log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def records(count: int) -> Iterator[dict[str, Any]]:
-    """Records of three simple queues, one of them only in the first files, and of a batch queue."""
+    """Yield records of three simple queues, one of them only in the first files, and of a batch queue."""
     next_offsets = [0, 0, 0]
     for number in range(count):
         yield record(number, next_offsets)
@@ -53,7 +53,7 @@ def record(number: int, next_offsets: list[int]) -> dict[str, Any]:
 
 
 def make_store(root: Path, count: int = 400) -> list[Placed]:
-    """About ten log files, 15 queue files of a queue, and several index files."""
+    """Make about ten log files, 15 queue files of a queue, and several index files."""
     topics = {
         "orders": {"topicName": "orders", "readQueueNums": 3, "writeQueueNums": 3, "perm": 6},
         "batches": {"topicName": "batches", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6,
@@ -65,14 +65,14 @@ def make_store(root: Path, count: int = 400) -> list[Placed]:
 
 
 def expire_log(root: Path, files: int) -> int:
-    """Retention took the first *files*; the log's minimum."""
+    """Remove the first *files* as retention does, and return the log's minimum."""
     for path in sorted((root / "commitlog").iterdir())[:files]:
         path.unlink()
     return files * LOG_FILE
 
 
 def answers(root: Path) -> dict[str, Any]:
-    """What readers get of a store: bounds, every message, offsets by time, keys."""
+    """Return a reader's view of a store: bounds, every message, offsets by time, keys."""
     store = StoreReader(root)
     index = IndexReader(store.paths.index, slots=SETTINGS["index_slots"], entries=SETTINGS["index_entries"])
     watermark = store.watermark()
@@ -97,7 +97,7 @@ def answers(root: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("expired", [1, 4, 8])
 @pytest.mark.parametrize("shards", [1, 2])
 def test_files_of_deleted_records_go_and_a_rebuild_answers_the_same(tmp_path: Path, expired: int, shards: int) -> None:
-    """Of each queue at most one file points at deleted records only; in a rebuild live units have the same bytes."""
+    """At most one file of each queue points only at deleted records; live units of a rebuild have the same bytes."""
     root = tmp_path / "store"
     make_store(root)
     build(plan_of(root, shards=shards, **SETTINGS))
@@ -131,7 +131,7 @@ def test_files_of_deleted_records_go_and_a_rebuild_answers_the_same(tmp_path: Pa
 
 
 def greatest(content: bytes, *, batch: bool) -> int:
-    """The greatest physical offset of a file's units."""
+    """Return the greatest physical offset of a file's units."""
     size = 46 if batch else 20
     units = [content[at : at + size] for at in range(0, len(content) - size + 1, size)]
     return max(int.from_bytes(unit[:8], "big") for unit in units if int.from_bytes(unit[8:12], "big"))
@@ -180,7 +180,7 @@ class _Killed(BaseException):
 
 
 def test_a_death_between_any_two_deletions_is_made_good(tmp_path: Path) -> None:
-    """The next epoch deletes the rest; no reader is told something else meanwhile."""
+    """The next epoch deletes the rest; readers get the same answers meanwhile."""
     before, clean = tmp_path / "before", tmp_path / "clean"
     make_store(before)
     build(plan_of(before, **SETTINGS))
@@ -201,7 +201,7 @@ def test_a_death_between_any_two_deletions_is_made_good(tmp_path: Path) -> None:
 
 
 def test_a_rebuild_while_files_expire_under_it_tells_no_damage(tmp_path: Path) -> None:
-    """The walk is set back to 0 and goes on where the log begins by then."""
+    """The walk is set back to 0 and continues at the log's new beginning."""
     root = tmp_path / "store"
     make_store(root)
     plan = plan_of(root, chunk_size_bytes=4096, **SETTINGS)
@@ -213,7 +213,7 @@ def test_a_rebuild_while_files_expire_under_it_tells_no_damage(tmp_path: Path) -
     marks.close()
 
     class ExpiringStorage(DiskStorage):
-        """Takes the log's first files while the first units are written."""
+        """Removes the log's first files while the first units are written."""
 
         def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
             super().pwrite(descriptor, data, at)

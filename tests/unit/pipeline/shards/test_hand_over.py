@@ -26,7 +26,7 @@ def plan(tmp_path: Path) -> EpochPlan:
 
 @pytest.mark.parametrize("now", [0.0, 0.1, 4.999, 5.0, 7.3, 9.999, 1_000_003.7])
 def test_the_followers_let_go_half_a_period_apart(now: float) -> None:
-    """Whenever they took over: one at even, the other at odd multiples of the epoch."""
+    """One hands over at even, the other at odd multiples of the epoch, whenever they took over."""
     deadlines = [now + seconds_to_deadline(now, follower=follower, epoch_ms=5000) for follower in (0, 1)]
     assert deadlines[0] % 10 == pytest.approx(0, abs=1e-6) or deadlines[0] % 10 == pytest.approx(10, abs=1e-6)
     assert deadlines[1] % 10 == pytest.approx(5, abs=1e-6)
@@ -34,7 +34,7 @@ def test_the_followers_let_go_half_a_period_apart(now: float) -> None:
 
 
 def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -> None:
-    """The standby goes on as soon as the holder lets go."""
+    """The standby continues as soon as the holder releases the shard."""
     first = HandOver(plan, [0], 0)
     first.acquire()
     taken = threading.Event()
@@ -54,10 +54,10 @@ def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -
 
 
 def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
-    """Letting go would leave a gap; with a standby it is over, and stays so."""
+    """Releasing would leave a gap; with a standby the epoch ends, and stays ended."""
     holder = HandOver(plan, [0], 0)
     holder.acquire()
-    time.sleep(0.25)  # beyond two epochs of 100 ms
+    time.sleep(0.25)  # more than two epochs of 100 ms
     assert not holder.is_over()
     standby = HandOver(plan, [0], 1)
     waiter = threading.Thread(target=standby.acquire)
@@ -74,13 +74,13 @@ def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
 
 @pytest.mark.parametrize("is_short", [True, False])
 def test_epochs_are_short_until_the_jvm_is_warm(plan: EpochPlan, is_short: bool) -> None:
-    """It compiles what it has done some twenty times; at half a minute an epoch that takes ten minutes."""
+    """The JVM compiles code that has run about twenty times; at half a minute an epoch that takes ten minutes."""
     plan = replace(plan, epoch_ms=3_600_000, short_until_s=time.time() + (60 if is_short else -1))
     holder, standby = HandOver(plan, [0], 0), HandOver(plan, [0], 1)
     holder.acquire()
     waiter = threading.Thread(target=standby.acquire)
     waiter.start()
-    deadline = time.monotonic() + 1.5  # two short epochs, and some
+    deadline = time.monotonic() + 1.5  # more than two short epochs
     while not holder.is_over() and time.monotonic() < deadline:
         time.sleep(0.01)
     is_over = holder.is_over()
@@ -91,8 +91,9 @@ def test_epochs_are_short_until_the_jvm_is_warm(plan: EpochPlan, is_short: bool)
 
 
 def test_a_mixed_state_heals_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
-    """After killed tasks each follower may hold a shard. The next epoch of either, and with it whoever would wait,
-    comes only when all tasks of the one before have let go.
+    """After killed tasks each follower may hold one shard.
+
+    The next epoch of either, which would wait, starts only when all tasks of the previous one have released theirs.
     """
     plan = make_plan(PipelineSettings(store_root=tmp_path, epoch_ms=100, shards=2))
     plan.paths.indexer.mkdir(parents=True)
@@ -109,7 +110,7 @@ def test_a_mixed_state_heals_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
 
 
 def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> None:
-    """A health check needs no other word."""
+    """A health check needs no other information."""
     holder = HandOver(plan, [1], 0)
     assert not is_followed(plan, 1)
     holder.acquire()
@@ -119,7 +120,7 @@ def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> No
 
 
 def test_who_has_let_go_is_at_work_until_its_last_sync_is_done(plan: EpochPlan) -> None:
-    """A stop waits for that, too."""
+    """A stop waits for that too."""
     first, second = HandOver(plan, [0], 0), HandOver(plan, [0], 1)
     first.acquire()
     first.let_go()
@@ -133,7 +134,7 @@ def test_who_has_let_go_is_at_work_until_its_last_sync_is_done(plan: EpochPlan) 
 
 
 def test_a_health_check_amid_a_hand_over_is_green(plan: EpochPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two holders a shard has none for a moment; red is only what stays so."""
+    """A shard briefly has no holder between two; only a lasting gap is reported."""
     monkeypatch.setenv("TIDEMARK_STORE_ROOT", str(plan.root))
     marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=1)
     marks.say_alive()
@@ -153,12 +154,12 @@ def test_the_stop_flag_ends_every_epoch(plan: EpochPlan) -> None:
     holder = HandOver(plan, [0], 0)
     assert not holder.is_stopping()
     plan.stop_flag.touch()
-    time.sleep(0.05)  # it looks every 20 ms
+    time.sleep(0.05)  # it polls every 20 ms
     assert holder.is_stopping()
 
 
 def test_shards_that_are_held_together_are_taken_together(plan: EpochPlan) -> None:
-    """Who waits for them gets none before all: one with only a part would follow only a part."""
+    """A task that waits gets all of them or none: with only some it would follow only a part."""
     first = HandOver(plan, [0, 1], 0)
     first.acquire()
     assert all(is_followed(plan, shard) for shard in (0, 1))

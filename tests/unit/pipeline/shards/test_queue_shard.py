@@ -1,4 +1,4 @@
-"""A shard of queues and topics that were deleted."""
+"""Queue shards with deleted topics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BEFORE, AFTER = 12, 5
 
 
 def make_log(root: Path, count: int) -> list[Placed]:
-    """Records of one queue, numbered through; written anew each time with the same bytes."""
+    """Write numbered records of one queue; a second call writes the same bytes again."""
     return write_log(root / "commitlog", 65_536, ({"topic": b"orders", "queue_offset": i} for i in range(count)))
 
 
 def set_type(root: Path, queue_type: str | None) -> None:
-    """topics.json with `orders` of this type, or without it."""
+    """Write topics.json with `orders` of this type, or without it."""
     topic = {"topicName": "orders", "readQueueNums": 1, "writeQueueNums": 1, "attributes": {"queue.type": queue_type}}
     (root / "config").mkdir(parents=True, exist_ok=True)
     table = {"orders": topic} if queue_type else {}
@@ -41,7 +41,7 @@ def delete_topic(root: Path, at: int) -> None:
 
 
 def test_a_topic_deleted_and_made_again_with_another_type_is_built_as_new(tmp_path: Path) -> None:
-    """Its old files go, numbering goes on, and a rebuild from nothing gives the same bytes."""
+    """Its old files are removed, the numbering continues, and a rebuild from nothing gives the same bytes."""
     grown, fresh = tmp_path / "grown", tmp_path / "fresh"
     placed = make_log(grown, BEFORE)
     set_type(grown, "BatchCQ")
@@ -65,7 +65,7 @@ def test_a_topic_deleted_and_made_again_with_another_type_is_built_as_new(tmp_pa
 
 
 def test_records_of_a_deleted_topic_are_not_built(tmp_path: Path) -> None:
-    """Without its attribute they would count as simple ones and contradict the files that are there."""
+    """Without its attribute they would count as simple ones and contradict the existing files."""
     placed = make_log(tmp_path, BEFORE)
     delete_topic(tmp_path, placed[-1].physical_offset + len(placed[-1].data))
     build(plan_of(tmp_path, **SETTINGS))
@@ -74,7 +74,7 @@ def test_records_of_a_deleted_topic_are_not_built(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
 def test_queue_files_of_a_deleted_topic_go(tmp_path: Path, queue_type: str) -> None:
-    """As in a rebuild: they would be a topic that is there for readers, and of a wrong type for a broker."""
+    """A rebuild removes them too: readers would see the topic, and a broker would see a wrong type."""
     placed = make_log(tmp_path, BEFORE)
     set_type(tmp_path, queue_type)
     build(plan_of(tmp_path, **SETTINGS))

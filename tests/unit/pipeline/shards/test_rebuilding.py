@@ -1,5 +1,6 @@
-"""Damaged derived files: each start sets them aside and builds them again, to the same bytes, below a watermark that
-does not go back."""
+"""Damaged derived files: each start sets them aside and rebuilds the same bytes below a watermark that does not go
+back.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 def make_store(root: Path) -> Path:
-    """60 records: two queues of single messages, two of inner batches."""
+    """Write 60 records: two queues of single messages, two of inner batches."""
     (root / "config").mkdir(parents=True)
     (root / "config" / "topics.json").write_bytes(TOPICS)
     records = (
@@ -124,7 +125,7 @@ def test_marks_that_cannot_be_right_are_set_aside_and_everything_is_built_again(
 
 
 def test_requested_queues_and_index_files_are_built_again_from_any_content(store: Path, shards: int) -> None:
-    """A scrub or `store repair` has found them; the bytes of other queues are not touched."""
+    """A scrub or `store repair` has found them; the bytes of other queues do not change."""
     clean = contents(store)
     paths = StorePaths(store)
     flipped = {("orders", 1), ("inner", 0)}

@@ -1,4 +1,4 @@
-"""The scrub over derived files of a right size with wrong content: each is found, and built again to the same bytes."""
+"""The scrub over derived files of right size and wrong content: each is found, and rebuilt to the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's JVM steps back behind the followers."""
+"""The lower priority of Spark's JVM compared to the followers."""
 
 from __future__ import annotations
 

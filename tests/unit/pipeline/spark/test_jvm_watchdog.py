@@ -1,4 +1,4 @@
-"""The watchdog over Spark's JVM, with a process in its place."""
+"""The watchdog over Spark's JVM, with another process in its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases and offsets together: a commit and the hand-over of its queue cannot pass each other."""
+"""Leases and offsets together: a commit and the hand-over of its queue are ordered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidemark.store.storage import DiskStorage
 
 
 class GatedStorage(DiskStorage):
-    """A disk that takes its time: a write waits until the gate is open, and fails where it is told to."""
+    """A slow disk: a write waits until the gate is open, and fails if the test says so."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -51,7 +51,7 @@ class World(NamedTuple):
         return (await self.groups.join("billing", body)).lease.generation
 
     async def heartbeat(self, member_id: str, generation: int) -> dict[int, int | None]:
-        """Its queues, with the group's offsets."""
+        """Return the member's queues with the group's offsets."""
         told = await self.groups.heartbeat("billing", member_id, HeartbeatBody(generation=generation, holds=[]))
         return {queue.queue_id: offset for queue, offset in zip(told.lease.assigned, told.offsets, strict=True)}
 
@@ -60,7 +60,7 @@ class World(NamedTuple):
         await self.groups.commit("billing", OffsetsBody(member_id=member_id, generation=generation, offsets=[one]))
 
     async def commit_that_hangs(self, generation: int) -> asyncio.Task[None]:
-        """A commit of 5 by `a`, checked and in the middle of its write; then the session of `a` ends."""
+        """Start a commit of 5 by `a` that hangs in its write after its check; then end the session of `a`."""
         self.storage.gate.clear()
         self.storage.reached.clear()
         committing = asyncio.create_task(self.commit("a", generation, 5))
@@ -88,7 +88,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_the_next_holder_waits_for_a_commit_that_is_under_way(world: World) -> None:
-    """It is told the offset that was being written when the holder before it expired, not the one before."""
+    """It gets the offset that was being written when the previous holder expired, not an older one."""
 
     async def run() -> None:
         generation = await world.join("a", 1_000)
@@ -105,7 +105,7 @@ def test_the_next_holder_waits_for_a_commit_that_is_under_way(world: World) -> N
 
 
 def test_a_hand_over_goes_on_when_that_commit_fails(world: World) -> None:
-    """The next holder is told what is durable; the late one is told that its commit is not."""
+    """The next holder gets the durable offset; the late committer gets an error."""
 
     async def run() -> None:
         generation = await world.join("a", 1_000)
@@ -123,7 +123,7 @@ def test_a_hand_over_goes_on_when_that_commit_fails(world: World) -> None:
 
 
 def test_a_late_commit_does_not_win_over_its_successors(world: World) -> None:
-    """However the disk dawdles: the successor's offset is the last one, and a commit after the hand-over is refused."""
+    """However slow the disk is, the successor's offset is the last one, and a commit after the hand-over is refused."""
 
     async def run() -> None:
         generation = await world.join("a", 1_000)
@@ -145,7 +145,7 @@ def test_a_late_commit_does_not_win_over_its_successors(world: World) -> None:
 
 
 def test_members_that_keep_their_queues_do_not_wait_for_the_disk(world: World) -> None:
-    """A heartbeat that brings nothing new is answered while a write hangs."""
+    """A heartbeat without changes is answered while a write hangs."""
 
     async def run() -> None:
         generation = await world.join("a", 300_000)
@@ -162,7 +162,7 @@ def test_members_that_keep_their_queues_do_not_wait_for_the_disk(world: World) -
 
 
 def test_a_wait_that_was_given_up_does_not_stop_the_writer(world: World) -> None:
-    """The client is gone; its commit is written all the same, and so is the next one."""
+    """The client is gone; its commit is still written, and so is the next one."""
 
     async def run() -> None:
         generation = await world.join("a", 300_000)

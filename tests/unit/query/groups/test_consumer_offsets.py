@@ -17,7 +17,7 @@ from tidemark.store.storage import DiskStorage
 
 
 class CountingStorage(DiskStorage):
-    """Counts files made, and refuses to write while it is full."""
+    """Counts created files, and refuses to write while it is full."""
 
     def __init__(self) -> None:
         self.created = 0
@@ -38,7 +38,7 @@ def offset(number: int) -> ConsumerOffset:
 
 
 def test_puts_that_meet_share_a_write(tmp_path: Path) -> None:
-    """A hundred at once cost a few files, and all of them are there when they are answered."""
+    """A hundred concurrent puts cost a few files, and all are durable when they are answered."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
 
@@ -52,7 +52,7 @@ def test_puts_that_meet_share_a_write(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_is_told_and_changes_nothing(tmp_path: Path) -> None:
-    """The offset before it holds; when there is room again it goes on."""
+    """The previous offset stays; when there is room again, puts succeed."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
     asyncio.run(offsets.put(offset(1)))
@@ -67,7 +67,7 @@ def test_a_failed_write_is_told_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_another_process_takes_over_when_the_owner_is_gone(tmp_path: Path) -> None:
-    """At the next PUT; it then has what the owner had."""
+    """The takeover happens at the next PUT, and includes the owner's offsets."""
     first = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
     second = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
     asyncio.run(first.put(offset(1)))
@@ -81,7 +81,7 @@ def test_another_process_takes_over_when_the_owner_is_gone(tmp_path: Path) -> No
 
 
 def test_offsets_put_together_are_kept_together(tmp_path: Path) -> None:
-    """One write for all of them; when it fails, none has changed."""
+    """All of them are in one write; if it fails, none has changed."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
     asyncio.run(offsets.put(*(offset(number) for number in range(50))))
@@ -94,7 +94,7 @@ def test_offsets_put_together_are_kept_together(tmp_path: Path) -> None:
 
 
 def test_what_is_checked_for_a_put_holds_before_it_is_written(tmp_path: Path) -> None:
-    """A check that fails keeps everything out of the file."""
+    """A failed check keeps every offset of the put out of the file."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
 

@@ -1,4 +1,4 @@
-"""The members of one group: what is meant for them, what they hold, and how queues go from one to another."""
+"""The members of one group: assigned queues, held queues, and the hand-over of queues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def orders(*queue_ids: int) -> set[Queue]:
 
 
 def test_a_lone_member_has_everything() -> None:
-    """Every queue of its topics, in a generation above the one that the group began with."""
+    """It gets every queue of its topics, in a generation above the group's first one."""
     group = membership()
     group.join("a", member(), FOUR)
     lease = group.lease("a")
@@ -40,7 +40,7 @@ def test_a_lone_member_has_everything() -> None:
 
 
 def test_a_queue_is_handed_over_once_its_holder_has_let_go() -> None:
-    """The newcomer waits; the holder is told to stop, and still holds it until a heartbeat comes without it."""
+    """The newcomer waits; the holder is asked to stop, and holds the queue until a heartbeat comes without it."""
     group = membership()
     group.join("a", member(), FOUR)
     first = group.lease("a")
@@ -58,7 +58,7 @@ def test_a_queue_is_handed_over_once_its_holder_has_let_go() -> None:
 
 
 def test_nobody_gets_a_queue_by_naming_it() -> None:
-    """`holds` only ever lets go."""
+    """The field `holds` can only release queues."""
     group = membership()
     group.join("a", member(), FOUR)
     group.lease("a")
@@ -71,18 +71,18 @@ def test_nobody_gets_a_queue_by_naming_it() -> None:
 
 
 def test_a_lost_answer_does_no_harm() -> None:
-    """A member that never heard of its queues is told of them again."""
+    """A member that did not receive its queues gets them again."""
     group = membership()
     group.join("a", member(), FOUR)
     first = group.lease("a")
     group.learn({"orders": (0, 1, 2, 3, 4)})
-    group.lease("a")  # lost on its way
+    group.lease("a")  # the answer is lost
     group.hear("a", generation=first.generation, holds=orders(0, 1, 2, 3), now_s=1.0)
     assert ids(group.lease("a")) == [0, 1, 2, 3, 4]
 
 
 def test_the_same_id_takes_the_place_of_a_living_member() -> None:
-    """The older incarnation can neither commit nor live on, and holds nothing."""
+    """The older incarnation can neither commit nor renew its session, and holds nothing."""
     group = membership()
     group.join("a", member(), FOUR)
     old = group.lease("a")
@@ -106,7 +106,7 @@ def test_a_generation_that_nobody_was_told_is_refused() -> None:
 
 
 def test_a_commit_needs_the_generation_told_last() -> None:
-    """A newer generation of the group alone does not matter; being told of it does."""
+    """A newer generation of the group does not matter until the member has received it."""
     group = membership()
     group.join("a", member(), FOUR)
     old = group.lease("a").generation
@@ -130,7 +130,7 @@ def test_who_leaves_sets_its_queues_free() -> None:
 
 
 def test_sessions_end_on_time() -> None:
-    """At its length after the last heartbeat, not before."""
+    """A session ends at its length after the last heartbeat, not before."""
     group = membership()
     group.join("a", member(), FOUR)
     lease = group.lease("a")
@@ -140,7 +140,7 @@ def test_sessions_end_on_time() -> None:
 
 
 def test_topics_and_queues_that_come_later_make_a_generation() -> None:
-    """An unknown topic is nobody's; the same look a second time changes nothing."""
+    """An unknown topic has no owner; an unchanged second look makes no new generation."""
     group = membership()
     group.join("a", member("orders", "later"), {"orders": (0,), "later": None})
     lease = group.lease("a")
@@ -154,7 +154,7 @@ def test_topics_and_queues_that_come_later_make_a_generation() -> None:
 
 
 def test_a_topic_that_is_gone_is_told() -> None:
-    """Its queues are not assigned any more, and it is unknown."""
+    """Its queues are no longer assigned, and it is reported as unknown."""
     group = membership()
     group.join("a", member(), FOUR)
     group.lease("a")
@@ -164,7 +164,7 @@ def test_a_topic_that_is_gone_is_told() -> None:
 
 
 class Handover(RuleBasedStateMachine):
-    """Members come, go, lose answers and let go late. What each one consumes is its own side of the story."""
+    """Members join, leave, lose answers and release queues late, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ class Handover(RuleBasedStateMachine):
             assert queues <= self.group.members[member_id].holds
 
     def teardown(self) -> None:
-        """Heard of it, let go, taken: three rounds of heartbeats without any change give out every queue."""
+        """Without further changes, three rounds of heartbeats assign every queue: notice, release, assignment."""
         for _ in range(3):
             for member_id in self.consumed:
                 self.heartbeat(member_id, is_lost=False)

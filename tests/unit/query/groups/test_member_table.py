@@ -22,7 +22,7 @@ EPOCH_MS = 1_795_240_000_000
 
 
 class Clock:
-    """Stands still until somebody moves it."""
+    """A clock that only the test moves."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -32,7 +32,7 @@ class Clock:
 
 
 class Table(Leases):
-    """Leases with defaults for what a test does not care about."""
+    """Leases with defaults for irrelevant arguments."""
 
     def __init__(self, clock: Clock, *, max_groups: int = 10, max_members: int = 10) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ def leases(clock: Clock) -> Table:
 
 
 def test_a_member_that_is_not_heard_is_gone(leases: Table, clock: Clock) -> None:
-    """At the end of its session the other one gets its queues, in a new generation; the late one is fenced."""
+    """At the end of its session the other member gets its queues in a new generation; the late one is fenced."""
     late = leases.take("a")
     other = leases.take("b", timeout_ms=5000)
     clock.now_s += 1.0
@@ -70,7 +70,7 @@ def test_a_member_that_is_not_heard_is_gone(leases: Table, clock: Clock) -> None
 
 
 def test_heartbeats_keep_a_member(leases: Table, clock: Clock) -> None:
-    """However long it goes on."""
+    """The total duration does not matter."""
     lease = leases.take("a")
     for _ in range(10):
         clock.now_s += 0.999
@@ -79,7 +79,7 @@ def test_heartbeats_keep_a_member(leases: Table, clock: Clock) -> None:
 
 
 def test_the_timer_finds_who_is_gone(leases: Table, clock: Clock) -> None:
-    """Without any request of the group."""
+    """No request of the group is needed."""
     leases.take("a")
     clock.now_s += 1.0
     before = leases.rebalances
@@ -89,7 +89,7 @@ def test_the_timer_finds_who_is_gone(leases: Table, clock: Clock) -> None:
 
 
 def test_generations_only_rise(leases: Table) -> None:
-    """Also when a group was left by everybody, and another one begins."""
+    """They rise even when all members have left and a new group begins."""
     first = leases.take("a").generation
     leases.leave("billing", "a")
     second = leases.take("a").generation
@@ -98,7 +98,7 @@ def test_generations_only_rise(leases: Table) -> None:
 
 
 def test_a_late_commit_is_refused_and_counted(leases: Table, clock: Clock) -> None:
-    """From the very moment its session is over; the facts tell the generation of now."""
+    """It is refused from the moment when the session ends; the facts include the current generation."""
     lease = leases.take("a")
     with leases.as_holder("billing", "a", generation=lease.generation, queues=BOTH):
         pass
@@ -120,7 +120,7 @@ def test_commits_of_nobody_are_refused(leases: Table) -> None:
 
 
 def test_a_reset_waits_until_nobody_lives(leases: Table, clock: Clock) -> None:
-    """Refused while a session lasts; granted at its end."""
+    """The reset is refused while a session lasts, and granted at its end."""
     leases.take("a")
     with pytest.raises(GroupActiveError), leases.without_members("billing"):
         pass
@@ -130,7 +130,7 @@ def test_a_reset_waits_until_nobody_lives(leases: Table, clock: Clock) -> None:
 
 
 def test_one_strategy_a_group(leases: Table) -> None:
-    """Another one is refused while others live; a member alone may come back with it."""
+    """Another strategy is refused while other members live; a single member may return with it."""
     leases.take("a")
     with pytest.raises(GroupStrategyConflictError):
         leases.take("b", strategy=Strategy.CONSISTENT_HASH)
@@ -141,7 +141,7 @@ def test_one_strategy_a_group(leases: Table) -> None:
 
 
 def test_limits(clock: Clock) -> None:
-    """Of members and of groups; whoever comes back needs no further place, and a place that was left is free."""
+    """Members and groups are limited; a returning member needs no new place, and a freed place can be used."""
     leases = Table(clock, max_groups=2, max_members=2)
     leases.take("a")
     leases.take("b")
@@ -157,7 +157,7 @@ def test_limits(clock: Clock) -> None:
 
 
 def test_leaving_is_for_those_who_are_there(leases: Table) -> None:
-    """An unknown member is no failure; an incarnation that was replaced does not take its successor along."""
+    """An unknown member is no error; a replaced incarnation does not remove its successor."""
     leases.leave("billing", "a")
     old = leases.take("a").generation
     new = leases.take("a").generation
@@ -180,7 +180,7 @@ def test_a_group_as_others_see_it(leases: Table, clock: Clock) -> None:
 
 
 def test_another_table_goes_on_where_one_ends(leases: Table, clock: Clock) -> None:
-    """Through JSON: who holds what, what each was told, and the same shares; a session begins anew."""
+    """The JSON keeps holders, known generations and shares; sessions begin anew."""
     first = leases.take("a", timeout_ms=1000)
     leases.take("b", timeout_ms=2000)
     generation = leases.beat("a", first.generation, {Queue("orders", 0)}).generation
@@ -189,7 +189,7 @@ def test_another_table_goes_on_where_one_ends(leases: Table, clock: Clock) -> No
     leases.take("gone", group="other", timeout_ms=10)
     clock.now_s += 0.9
     left = orjson.loads(orjson.dumps(leases.to_json()))
-    assert left.keys() == {"billing"}  # the session of the other one is over
+    assert left.keys() == {"billing"}  # the other session is over
     after = Table(clock)
     after.take_over(left)
     state, before = after.state("billing"), leases.state("billing")
@@ -207,12 +207,12 @@ def test_another_table_goes_on_where_one_ends(leases: Table, clock: Clock) -> No
     ):
         pass
     clock.now_s += 1.5
-    assert after.take("c").members == ["b", "c"]  # "a" was not heard
+    assert after.take("c").members == ["b", "c"]  # "a" sent no heartbeat
 
 
 @pytest.mark.parametrize("left", [{"g": 1}, {"g": {}}, {"g": {"strategy": "none", "generation": 1}}], ids=str)
 def test_what_is_no_table_is_not_taken_over(leases: Table, left: dict[str, object]) -> None:
-    """Nor any part of it."""
+    """No part of it is used."""
     with pytest.raises((KeyError, TypeError, ValueError)):
         leases.take_over(left)
     assert leases.states() == {}

@@ -1,4 +1,4 @@
-"""Which form of the answer an Accept header gets."""
+"""The response format that an Accept header selects."""
 
 from __future__ import annotations
 

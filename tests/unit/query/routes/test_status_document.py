@@ -1,4 +1,4 @@
-"""Ages in the answer of GET /v1/status."""
+"""Ages in the response of GET /v1/status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.read.watermark import Watermark
 
 @pytest.mark.parametrize(("ago_ms", "least", "most"), [(5_000, 5_000, 60_000), (-3_600_000, 0, 0)])
 def test_no_age_is_below_nothing(ago_ms: int, least: int, most: int) -> None:
-    """Of a time to come neither: the clock was set back since."""
+    """A time in the future gives no negative age: the clock was set back."""
     published_ms = time.time_ns() // 1_000_000 - ago_ms
     age_ms = published_age_ms(Watermark(term=1, physical_offset=0, published_ms=published_ms, committed_offset=0))
     assert age_ms is not None

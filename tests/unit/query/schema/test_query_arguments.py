@@ -30,7 +30,7 @@ def test_texts_that_are_no_times(text: str) -> None:
 
 
 def test_arguments_are_documented_under_their_names() -> None:
-    """Aliases, descriptions, bounds; lists as lists."""
+    """Aliases, descriptions and bounds are documented; lists are documented as lists."""
     parameters = {one["name"]: one for one in described(SearchArguments)["parameters"]}
     assert {"from", "to", "key", "unique_key", "limit", "cursor", "store"} <= parameters.keys()
     pull = {one["name"]: one for one in described(PullArguments)["parameters"]}

@@ -20,6 +20,6 @@ def test_a_cursor_comes_back(search: str, physical_offset: int, element: int) ->
 
 @given(st.text())
 def test_anything_else_is_refused(text: str) -> None:
-    """With an error of ours, whatever the text."""
+    """Any text raises one of Tidemark's errors."""
     with pytest.raises(ArgumentIllegalError):
         decode_cursor("search", text)

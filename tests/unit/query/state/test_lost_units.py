@@ -1,4 +1,4 @@
-"""Places that pulls passed over: kept once, bounded, over a restart."""
+"""Places that pulls skipped: kept once, bounded, and kept over a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of large answers may lie in memory."""
+"""The limit on bytes of large responses in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemark.errors import InFlightLimitError
 
 
 def test_an_answer_that_is_too_much_beside_others_is_refused() -> None:
-    """And passes once they are gone."""
+    """It passes once the others are sent."""
     answers = UntakenAnswers(100)
     with answers.held(60):
         with pytest.raises(InFlightLimitError), answers.held(41):
@@ -21,7 +21,7 @@ def test_an_answer_that_is_too_much_beside_others_is_refused() -> None:
 
 
 def test_an_answer_larger_than_all_passes_alone() -> None:
-    """Else it could never pass."""
+    """Otherwise it could never pass."""
     answers = UntakenAnswers(100)
     with answers.held(500), pytest.raises(InFlightLimitError), answers.held(1):
         pass

@@ -1,4 +1,4 @@
-"""Who is woken, and when."""
+"""Waking of requests that wait for a watermark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ async def watching(
 
 
 async def when_both_were_woken(built: BuiltStore) -> tuple[float, float]:
-    """Two wait, for what is above 100 and above 200; 150 comes after 0.2 s, 250 after 0.6 s. When each went on."""
+    """Two requests wait for more than 100 and more than 200; 150 comes after 0.2 s, 250 after 0.6 s.
+
+    Return the times when each woke.
+    """
     async with watching(built) as watcher:
         began = time.monotonic()
 
@@ -57,7 +60,7 @@ async def when_both_were_woken(built: BuiltStore) -> tuple[float, float]:
 
 
 def test_only_whom_it_concerns(built: BuiltStore) -> None:
-    """A publication wakes the one it serves, long before a recheck would."""
+    """A publication wakes the request that it serves, long before a recheck would."""
     near, far = asyncio.run(when_both_were_woken(built))
     assert 0.2 <= near < 0.55
     assert 0.6 <= far < 4
@@ -74,7 +77,7 @@ def test_without_inotify_it_looks_often(built: BuiltStore, monkeypatch: pytest.M
 
 
 def test_marks_that_are_made_while_somebody_waits(tmp_path: Path) -> None:
-    """The query service may be first; a pipeline that starts then is noticed, and heard."""
+    """The query service may start first; it notices a pipeline that starts later."""
 
     async def first_message() -> bool:
         store = BuiltStore(tmp_path / "store", marked=False)
@@ -89,7 +92,7 @@ def test_marks_that_are_made_while_somebody_waits(tmp_path: Path) -> None:
 
 
 def test_what_is_there_already_is_not_waited_for(built: BuiltStore) -> None:
-    """It came between the asker's look and the wait."""
+    """The watermark rose between the caller's read and the wait."""
 
     async def wait() -> float:
         async with watching(built) as watcher:
@@ -120,7 +123,7 @@ def test_too_many_are_refused(built: BuiltStore) -> None:
 
 
 def test_a_stop_wakes_everybody(built: BuiltStore) -> None:
-    """Also from a thread, or a signal's handler."""
+    """The stop may come from a thread or a signal handler."""
 
     async def stopped() -> None:
         async with watching(built) as watcher:
@@ -132,7 +135,7 @@ def test_a_stop_wakes_everybody(built: BuiltStore) -> None:
 
 
 async def refused_beside_others(built: BuiltStore) -> tuple[bool, bool]:
-    """Two of one client wait; whether a third of it is refused, and one of another client."""
+    """Let two requests of one client wait; return whether a third one, and one of another client, are refused."""
     async with watching(built, max_waiting_per_client=2) as watcher:
         waiting = [asyncio.create_task(watcher.wait(lambda _: False, 5, client="a")) for _ in range(2)]
         await asyncio.sleep(0)
@@ -153,5 +156,5 @@ async def refused_beside_others(built: BuiltStore) -> tuple[bool, bool]:
 
 
 def test_a_client_may_not_take_all_places(built: BuiltStore) -> None:
-    """Of its own there is a number, too; it is free again with those who have gone."""
+    """Each client has its own limit; a place is free again when its request ends."""
     assert asyncio.run(refused_beside_others(built)) == (True, False)

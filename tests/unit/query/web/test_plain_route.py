@@ -1,4 +1,4 @@
-"""Routes that read their request themselves."""
+"""Routes that parse their requests themselves."""
 
 import pytest
 from fastapi import APIRouter, Depends
@@ -9,13 +9,13 @@ from services.indexer.query.web.plain_route import PlainRoute
 
 
 async def endpoint(request: Request) -> Response:
-    """Answers nothing."""
+    """Return an empty response."""
     return Response()
 
 
 @pytest.mark.parametrize("router_wide", [False, True])
 def test_dependencies_are_refused(router_wide: bool) -> None:
-    """They would be described and never asked: a door that looks locked."""
+    """Such a route would document the dependency without running it, which could hide a missing access check."""
     dependencies = [Depends(lambda: None)]
     router = APIRouter(route_class=PlainRoute, dependencies=dependencies if router_wide else None)
     with pytest.raises(TypeError, match="no dependencies"):

@@ -1,4 +1,4 @@
-"""Every failure Tidemark names becomes a problem with its own reason and status."""
+"""Every StoreError becomes a problem with its own reason and status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.status import STATUS
 
 @pytest.mark.parametrize("leaf", STATUS, ids=lambda leaf: leaf.__name__)
 def test_every_leaf(leaf: type[StoreError]) -> None:
-    """RFC 9457's members, the reason, and the facts beside them."""
+    """The problem has RFC 9457's members, the reason and the facts."""
     response = of_store_error(leaf("what happened", queue_id=3, status="a fact of this name does not win"))
     content = orjson.loads(response.body)
     status = STATUS[leaf]

@@ -1,4 +1,4 @@
-"""The log's files: blank ends are found from behind, and the written end by heads."""
+"""The log's files: the search for blank ends from the file's end, and for the written end by record heads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ FILE_SIZE = 4096
 
 
 def written(folder: Path, *bodies: bytes) -> tuple[FileRun, list[int]]:
-    """A log of these bodies, and where each record ends."""
+    """Write a log of these bodies; return the end of each record."""
     placed = write_log(folder, FILE_SIZE, [{"body": body} for body in bodies])
     return FileRun(folder), [one.physical_offset + len(one.data) for one in placed]
 
 
 def test_a_full_file_tells_its_blank_end_and_its_first_time(tmp_path: Path) -> None:
-    """The last one is not full."""
+    """The last file is not full."""
     log, ends = written(tmp_path, b"x" * 1500, b"x" * 1500, b"x" * 1500)
     first, second = LogFiles(log).page(from_offset=0, limit=10, committed_offset=ends[-1])
     assert (first.start, first.blank_at, first.first_store_ms) == (0, ends[1], STORE_MS)
@@ -26,7 +26,7 @@ def test_a_full_file_tells_its_blank_end_and_its_first_time(tmp_path: Path) -> N
 
 
 def test_a_body_that_holds_a_blank_record_does_not_end_its_file(tmp_path: Path) -> None:
-    """Not even one that is right for its place: the last one counts."""
+    """The body may even hold one that is right for its position: the last one counts."""
     head = len(record_bytes(body=b"")) - len(b"TopicTest") - 3
     fake = blank_bytes(FILE_SIZE - head)
     log, ends = written(tmp_path, fake + b"x" * 1000, b"x" * 2500, b"x" * 1500)
@@ -35,7 +35,7 @@ def test_a_body_that_holds_a_blank_record_does_not_end_its_file(tmp_path: Path) 
 
 
 def test_a_long_blank_end_is_found(tmp_path: Path) -> None:
-    """Beyond the first window."""
+    """It is longer than the first window."""
     size = 1 << 20
     placed = write_log(tmp_path, size, [{"body": b"x" * 100_000}, {"body": b"x" * (size - 1000)}])
     assert find_blank(FileRun(tmp_path), 0) == len(placed[0].data)
@@ -53,14 +53,14 @@ def test_a_page_begins_with_the_file_that_holds_the_offset(tmp_path: Path) -> No
 
 
 def test_the_written_end_is_behind_the_last_head(tmp_path: Path) -> None:
-    """Over a blank end into the next file."""
+    """The search passes a blank end into the next file."""
     log, ends = written(tmp_path, b"x" * 1500, b"x" * 1500, b"x" * 1500)
     assert written_end(log, 0) == ends[-1]
     assert written_end(log, 0, most=1) == ends[0]
 
 
 def test_stale_bytes_are_not_written(tmp_path: Path) -> None:
-    """A record that says it lies elsewhere was left by somebody else."""
+    """A record whose PHYSICALOFFSET is another position is a leftover."""
     row = row_of_records([{}, {}])
     stale = record_bytes(physical_offset=7)
     tmp_path.joinpath(f"{0:020d}").write_bytes((row + stale).ljust(FILE_SIZE, b"\0"))

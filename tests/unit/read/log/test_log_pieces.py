@@ -1,4 +1,4 @@
-"""What lies in a stretch of the log."""
+"""Records, blank ends and gaps in a range of the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHOLE = 1 << 20
 
 
 def pieces(folder: Path, start: int, end: int, *, most: int = 100, most_bytes: int = WHOLE) -> tuple[list[Piece], int]:
-    """What there is, and where to go on."""
+    """Return the pieces, and the position to continue from."""
     stretch = LogStretch(FileRun(folder), start, end=end, most=most, most_bytes=most_bytes)
     return stretch.pieces(), stretch.position
 
@@ -26,14 +26,14 @@ def end_of(placed: list[Placed]) -> int:
 
 @pytest.fixture
 def placed(tmp_path: Path) -> list[Placed]:
-    """Two files: three records and a blank end, then two records."""
+    """Write two files: three records and a blank end, then two records."""
     fields = [{"body": b"x" * 1000, "topic": b"a", "queue_offset": number} for number in range(3)]
     fields += [{"body": b"y" * 900, "topic": "ü".encode(), "queue_id": 3, "magic": MAGIC_V2}, {"topic": b"a"}]
     return write_log(tmp_path, FILE_SIZE, fields)
 
 
 def test_records_and_blank_ends_come_in_order_and_without_a_hole(tmp_path: Path, placed: list[Placed]) -> None:
-    """Each begins where the one before ends."""
+    """Each piece begins at the end of the previous one."""
     found, position = pieces(tmp_path, 0, end_of(placed))
     assert [piece.kind.value for piece in found] == ["V1", "V1", "V1", "BLANK", "V2", "V1"]
     assert [piece.physical_offset for piece in found[1:]] == [
@@ -49,7 +49,7 @@ def test_a_record_tells_its_queue(tmp_path: Path, placed: list[Placed]) -> None:
 
 
 def test_pages_together_are_the_whole(tmp_path: Path, placed: list[Placed]) -> None:
-    """One piece at a time."""
+    """Each page has one piece."""
     position, found = 0, []
     while position < end_of(placed):
         page, position = pieces(tmp_path, position, end_of(placed), most=1)
@@ -58,14 +58,14 @@ def test_pages_together_are_the_whole(tmp_path: Path, placed: list[Placed]) -> N
 
 
 def test_a_stretch_that_begins_within_a_record_begins_with_a_gap(tmp_path: Path, placed: list[Placed]) -> None:
-    """And goes on with the next record."""
+    """The next piece is the next record."""
     gap, record, *_ = pieces(tmp_path, 17, end_of(placed))[0]
     assert (gap.kind, gap.physical_offset, gap.size) == (PieceKind.GAP, 17, len(placed[0].data) - 17)
     assert record.physical_offset == placed[1].physical_offset
 
 
 def test_a_damaged_head_is_a_gap_up_to_the_next_record(tmp_path: Path, placed: list[Placed]) -> None:
-    """With its fault."""
+    """The gap has the fault."""
     change(tmp_path, placed[1].physical_offset + 4)
     found = pieces(tmp_path, 0, end_of(placed))[0]
     assert (found[1].kind, found[1].fault, found[1].size) == (PieceKind.GAP, "MAGIC", len(placed[1].data))
@@ -85,7 +85,7 @@ def test_a_missing_file_is_one_gap(tmp_path: Path) -> None:
 
 
 def test_a_record_longer_than_what_may_be_read_comes_all_the_same(tmp_path: Path) -> None:
-    """The first one always does."""
+    """The first record is always returned."""
     placed = write_log(tmp_path, WHOLE, [{"body": b"x" * 600_000}, {"body": b"y"}])
     found, position = pieces(tmp_path, 0, end_of(placed), most_bytes=4096)
     assert [piece.size for piece in found] == [len(placed[0].data)]
@@ -93,14 +93,14 @@ def test_a_record_longer_than_what_may_be_read_comes_all_the_same(tmp_path: Path
 
 
 def test_behind_a_long_gap_the_next_record_is_found(tmp_path: Path) -> None:
-    """It lies beyond the first read."""
+    """The record is beyond the first read."""
     placed = write_log(tmp_path, 4 * WHOLE, [{"body": b"x" * 2 * WHOLE}, {"body": b"y"}])
     found, _ = pieces(tmp_path, 17, end_of(placed), most_bytes=4 * WHOLE)
     assert [piece.physical_offset for piece in found] == [17, placed[1].physical_offset]
 
 
 def test_what_is_not_committed_is_not_shown(tmp_path: Path, placed: list[Placed]) -> None:
-    """An end within a record leaves a gap, and an end at the start nothing."""
+    """A limit within a record leaves a gap; a limit at the start leaves nothing."""
     found, position = pieces(tmp_path, 0, placed[1].physical_offset + 10)
     assert [(piece.kind, piece.size) for piece in found] == [(PieceKind.V1, len(placed[0].data)), (PieceKind.GAP, 10)]
     assert position == placed[1].physical_offset + 10
@@ -112,7 +112,7 @@ def test_a_log_without_files_has_no_pieces(tmp_path: Path) -> None:
 
 
 def change(folder: Path, place: int) -> None:
-    """Another byte there."""
+    """Change the byte at *place*."""
     path = folder / f"{place - place % FILE_SIZE:020d}"
     data = bytearray(path.read_bytes())
     data[place % FILE_SIZE] ^= 0xFF

@@ -1,4 +1,4 @@
-"""What the store times in the log tell."""
+"""Delays and growth rates from the store times of the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def watermark_at(physical_offset: int, committed: int) -> Watermark:
 
 
 def fill_files(built: BuiltStore, *begins_ms: int) -> None:
-    """A file of the log for each time at which it is to begin."""
+    """Write one log file for each start time."""
     body = b"x" * (built.log_file_size // 2)  # two do not fit into one file
     for begin_ms in begins_ms:
         built.append("orders", body, at_ms=begin_ms)
@@ -28,18 +28,18 @@ def grown(built: BuiltStore, now_ms: int) -> Growth | None:
 
 
 def test_readers_are_behind_since_the_first_record_they_cannot_read(built: BuiltStore) -> None:
-    """Its store time."""
+    """The delay starts at that record's store time."""
     first = built.append("orders", at_ms=NOON_MS)
     second = built.append("orders", at_ms=NOON_MS + 5)
     log = StoreReader(built.root).log
     assert behind_since(log, watermark_at(0, built.end)) == NOON_MS
     assert behind_since(log, watermark_at(second.physical_offset, built.end)) == NOON_MS + 5
     assert behind_since(log, watermark_at(built.end, built.end)) is None
-    assert behind_since(log, watermark_at(first.physical_offset + 1, built.end)) is None  # no record there
+    assert behind_since(log, watermark_at(first.physical_offset + 1, built.end)) is None  # no record starts there
 
 
 def test_the_end_of_a_file_is_stepped_over(built: BuiltStore) -> None:
-    """A blank record has no time; the next file's first record has."""
+    """A blank record has no time; the next file's first record has one."""
     fill_files(built, NOON_MS, NOON_MS + 7)
     log = StoreReader(built.root).log
     blank_at = next(
@@ -50,7 +50,7 @@ def test_the_end_of_a_file_is_stepped_over(built: BuiltStore) -> None:
 
 
 def test_growth_is_counted_from_the_youngest_file_that_is_old_enough(built: BuiltStore) -> None:
-    """What came before is another time's."""
+    """Earlier growth is not representative."""
     fill_files(built, NOON_MS, NOON_MS + HOUR_MS, NOON_MS + 3 * HOUR_MS)
     now_ms = NOON_MS + 3 * HOUR_MS + MINUTE_MS
     expected = Growth(built.end - built.log_file_size, NOON_MS + HOUR_MS, now_ms)
@@ -59,14 +59,14 @@ def test_growth_is_counted_from_the_youngest_file_that_is_old_enough(built: Buil
 
 
 def test_a_young_log_is_counted_from_its_beginning(built: BuiltStore) -> None:
-    """If it is not all too young to tell."""
+    """The log must not be too young for an estimate."""
     fill_files(built, NOON_MS, NOON_MS + 2)
     assert grown(built, NOON_MS + MINUTE_MS) == Growth(built.end, NOON_MS, NOON_MS + MINUTE_MS)
     assert grown(built, NOON_MS + MINUTE_MS - 1) is None
 
 
 def test_what_cannot_be_known_is_not_guessed(built: BuiltStore) -> None:
-    """An empty log, a clock that was set back, a first record that is no record."""
+    """The log is empty, the clock was set back, or the first record is invalid."""
     assert grown(built, NOON_MS) is None
     fill_files(built, NOON_MS)
     assert grown(built, NOON_MS - HOUR_MS) is None

@@ -1,4 +1,4 @@
-"""The index's files for reading, while some of them go."""
+"""Reading of the index's files while some of them are removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.read.lookup.index_reader import IndexReader, IndexTable
 def test_a_file_that_goes_before_it_is_opened_hides_no_other(
     built: BuiltStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else keys would not be found, or a request fail, whenever the index expires."""
+    """Otherwise keys would be missed, or a request would fail, whenever the index expires."""
     for number in range(200):
         built.append("orders", entries={"KEYS": f"k{number}"})
     names = sorted(path.name for path in (built.root / "index").iterdir())

@@ -14,7 +14,7 @@ from tidemark.read.store_reader import StoreReader
 
 
 def pages(built: BuiltStore, query: KeyQuery, *, as_broker: bool = False) -> list[list[int]]:
-    """Physical offsets of all pages."""
+    """Return the physical offsets of all pages."""
     reader = StoreReader(built.root)
     index = IndexReader(reader.paths.index)
     found: list[list[int]] = []
@@ -32,7 +32,9 @@ def places(built: BuiltStore, query: KeyQuery) -> list[int]:
 
 @pytest.fixture
 def many(built: BuiltStore) -> dict[str, list[int]]:
-    """200 messages with a key of five, over several index files and both queues; places by key."""
+    """Write 200 messages with five different keys over several index files and both queues; return the positions by
+    key.
+    """
     by_key: dict[str, list[int]] = {}
     for number in range(200):
         key = f"k{number % 5}"
@@ -48,7 +50,7 @@ def many(built: BuiltStore) -> dict[str, list[int]]:
 def test_pages_together_are_everything_in_the_order_of_the_log(
     built: BuiltStore, many: dict[str, list[int]], limit: int
 ) -> None:
-    """No page is longer than the limit, nothing comes twice or is left out."""
+    """No page exceeds the limit; no message is repeated or omitted."""
     for key in ("k0", "k4", "all"):
         found = pages(built, KeyQuery("orders", key, limit=limit))
         assert [place for page in found for place in page] == many[key]
@@ -57,7 +59,7 @@ def test_pages_together_are_everything_in_the_order_of_the_log(
 
 @pytest.mark.parametrize("most", [1, 150, 1_000])
 def test_a_page_looks_at_so_many_bytes(built: BuiltStore, many: dict[str, list[int]], most: int) -> None:
-    """However many messages were asked for; the first one is looked at whatever its size."""
+    """The limit holds for any number of messages; the first message is read whatever its size."""
     size = many["all"][1] - many["all"][0]
     found = pages(built, KeyQuery("orders", "all", limit=1000, max_bytes=most))
     assert [place for page in found for place in page] == many["all"]
@@ -66,7 +68,7 @@ def test_a_page_looks_at_so_many_bytes(built: BuiltStore, many: dict[str, list[i
 
 
 def test_a_unique_key_finds_its_message(built: BuiltStore, many: dict[str, list[int]]) -> None:
-    """And is no key; a key is no unique key; another topic has neither."""
+    """A unique key is not found as a key, nor a key as a unique key, nor either in another topic."""
     assert places(built, KeyQuery("orders", "u77", unique=True)) == many["u77"]
     assert places(built, KeyQuery("orders", "u77")) == []
     assert places(built, KeyQuery("orders", "k1", unique=True)) == []
@@ -74,7 +76,7 @@ def test_a_unique_key_finds_its_message(built: BuiltStore, many: dict[str, list[
 
 
 def test_times_are_exact(built: BuiltStore) -> None:
-    """The index knows seconds, and for the first entry of a file sometimes too late ones; the records decide."""
+    """The index has seconds, which may be too late for the first entry of a file; the records decide."""
     records = [built.append("orders", b"x", {"KEYS": "k"}, at_ms=1_000_000 + 400 * number) for number in range(150)]
     built.publish()
     for first, last in ((0, 149), (1, 148), (70, 70), (63, 66)):
@@ -85,7 +87,7 @@ def test_times_are_exact(built: BuiltStore) -> None:
 
 
 def test_keys_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
-    """Aa and BB collide: most hits of a page are wrong, and it still goes on."""
+    """Aa and BB collide: most hits of a page are wrong, and the search still continues."""
     assert java_hash("orders#Aa") == java_hash("orders#BB")
     right = []
     for number in range(100):
@@ -95,7 +97,7 @@ def test_keys_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
     assert places(built, KeyQuery("orders", "BB", limit=3)) == right
     few = pages(built, KeyQuery("orders", "BB", limit=3, max_candidates=5))
     assert [place for page in few for place in page] == right
-    assert [] in few  # a page may be empty, and the cursor goes on
+    assert [] in few  # a page may be empty and still have a cursor
 
 
 def test_nothing_above_the_watermark_and_nothing_deleted(built: BuiltStore) -> None:
@@ -108,7 +110,7 @@ def test_nothing_above_the_watermark_and_nothing_deleted(built: BuiltStore) -> N
 
 
 def test_a_record_that_is_indexed_twice_comes_once(built: BuiltStore) -> None:
-    """A restart may leave that (docs/format.md §6)."""
+    """A restart may index a record twice (docs/format.md §6)."""
     record = built.append("orders", b"x", {"KEYS": "k"})
     built.index("orders", "k", record)
     built.publish()
@@ -122,11 +124,11 @@ def test_keys_of_an_inner_batch(built: BuiltStore) -> None:
     built.publish()
     assert len(places(built, KeyQuery("batches", "kb"))) == 1
     assert len(places(built, KeyQuery("batches", "wrapper", unique=True))) == 2
-    assert places(built, KeyQuery("batches", "ub", unique=True)) == []  # the index does not know it
+    assert places(built, KeyQuery("batches", "ub", unique=True)) == []  # the index does not have it
 
 
 def test_a_broker_gives_up_after_64_hashes(built: BuiltStore, many: dict[str, list[int]]) -> None:
-    """The newest ones, in the order of the log (docs/format.md §14)."""
+    """The newest ones count, in the order of the log (docs/format.md §14)."""
     assert pages(built, KeyQuery("orders", "all", limit=1000), as_broker=True) == [many["all"][-64:]]
 
 
@@ -140,7 +142,7 @@ def test_a_slot_that_moves_ahead_of_the_header_hides_nothing(built: BuiltStore, 
 
 
 def test_sizes_that_do_not_fit_are_refused(built: BuiltStore, many: dict[str, list[int]]) -> None:
-    """Numbers of slots and entries that do not make the file's size."""
+    """The numbers of slots and entries do not match the file's size."""
     index = IndexReader(built.root / "index", slots=7, entries=64)
     with pytest.raises(StoreContradictionError):
         index.tables()

@@ -25,7 +25,9 @@ def ask(built: BuiltStore, topic: str, time_ms: int, boundary: Boundary) -> Time
 @pytest.mark.parametrize("units_a_file", [2, 3, 50], ids=lambda count: f"{count}-a-file")
 @pytest.mark.parametrize("time_ms", range(98, 123))
 def test_boundaries_in_a_simple_queue(built: BuiltStore, units_a_file: int, time_ms: int) -> None:
-    """Exactly the first message at or after, and the last at or before, with equal times over edges of files."""
+    """The result is the first message at or after the time, or the last one at or before, with equal times over edges
+    of files.
+    """
     built.units_a_file = units_a_file
     for time in TIMES:
         built.append("orders", at_ms=time)
@@ -48,7 +50,7 @@ def test_boundaries_in_a_simple_queue(built: BuiltStore, units_a_file: int, time
 
 @pytest.mark.parametrize("time_ms", range(98, 123))
 def test_boundaries_in_a_batch_queue(built: BuiltStore, time_ms: int) -> None:
-    """The first message of the first batch, and the last message of the last batch."""
+    """The result is the first message of the first batch, or the last message of the last batch."""
     built.units_a_file = 3
     sizes = [3, 1, 2, 4, 1, 1, 2, 5, 1, 2]
     firsts = [sum(sizes[:i]) for i in range(10)]
@@ -63,7 +65,7 @@ def test_boundaries_in_a_batch_queue(built: BuiltStore, time_ms: int) -> None:
 
 
 def test_holes_and_damage_have_no_time(built: BuiltStore) -> None:
-    """Pre-blank units and records without a magic are stepped over."""
+    """Pre-blank units and records without a magic are skipped."""
     built.append("orders", at_ms=100)
     built.write_units("orders", 0, 1, PRE_BLANK * 3)
     built.next["orders", 0] = 4
@@ -85,7 +87,7 @@ def test_an_empty_queue_has_offset_0(built: BuiltStore) -> None:
     [(99, 0), (100, 0), (101, 1), (110, 1), (111, 2), (120, 2), (121, 2)],
 )
 def test_a_batch_queue_as_a_broker_sees_it(built: BuiltStore, time_ms: int, offset: int) -> None:
-    """At or beyond the last unit's time: its base, although it is not at or after that time (docs/format.md §14)."""
+    """At or after the last unit's time the result is its base, even if its time is earlier (docs/format.md §14)."""
     for time in (100, 110, 120):
         built.append("batches", at_ms=time)
     built.publish()

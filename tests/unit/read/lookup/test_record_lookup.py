@@ -1,4 +1,4 @@
-"""Records by place and by id."""
+"""Records by position and by id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def bodies_at(reader: StoreReader, physical_offset: int) -> list[str]:
 
 
 def test_only_places_where_a_record_starts_give_one(built: BuiltStore) -> None:
-    """Every byte of a log with both kinds of queues and a roll: 41 places have a message, all others NOT_FOUND."""
+    """Every byte of a log with both kinds of queues and a roll is tried: 41 positions have a message, all others
+    NOT_FOUND.
+    """
     built.log_file_size = 4096
     places = {built.append("orders", f"m{number}".encode()).physical_offset: [f"m{number}"] for number in range(40)}
     batch = built.append_batch("batches", [(b"a", {}, 0), (b"b", {}, 0)])
@@ -36,7 +38,7 @@ def test_only_places_where_a_record_starts_give_one(built: BuiltStore) -> None:
 
 
 def test_a_record_inside_a_body_is_none(built: BuiltStore) -> None:
-    """A body may hold a whole record that even says the right position: no unit points at it."""
+    """A body may hold a whole record that even has the right position: no unit points at it."""
     built.append("orders", b"first")
     inside = built.end + 88
     fake = record_bytes(topic=b"orders", body=b"fake", queue_offset=7, physical_offset=inside)
@@ -47,7 +49,7 @@ def test_a_record_inside_a_body_is_none(built: BuiltStore) -> None:
 
 
 def test_above_the_watermark_is_not_yet_visible(built: BuiltStore) -> None:
-    """Within the log's files it may come; beyond them it is nowhere."""
+    """Within the log's files a record may still come; beyond them there is none."""
     built.append("orders", b"seen")
     built.publish()
     hidden = built.append("orders", b"hidden")
@@ -61,7 +63,7 @@ def test_above_the_watermark_is_not_yet_visible(built: BuiltStore) -> None:
 
 
 def test_a_damaged_record_is_told(built: BuiltStore) -> None:
-    """Its unit points at it, its body is wrong."""
+    """Its unit points at it, but its body is wrong."""
     record = built.append("orders", b"right")
     built.publish()
     built.write_log(record.physical_offset + 88, b"W")
@@ -71,7 +73,7 @@ def test_a_damaged_record_is_told(built: BuiltStore) -> None:
 
 
 def test_a_deleted_record_is_below_the_logs_minimum(built: BuiltStore) -> None:
-    """Its log file is gone, and where the log begins is told."""
+    """Its log file is gone, and the error has the log's minimum."""
     while built.end < built.log_file_size:
         built.append("orders", bytes(9000))
     built.publish()
@@ -82,7 +84,7 @@ def test_a_deleted_record_is_below_the_logs_minimum(built: BuiltStore) -> None:
 
 
 def test_an_id_names_its_store(built: BuiltStore) -> None:
-    """The same place under another host is another store's message."""
+    """The same position under another host is another store's message."""
     record = built.append("orders", b"mine")
     built.publish()
     reader = StoreReader(built.root)
@@ -95,7 +97,7 @@ def test_an_id_names_its_store(built: BuiltStore) -> None:
 
 
 def test_id_of_a_batch_element_finds_this_message_only(built: BuiltStore) -> None:
-    """A single message has no element, and a batch none behind its last."""
+    """A single message has no elements, and a batch none after its last."""
     single = built.append("orders", b"single")
     batch = built.append_batch("batches", [(b"a", {}, 0), (b"b", {"UNIQ_KEY": "u"}, 0), (b"c", {}, 0)])
     built.publish()

@@ -12,7 +12,7 @@ from tidemark.read.store_reader import StoreReader
 
 
 def pages(built: BuiltStore, query: TopicQuery) -> list[list[tuple[int, int]]]:
-    """(physical offset, queue offset) of all pages."""
+    """Return (physical offset, queue offset) of all pages."""
     reader = StoreReader(built.root)
     found: list[list[tuple[int, int]]] = []
     while True:
@@ -32,7 +32,7 @@ def pages(built: BuiltStore, query: TopicQuery) -> list[list[tuple[int, int]]]:
 @pytest.mark.parametrize("limit", [1, 2, 5, 1000])
 @pytest.mark.parametrize("max_bytes", [1, 400, 1 << 20])
 def test_pages_together_are_the_whole_topic(built: BuiltStore, limit: int, max_bytes: int) -> None:
-    """Over two queues of very different length, one with a hole, whatever a page may hold."""
+    """Two queues have very different lengths, and one has a hole; the limits of a page do not matter."""
     expected = []
     for number in range(60):
         queue_id = 0 if number % 7 else 1
@@ -50,7 +50,7 @@ def test_pages_together_are_the_whole_topic(built: BuiltStore, limit: int, max_b
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 100])
 def test_a_page_may_end_within_an_inner_batch(built: BuiltStore, limit: int) -> None:
-    """The next one goes on with the element behind."""
+    """The next page starts with the next element."""
     expected = []
     for size in (3, 1, 5, 2):
         record = built.append_batch("batches", [(b"x", {}, 0)] * size)
@@ -61,7 +61,7 @@ def test_a_page_may_end_within_an_inner_batch(built: BuiltStore, limit: int) -> 
 
 
 def test_times_are_inclusive(built: BuiltStore) -> None:
-    """From and to, with equal times at both ends."""
+    """From and to are inclusive, with equal times at both ends."""
     times = [100, 100, 105, 110, 110, 111]
     records = [built.append("orders", b"x", queue_id=i % 2, at_ms=time) for i, time in enumerate(times)]
     built.publish()

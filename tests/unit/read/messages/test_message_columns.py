@@ -1,4 +1,4 @@
-"""Messages as rows and as columns: both say the same."""
+"""Messages as rows and as columns have the same values."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def part_of(built: BuiltStore, topic: str) -> PulledPart:
 
 
 def as_row(columns: dict[str, Any]) -> dict[str, Any]:
-    """A row of the Arrow table with the body as JSON has it."""
+    """Return a row of the Arrow table with the body in its JSON form."""
     row = {**columns, "properties": dict(columns["properties"]), "body_encoding": "base64"}
     return {**row, "body": base64.b64encode(columns["body"]).decode()}
 
 
 def test_columns_and_rows_say_the_same(built: BuiltStore) -> None:
-    """Properties of every kind: none, several keys, blanks between keys, doubles, characters of several bytes."""
+    """The properties are of every kind: none, several keys, blanks, duplicates, multi-byte characters."""
     for entries in (
         {},
         {"TAGS": "A", "KEYS": "k1 k2", "UNIQ_KEY": "u"},
@@ -70,7 +70,7 @@ def test_columns_and_rows_say_the_same(built: BuiltStore) -> None:
 
 @pytest.mark.parametrize("name", SCHEMA.names)
 def test_a_column_alone_is_what_it_is_among_all(built: BuiltStore, name: str) -> None:
-    """Also where it shares work with others, which are not built then."""
+    """This holds for columns that share work with others, which are then not built."""
     sys_flag, body = next(iter(COMPRESSED.values()))
     built.append("orders", body, {"TAGS": "A", "KEYS": "k1 k2", "UNIQ_KEY": "u", "a": "b"}, sys_flag=sys_flag)
     built.append("orders", b"plain", {"KEYS": "k"}, flag=3)
@@ -81,7 +81,7 @@ def test_a_column_alone_is_what_it_is_among_all(built: BuiltStore, name: str) ->
 
 
 def test_bytes_that_are_no_utf8_are_replaced_alike(built: BuiltStore) -> None:
-    """In tags, keys and properties; bodies stay as they are."""
+    """This covers tags, keys and properties; bodies stay as they are."""
     built.append("orders", b"\xff\xfe", properties=b"TAGS\x01\xff\x02KEYS\x01k\xc3\x02a\x01\xe2\x82\x02")
     built.append("orders", b"ok", {"TAGS": "fine"})
     part = part_of(built, "orders")
@@ -91,7 +91,9 @@ def test_bytes_that_are_no_utf8_are_replaced_alike(built: BuiltStore) -> None:
 
 
 def test_elements_of_inner_batches(built: BuiltStore) -> None:
-    """Own body, flag, properties and CRC; the record's place, times and hosts; no inner-batch flags."""
+    """An element has its own body, flag, properties and CRC, and the record's position, times and hosts without
+    inner-batch flags.
+    """
     built.append_batch("batches", [(b"one", {"TAGS": "A"}, 5), (b"two", {"UNIQ_KEY": "u2"}, 6)])
     part = part_of(built, "batches")
     rows = message_rows(part, BodyEncoding.UTF8)
@@ -114,7 +116,7 @@ def test_elements_of_inner_batches(built: BuiltStore) -> None:
 
 @pytest.mark.parametrize("kind", COMPRESSED)
 def test_compressed_bodies_are_decompressed(built: BuiltStore, kind: str) -> None:
-    """And the flag that says so goes; the type's bits stay (docs/format.md §14)."""
+    """The compression flag is cleared; the type's bits stay (docs/format.md §14)."""
     sys_flag, body = COMPRESSED[kind]
     built.append("orders", body, sys_flag=sys_flag)
     built.append("orders", b"plain")
@@ -138,7 +140,7 @@ def test_compressed_bodies_are_decompressed(built: BuiltStore, kind: str) -> Non
 def test_work_on_each_of_many_messages_is_left_to_a_thread(
     built: BuiltStore, message: dict[str, Any], messages: int
 ) -> None:
-    """Decompressing, replacing what is no UTF-8, keys with blanks around them."""
+    """The work is decompression, replacement of invalid UTF-8, or keys with surrounding blanks."""
     for _ in range(messages):
         built.append("orders", **{"body": b"plain", **message})
     part = part_of(built, "orders")
@@ -159,7 +161,7 @@ def test_keys_of_some_of_many_messages_need_no_thread(built: BuiltStore, keys: s
 
 @pytest.mark.parametrize("size", [FEW_BYTES // 2, FEW_BYTES // 2 + 1])
 def test_a_few_large_bodies_are_decompressed_by_a_thread(size: int) -> None:
-    """What is a megabyte stored may be a gigabyte."""
+    """A stored megabyte may decompress to a gigabyte."""
     buffer, places, sizes = buffer_of_records([{"body": bytes(size), "sys_flag": 0x001}] * 2)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
     records = Records(buffer, places, rows)
@@ -170,7 +172,7 @@ def test_a_few_large_bodies_are_decompressed_by_a_thread(size: int) -> None:
 
 
 def test_many_hosts_are_written_by_a_thread(built: BuiltStore) -> None:
-    """Each is a text of its own."""
+    """Each host is formatted separately."""
     for number in range(FEW_MESSAGES + 1):
         built.append("orders", b"plain", born_host=bytes([127, 0, 0, number, 0, 0, 0, 1]))
     part = part_of(built, "orders")
@@ -181,7 +183,7 @@ def test_many_hosts_are_written_by_a_thread(built: BuiltStore) -> None:
 
 @pytest.mark.parametrize("sys_flag", [0x001, 0x101, 0x201, 0x401])
 def test_a_body_that_cannot_be_decompressed_stays(built: BuiltStore, sys_flag: int) -> None:
-    """Broken, or of an unknown type: as stored, with its flag."""
+    """A broken body, or one of an unknown type, is returned as stored, with its flag."""
     built.append("orders", b"nothing of the kind", sys_flag=sys_flag)
     part = part_of(built, "orders")
     row = message_rows(part, BodyEncoding.UTF8)[0]
@@ -201,14 +203,14 @@ def test_a_body_that_cannot_be_decompressed_stays(built: BuiltStore, sys_flag: i
     ],
 )
 def test_body_encodings(built: BuiltStore, encoding: BodyEncoding, body: bytes, value: str, told: str) -> None:
-    """A body that does not fit the encoding that was asked for tells the one it has."""
+    """If a body does not fit the requested encoding, the actual encoding is reported."""
     built.append("orders", body)
     row = message_rows(part_of(built, "orders"), encoding)[0]
     assert (row["body"], row["body_encoding"]) == (value, told)
 
 
 def test_a_stream_carries_its_facts(built: BuiltStore) -> None:
-    """Without messages too."""
+    """The facts are present even without messages."""
     with pa.ipc.open_stream(b"".join(arrow_stream([], {"tidemark.next_offset": "7"}))) as reader:
         assert reader.schema.metadata == {b"tidemark.next_offset": b"7"}
         assert reader.schema.remove_metadata() == SCHEMA

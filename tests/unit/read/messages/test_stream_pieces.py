@@ -1,4 +1,4 @@
-"""What is written comes out in order, large buffers uncopied."""
+"""Written pieces keep their order, and large buffers are not copied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemark.read.messages.stream_pieces import StreamPieces
 
 
 def test_small_pieces_are_joined_and_large_ones_are_not_copied() -> None:
-    """Neighbours become one; a large buffer is the caller's own memory."""
+    """Neighbouring small pieces become one; a large buffer stays the caller's own memory."""
     large = np.arange(1 << 17, dtype=np.uint8)
     pieces = StreamPieces()
     for data in (b"a", b"b", pa.py_buffer(large), b"c", pa.py_buffer(b"d")):
@@ -20,5 +20,4 @@ def test_small_pieces_are_joined_and_large_ones_are_not_copied() -> None:
 
 
 def test_nothing() -> None:
-    """No pieces of nothing."""
     assert StreamPieces().joined() == []

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame as messages: where they are cut, and what they become."""
+"""Rows of a DataFrame as messages: the slices and the fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROPERTIES = pa.map_(pa.string(), pa.string())
 
 
 def batches(bodies: Sequence[bytes], cuts: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    """*bodies* in batches that end at *cuts*."""
+    """Yield *bodies* in batches that end at *cuts*."""
     edges = [0, *sorted(cuts), len(bodies)]
     for start, end in itertools.pairwise(edges):
         yield pa.RecordBatch.from_arrays([pa.array(bodies[start:end], pa.binary())], names=["body"])
@@ -28,7 +28,7 @@ def batches(bodies: Sequence[bytes], cuts: Sequence[int]) -> Iterator[pa.RecordB
 
 @given(sizes=st.lists(st.integers(0, 40), max_size=60), data=st.data())
 def test_rows_are_cut_at_the_same_places_however_they_come(sizes: list[int], data: st.DataObject) -> None:
-    """Every row once, in order; no slice has more rows than it may, nor goes on once it is full."""
+    """Every row comes once, in order; a slice has at most its limit of rows, and ends once it is full."""
     bodies = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sink_rows, "SLICE_ROWS", 7)
@@ -51,7 +51,7 @@ _NAME = st.text(st.characters(codec="utf-8", exclude_characters="\x01\x02"), min
 
 @given(st.lists(st.none() | st.dictionaries(_NAME, st.none() | _NAME, max_size=3), min_size=1, max_size=8))
 def test_properties_are_written_as_the_log_has_them(rows: list[Mapping[str, str | None] | None]) -> None:
-    """Also of a part of a larger array; null is none."""
+    """This holds for a slice of an array too; null means no properties."""
     maps = pa.array([None if row is None else list(row.items()) for row in [{}, *rows]], _PROPERTIES)
     table = pa.table({"body": [b"x"] * (len(rows) + 1), "properties": maps}).slice(1)
     messages, _ = message_table(table, pa.array(["id"] * len(rows)))
@@ -62,14 +62,14 @@ def test_properties_are_written_as_the_log_has_them(rows: list[Mapping[str, str 
 
 @pytest.mark.parametrize("entries", [{"a": ""}, {"a": "x\x01"}, {"a\x02": "x"}, {"": "x"}, {"KEYS": "k"}])
 def test_properties_that_cannot_be_written_are_refused(entries: dict[str, str]) -> None:
-    """Before anything is sent."""
+    """The error comes before anything is sent."""
     table = pa.table({"body": [b"x"], "properties": pa.array([list(entries.items())], _PROPERTIES)})
     with pytest.raises(PropertiesIllegalError):
         message_table(table, pa.array(["id"]))
 
 
 def test_keys_stand_with_a_space_between_and_none_within() -> None:
-    """As KEYS has them."""
+    """This is the form of KEYS."""
     keys = pa.array([["a", "b"], [], None], pa.list_(pa.string()))
     messages, several = message_table(pa.table({"body": [b"x"] * 3, "keys": keys}), pa.array(["id"] * 3))
     assert several
@@ -79,7 +79,7 @@ def test_keys_stand_with_a_space_between_and_none_within() -> None:
 
 
 def test_topics_come_in_the_order_of_their_first_rows() -> None:
-    """Rows of one keep theirs; a row without one is refused; the option takes all."""
+    """Rows of one topic keep their order; a row without a topic is refused; the option overrides the column."""
     table = pa.table({"body": ["1", "2", "3"], "topic": ["b", "a", "b"]})
     parts = [(name, part["body"].to_pylist()) for name, part in by_topic(table, None)]
     assert parts == [("b", ["1", "3"]), ("a", ["2"])]
@@ -98,7 +98,7 @@ def test_topics_come_in_the_order_of_their_first_rows() -> None:
     ],
 )
 def test_columns_that_are_no_messages_are_told(names: list[str], topic: str | None, told: str) -> None:
-    """When the query is planned."""
+    """The error comes when the query is planned."""
     schema = StructType([StructField(name, StringType()) for name in names])
     with pytest.raises(ArgumentIllegalError, match=told):
         require_sink_schema(schema, topic)
@@ -108,7 +108,7 @@ def test_columns_that_are_no_messages_are_told(names: list[str], topic: str | No
 
 @pytest.mark.parametrize("key", [None, "", "a b", "tab\t", "new\nline"])
 def test_a_key_that_would_be_lost_is_refused_with_its_row(key: str | None) -> None:
-    """A null among the keys took all of them away, and no lookup finds the others."""
+    """A null among the keys would drop all of them, and a lookup could not find the others."""
     table = pa.table(
         {
             "body": [b"x"] * 3,

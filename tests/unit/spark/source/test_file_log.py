@@ -1,4 +1,4 @@
-"""A store's files as a log: what is read is what was written."""
+"""A store's files as a log: written messages are read unchanged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INNER = [range(4), range(4, 5), range(5, 6), range(6, 11), range(11, 14)]  # th
 
 
 class Record(NamedTuple):
-    """A record that was written, and the queue offsets of its messages."""
+    """A written record and the queue offsets of its messages."""
 
     offsets: range
     written: Written
@@ -53,24 +53,24 @@ class Built(NamedTuple):
 
 
 def tag_of(offset: int) -> str:
-    """A, B and C in turn."""
+    """Return A, B and C in turn."""
     return "ABC"[offset % 3]
 
 
 def body_of(offset: int) -> bytes:
-    """Of different lengths."""
+    """Return bodies of different lengths."""
     return f"m{offset}".encode() * (1 + offset % 4)
 
 
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not there does not come later."""
+    """Shorten the waits: missing data does not come later."""
     monkeypatch.setattr(file_log, "SETTLE_S", 0.1)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> BuiltStore:
-    """An empty store with a simple topic `orders` (2 queues) and a batch topic `batches`."""
+    """Return an empty store with a simple topic `orders` (2 queues) and a batch topic `batches`."""
     built = BuiltStore(tmp_path / "store")
     built.topic("orders", queues=2)
     built.topic("batches", batch=True)
@@ -78,7 +78,7 @@ def store(tmp_path: Path) -> BuiltStore:
 
 
 def append_singles(store: BuiltStore, offsets: Iterable[int]) -> list[Record]:
-    """To the simple queue."""
+    """Append to the simple queue."""
     return [
         Record(range(offset, offset + 1), store.append("orders", body_of(offset), {"TAGS": tag_of(offset)}))
         for offset in offsets
@@ -86,7 +86,7 @@ def append_singles(store: BuiltStore, offsets: Iterable[int]) -> list[Record]:
 
 
 def append_inner(store: BuiltStore, inner: Iterable[range]) -> list[Record]:
-    """To the batch queue: of one message at offset 5 a record of its own, else inner batches."""
+    """Append to the batch queue: a single record for the message at offset 5, otherwise inner batches."""
     records = []
     for offsets in inner:
         if offsets == range(5, 6):
@@ -99,7 +99,7 @@ def append_inner(store: BuiltStore, inner: Iterable[range]) -> list[Record]:
 
 @pytest.fixture(params=["simple", "batch"])
 def built(request: pytest.FixtureRequest, store: BuiltStore) -> Built:
-    """A queue with messages 0 … 13 that may be read, and more that may not yet."""
+    """Return a queue with visible messages 0 … 13, and more that are not visible yet."""
     if request.param == "simple":
         made = Built(store, _ORDERS, append_singles(store, range(_COUNT)))
     else:
@@ -117,7 +117,7 @@ _LIMITS = [{}, {"_BATCH_MESSAGES": 1}, {"_BATCH_MESSAGES": 3}, {"BATCH_BYTES": 3
 
 @pytest.fixture(params=_LIMITS, ids=["all", "one message", "three messages", "few bytes"])
 def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much one look at the files may give."""
+    """Vary the limits of one look at the files."""
     for name, value in request.param.items():
         monkeypatch.setattr(file_log, name, value)
 
@@ -125,28 +125,28 @@ def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def read(
     log: FileLog, queue: TopicQueue, start: int, end: int, tags: Iterable[str] | None = None
 ) -> list[tuple[int, bytes]]:
-    """Offset and body of each message of all pages, of which none tells of damage."""
+    """Return offset and body of each message of all pages; no page may report damage."""
     pages = list(log.pages(queue, start, end, tags=None if tags is None else frozenset(tags)))
     assert [page.damage for page in pages if page.damage] == []
     return [message for page in pages for message in messages_of(page)]
 
 
 def messages_of(page: Page) -> list[tuple[int, bytes]]:
-    """Offset and body of each message."""
+    """Return offset and body of each message."""
     assert page.messages.schema == SCHEMA
     columns = (page.messages.column(name).to_pylist() for name in ("queue_offset", "body"))
     return list(zip(*columns, strict=True))
 
 
 def written(offsets: Iterable[int]) -> list[tuple[int, bytes]]:
-    """As `read`, of what was written."""
+    """Return the written messages in the form of `read`."""
     return [(offset, body_of(offset)) for offset in offsets]
 
 
 _SPANS = list(itertools.combinations(range(_COUNT + 1), 2))
 
 
-# ── what there is ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── topics, queues and bounds ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_directory_without_a_store_is_told(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_directory_without_a_store_is_told(tmp_path: Path) -> None:
 
 
 def test_topics_and_queues_are_the_stores(store: BuiltStore) -> None:
-    """Sorted, also queues that hold nothing yet."""
+    """They are sorted, and include queues without messages."""
     log = FileLog(store.root)
     assert log.topics() == ["batches", "orders"]
     assert (log.queue_ids("orders"), log.queue_ids("batches")) == ([0, 1], [0])
@@ -171,7 +171,7 @@ def test_topics_and_queues_are_the_stores(store: BuiltStore) -> None:
     ids=["topic", "queue"],
 )
 def test_what_does_not_exist_is_an_error(store: BuiltStore, queue: TopicQueue, error: type[StoreError]) -> None:
-    """Whatever is asked about it."""
+    """Every call raises it."""
     log = FileLog(store.root)
     with pytest.raises(error):
         log.bounds(queue)
@@ -184,13 +184,13 @@ def test_what_does_not_exist_is_an_error(store: BuiltStore, queue: TopicQueue, e
 
 
 def test_an_unknown_topic_has_no_queues(store: BuiltStore) -> None:
-    """An error, not an empty list."""
+    """It is an error, not an empty list."""
     with pytest.raises(TopicNotFoundError):
         FileLog(store.root).queue_ids("nope")
 
 
 def test_bounds_are_what_may_be_read(built: Built) -> None:
-    """Not what is in the files; what is published later is seen at once."""
+    """Unpublished messages do not count; later published ones are seen at once."""
     log = FileLog(built.store.root)
     assert log.bounds(built.queue) == (0, _COUNT)
     built.store.publish()
@@ -198,7 +198,7 @@ def test_bounds_are_what_may_be_read(built: Built) -> None:
 
 
 def test_a_store_that_is_indexed_for_the_first_time_is_noticed(tmp_path: Path) -> None:
-    """At once: whoever waits for it looks again."""
+    """It is noticed at once, because a waiting reader looks again."""
     store = BuiltStore(tmp_path / "store", marked=False)
     store.topic("orders")
     append_singles(store, range(3))
@@ -211,7 +211,7 @@ def test_a_store_that_is_indexed_for_the_first_time_is_noticed(tmp_path: Path) -
 
 
 def test_bounds_begin_behind_what_was_deleted(store: BuiltStore) -> None:
-    """With the first log file the messages in it are gone."""
+    """The messages in the first log file are gone with it."""
     records = [store.append("orders", bytes(4000)) for _ in range(40)]
     store.publish()
     log = FileLog(store.root)
@@ -225,7 +225,7 @@ def test_bounds_begin_behind_what_was_deleted(store: BuiltStore) -> None:
 
 
 def test_a_time_is_that_of_the_first_message_stored_then_or_later(built: Built) -> None:
-    """For every millisecond; an inner batch was stored as one."""
+    """Every millisecond is tried; the messages of an inner batch have one store time."""
     log = FileLog(built.store.root)
     times = [(record.written.store_timestamp, record.offsets.start) for record in built.records]
     for timestamp_ms in range(times[0][0] - 2, times[-1][0] + 3):
@@ -238,7 +238,7 @@ def test_a_time_is_that_of_the_first_message_stored_then_or_later(built: Built) 
 
 @pytest.mark.usefixtures("limits")
 def test_pages_hold_exactly_the_messages_of_a_range(built: Built) -> None:
-    """For each start and end, within inner batches too, however much comes at once."""
+    """Each start and end is tried, also within inner batches, with any limits of a look."""
     log = FileLog(built.store.root)
     for start, end in _SPANS:
         assert read(log, built.queue, start, end) == written(range(start, end))
@@ -247,7 +247,7 @@ def test_pages_hold_exactly_the_messages_of_a_range(built: Built) -> None:
 @pytest.mark.usefixtures("limits")
 @pytest.mark.parametrize("tags", [["A"], ["B", "C"], ["C", "nope"], ["nope"]], ids=str)
 def test_pages_hold_messages_with_a_wanted_tag(built: Built, tags: list[str]) -> None:
-    """Message by message, in an inner batch too."""
+    """Tags are matched message by message, also in an inner batch."""
     log = FileLog(built.store.root)
     for start, end in _SPANS:
         wanted = [offset for offset in range(start, end) if tag_of(offset) in tags]
@@ -256,7 +256,7 @@ def test_pages_hold_messages_with_a_wanted_tag(built: Built, tags: list[str]) ->
 
 @pytest.mark.usefixtures("limits")
 def test_the_last_page_reaches_the_end_of_the_range(built: Built) -> None:
-    """So that whoever has read all pages knows that nothing is missing, with tags as without."""
+    """A reader of all pages thus knows that nothing is missing, with and without tags."""
     log = FileLog(built.store.root)
     for (start, end), tags in itertools.product(_SPANS, (None, frozenset({"A"}))):
         *_, last = log.pages(built.queue, start, end, tags=tags)
@@ -265,7 +265,7 @@ def test_the_last_page_reaches_the_end_of_the_range(built: Built) -> None:
 
 @pytest.mark.parametrize("least", [2, 3, 5, _COUNT])
 def test_cut_ranges_hold_together_what_the_queue_holds(built: Built, least: int) -> None:
-    """Although cuts lie within inner batches."""
+    """The cuts may be within inner batches."""
     log = FileLog(built.store.root)
     parts = split([QueueRange(*built.queue, 0, _COUNT)], least)
     found = [read(log, part.queue, part.start, part.end) for part in parts]
@@ -274,14 +274,14 @@ def test_cut_ranges_hold_together_what_the_queue_holds(built: Built, least: int)
 
 
 def test_an_empty_range_has_no_page(built: Built) -> None:
-    """Anywhere in the queue."""
+    """The position in the queue does not matter."""
     log = FileLog(built.store.root)
     assert [list(log.pages(built.queue, at, at, tags=None)) for at in (0, 5, _COUNT)] == [[], [], []]
 
 
 @pytest.mark.usefixtures("limits")
 def test_damage_is_told_once_and_the_rest_is_read(built: Built) -> None:
-    """By reason and queue offset: with an inner batch all its messages are missing."""
+    """It is reported by reason and queue offset: a damaged inner batch loses all its messages."""
     damaged = built.records[3]
     built.store.write_log(damaged.written.physical_offset + 88, b"\xff")
     pages = list(FileLog(built.store.root).pages(built.queue, 0, _COUNT, tags=None))
@@ -293,7 +293,7 @@ def test_damage_is_told_once_and_the_rest_is_read(built: Built) -> None:
 
 @pytest.mark.parametrize("tags", [None, "AB", "B"])
 def test_damage_outside_the_range_is_not_told(built: Built, tags: str | None) -> None:
-    """Neither before its start nor at its end, whatever is looked for."""
+    """Damage before the start and at the end is ignored, with and without tags."""
     log = FileLog(built.store.root)
     first, *_, last = built.records
     for record in (first, last):
@@ -304,7 +304,7 @@ def test_damage_outside_the_range_is_not_told(built: Built, tags: str | None) ->
 
 
 def test_messages_that_are_gone_are_an_error(store: BuiltStore) -> None:
-    """It tells where the queue begins now; from there on all is read."""
+    """The error has the queue's new beginning; from there on all messages are read."""
     for offset in range(40):
         store.append("orders", bytes([offset]) * 4000)
     store.publish()
@@ -320,7 +320,7 @@ def test_messages_that_are_gone_are_an_error(store: BuiltStore) -> None:
 
 @pytest.mark.parametrize("left", ["nothing", "a mount point"])
 def test_a_store_that_vanishes_between_pages_is_told(built: Built, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
-    """It is no loss that may be passed over, whatever of its files is open; nothing waits for it to come back."""
+    """It is not a loss that may be skipped, whichever files are open, and no read waits for the store to return."""
     monkeypatch.setattr(file_log, "_BATCH_MESSAGES", 1)
     root = built.store.root
     pages = FileLog(root).pages(built.queue, 0, _COUNT, tags=None)
@@ -333,7 +333,7 @@ def test_a_store_that_vanishes_between_pages_is_told(built: Built, monkeypatch: 
 
 
 def test_a_mount_point_without_a_store_is_told(built: Built) -> None:
-    """A task runs on a machine that does not see what the driver saw."""
+    """The task's machine does not see the driver's file system."""
     root = built.store.root
     root.rename(root.with_name("away"))
     root.mkdir()
@@ -342,7 +342,7 @@ def test_a_mount_point_without_a_store_is_told(built: Built) -> None:
 
 
 def test_messages_that_go_away_between_pages_are_an_error(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages that came before it hold."""
+    """Earlier pages stay valid."""
     monkeypatch.setattr(file_log, "_BATCH_MESSAGES", 5)
     for _ in range(40):
         store.append("orders", bytes(4000))
@@ -355,7 +355,7 @@ def test_messages_that_go_away_between_pages_are_an_error(store: BuiltStore, mon
 
 
 def test_a_file_that_is_missing_in_the_middle_of_the_log_is_damage(tmp_path: Path) -> None:
-    """Nothing has expired: the queue begins where it did, so its messages are not merely old."""
+    """Nothing has expired: the queue's beginning is unchanged, so its messages are not merely old."""
     store = BuiltStore(tmp_path, log_file_size=512)
     store.topic("orders")
     written = [store.append("orders", b"%d" % number) for number in range(12)]
@@ -372,7 +372,7 @@ def test_a_file_that_is_missing_in_the_middle_of_the_log_is_damage(tmp_path: Pat
 def test_files_that_expire_during_a_look_are_looked_for_again(
     built: Built, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    """The queue has other bounds then, and mostly what is asked for is still within them."""
+    """The queue then has new bounds, and usually the requested range is still within them."""
     failures = iter(range(times))
 
     def failing(*arguments: Any) -> PullResult:
@@ -385,7 +385,7 @@ def test_files_that_expire_during_a_look_are_looked_for_again(
 
 
 def test_files_that_stay_away_are_a_loss(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not look for ever."""
+    """The number of retries is limited."""
 
     def failing(*arguments: Any) -> PullResult:
         raise UnitsGoneError("the queue's file has expired")
@@ -414,7 +414,7 @@ def test_a_hole_in_a_queue_is_stepped_over(store: BuiltStore) -> None:
     ids=str,
 )
 def test_missing_file_of_a_queue_is_reported_as_damage(store: BuiltStore, span: tuple[int, int], lost: int) -> None:
-    """Of three files of fifty units the second one is away: the others' messages come, and the loss is damage."""
+    """The second of three files of fifty units is missing: the others' messages come, and the loss is damage."""
     append_singles(store, range(160))
     store.publish()
     (store.root / "consumequeue" / "orders" / "0" / f"{50 * 20:020d}").unlink()
@@ -426,7 +426,7 @@ def test_missing_file_of_a_queue_is_reported_as_damage(store: BuiltStore, span: 
 
 @pytest.mark.parametrize("span", [(10, _COUNT + 2), (_COUNT, _COUNT + 2), (_COUNT + 1, _COUNT + 2)], ids=str)
 def test_a_range_beyond_what_may_be_read_is_an_error(built: Built, span: tuple[int, int]) -> None:
-    """Messages that a stream was promised are not there: a store went back, or this machine sees an older state."""
+    """Messages that a stream had seen are missing: the store went back, or this machine sees an older state."""
     with pytest.raises(OffsetOutOfRangeError):
         list(FileLog(built.store.root).pages(built.queue, *span, tags=None))
 
@@ -435,7 +435,7 @@ def test_a_range_beyond_what_may_be_read_is_an_error(built: Built, span: tuple[i
 
 
 def end_by_sum(records: list[Record], start: int, end: int, max_bytes: int) -> int:
-    """How far from *start* the records' sizes come to max_bytes; one that is only begun counts as a whole."""
+    """Return the end at which the records' sizes from *start* reach max_bytes; a partial record counts as a whole."""
     reached, left = start, max_bytes
     for offsets, (_, size, *_) in records:
         if offsets.stop > start and offsets.start < end and left >= 0:
@@ -448,7 +448,7 @@ def end_by_sum(records: list[Record], start: int, end: int, max_bytes: int) -> i
 def test_an_end_within_bytes_is_that_of_the_sum_of_sizes(
     built: Built, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    """For each start, end and number of records, to the byte; however many units are looked at together."""
+    """Each start, end and number of records is tried, to the byte, with any number of units examined together."""
     monkeypatch.setattr(file_log, "_UNITS_AT_ONCE", at_once)
     log = FileLog(built.store.root)
     for start, end in _SPANS:
@@ -460,7 +460,7 @@ def test_an_end_within_bytes_is_that_of_the_sum_of_sizes(
 
 
 def test_a_missing_file_has_no_bytes(store: BuiltStore) -> None:
-    """What lies behind it counts as if it came next."""
+    """The messages after it count as if they came next."""
     records = append_singles(store, range(160))
     store.publish()
     (store.root / "consumequeue" / "orders" / "0" / f"{50 * 20:020d}").unlink()
@@ -473,7 +473,7 @@ def test_a_missing_file_has_no_bytes(store: BuiltStore) -> None:
 
 
 def test_a_hole_has_no_bytes(store: BuiltStore) -> None:
-    """A stream must come over it, and never takes it for a message."""
+    """A stream must pass it, and must not take it for a message."""
     records = append_singles(store, range(3))
     store.write_units("orders", 0, 3, PRE_BLANK * 4)
     store.next["orders", 0] = 7
@@ -487,7 +487,7 @@ def test_a_hole_has_no_bytes(store: BuiltStore) -> None:
 
 @pytest.mark.parametrize(("end", "expected"), [(70, 70), (100, 100), (110, 100)])
 def test_what_lies_in_a_missing_file_costs_nothing(store: BuiltStore, end: int, expected: int) -> None:
-    """However few bytes are left, the range reaches to the file behind it."""
+    """However few bytes are left, the range reaches the file after it."""
     append_singles(store, range(160))
     store.publish()
     (store.root / "consumequeue" / "orders" / "0" / f"{50 * 20:020d}").unlink()
@@ -498,7 +498,9 @@ def test_what_lies_in_a_missing_file_costs_nothing(store: BuiltStore, end: int, 
 
 
 def watermarks(monkeypatch: pytest.MonkeyPatch, *seen: tuple[int, int]) -> list[Watermark]:
-    """Let a look at the store answer these (visible, committed) in turn, then the last one; what was answered."""
+    """Let looks at the store return these (visible, committed) pairs in turn, then the last one; return the given
+    answers.
+    """
     answered: list[Watermark] = []
 
     def look(reader: StoreReader) -> Watermark:
@@ -514,14 +516,14 @@ def watermarks(monkeypatch: pytest.MonkeyPatch, *seen: tuple[int, int]) -> list[
 def test_settling_waits_for_what_was_committed_when_it_began(
     store: BuiltStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not for what a busy writer commits meanwhile."""
+    """It does not wait for later commits of a busy writer."""
     answered = watermarks(monkeypatch, (10, 30), (20, 50), (29, 60), (30, 90), (40, 99))
     FileLog(store.root).settle()
     assert answered[-1].physical_offset == 30
 
 
 def test_settling_ends_after_a_while(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipeline that stands must not hold a query for ever."""
+    """A stopped pipeline must not block a query for ever."""
     monkeypatch.setattr(file_log, "SETTLE_S", 0.01)
     answered = watermarks(monkeypatch, (10, 30))
     FileLog(store.root).settle()
@@ -529,7 +531,7 @@ def test_settling_ends_after_a_while(store: BuiltStore, monkeypatch: pytest.Monk
 
 
 def test_nothing_waits_where_all_may_be_read(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in a store that nobody writes to."""
+    """This includes a store without a writer."""
     monkeypatch.setattr(visible, "_LOOK_S", 1000.0)
     append_singles(store, range(3))
     store.publish()

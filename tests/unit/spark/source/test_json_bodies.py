@@ -1,4 +1,4 @@
-"""JSON bodies as columns: right ones by Arrow, all at once, and each of them as if it were alone."""
+"""JSON bodies as columns: valid ones are parsed together by Arrow, with the result of separate parsing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SCHEMA = (
 
 
 def parser(ddl: str = _SCHEMA) -> JsonBodies:
-    """Of Spark's own Arrow types."""
+    """Return a parser for Spark's own Arrow types."""
     return JsonBodies(list(to_arrow_schema(parse_ddl(ddl), timezone="UTC")))
 
 
 def parse(*bodies: bytes, ddl: str = _SCHEMA) -> list[dict[str, Any] | None]:
-    """A row a body, with what is not null; None for a body that is wrong."""
+    """Return a row per body with its non-null fields; None for an invalid body."""
     rows = parser(ddl).parse(pa.array(bodies, pa.binary()))
     rows.validate(full=True)
     assert rows.type == parser(ddl).parse(pa.array([b"{}"], pa.binary())).type
@@ -35,7 +35,7 @@ def parse(*bodies: bytes, ddl: str = _SCHEMA) -> list[dict[str, Any] | None]:
 
 
 def test_fields_are_columns() -> None:
-    """What is missing is null, what is not asked for is passed over, line breaks do not matter."""
+    """A missing field is null, an additional one is ignored, and line breaks do not matter."""
     pretty = json.dumps(
         {"a": 1, "o": {"x": 2, "y": ["2013-01-02", None], "z": {}}, "l": [None, 3], "q": [{}]}, indent=2
     )
@@ -49,7 +49,7 @@ def test_fields_are_columns() -> None:
 
 
 def test_times_are_utc_unless_they_say_otherwise() -> None:
-    """Dates, too, are times."""
+    """Dates are times too."""
     texts = [b"2013-01-01", b"2013-01-01 05:06:07", b"2013-01-01T05:06:07.25Z", b"2013-01-01T05:06:07+02:00"]
     rows = parse(*[b'{"t": "%s"}' % text for text in texts])
     assert [row and row["t"].isoformat() for row in rows] == [
@@ -72,19 +72,19 @@ _WRONG = [
 
 @pytest.mark.parametrize("body", _WRONG, ids=repr)
 def test_a_body_that_is_wrong_is_null_alone(body: bytes) -> None:
-    """Beside any other: nothing of its neighbours is taken for its own, and they keep what is theirs."""
+    """Its neighbours keep their values, and it gets none of theirs."""
     assert parse(body) == [None]
     assert parse(b'{"a": 1}', body, b'{"a": 2}') == [{"a": 1}, None, {"a": 2}]
 
 
 def test_parts_of_an_object_are_none_together() -> None:
-    """Two bodies that are one object, one that is two, and counts that come out right."""
+    """Two bodies may form one object, or one body two, so that the counts match."""
     assert parse(b'{"z": {"a": 1}', b', "a": 2}', b"{}{}", b'{"a": 3}') == [None, None, None, {"a": 3}]
     assert parse(b'{"z":', b'{"a": 1}}', b'{"a": 3}') == [None, None, {"a": 3}]
 
 
 def test_a_brace_in_a_text_is_none() -> None:
-    """Such a body looks as if something followed its end."""
+    """Such a body looks as if more followed after its end."""
     assert parse(b'{"s": "} null"}', b'{"s": "{} {"}') == [{"s": "} null"}, {"s": "{} {"}]
 
 
@@ -111,7 +111,7 @@ _ROWS = st.fixed_dictionaries(
 def test_objects_of_the_schema_are_read_as_they_are(
     rows: list[dict[str, Any]], indent: int | None, ascii_only: bool, offset: int
 ) -> None:
-    """Whatever their texts hold, also from the middle of a batch."""
+    """Texts may have any content, and the batch may be a slice."""
     bodies = pa.array([json.dumps(row, indent=indent, ensure_ascii=ascii_only).encode() for row in rows], pa.binary())
     found = parser("a int, s string, l array<int>, o struct<x: long>").parse(bodies.slice(offset)).to_pylist()
     assert found == [{name: row.get(name) for name in ("a", "s", "l", "o")} for row in rows[offset:]]
@@ -122,7 +122,7 @@ _TEXT = st.text('{}[]":,. \n\t01aenultrsf\\', max_size=30).map(str.encode)
 
 @st.composite
 def _mutated(draw: st.DrawFn) -> bytes:
-    """An object with some bytes put in or taken out."""
+    """Draw an object with some bytes inserted or removed."""
     body = json.dumps(draw(_ROWS)).encode()
     at, end = sorted(draw(st.tuples(st.integers(0, len(body)), st.integers(0, len(body)))))
     return body[:at] + draw(_TEXT) + body[draw(st.sampled_from([at, end])) :]
@@ -130,7 +130,7 @@ def _mutated(draw: st.DrawFn) -> bytes:
 
 @given(bodies=st.lists(_mutated() | _TEXT | st.binary(max_size=6) | st.sampled_from(_WRONG), max_size=8))
 def test_what_a_body_gives_depends_on_it_alone(bodies: list[bytes]) -> None:
-    """However broken it and its neighbours are; what Python's parser takes for no object is none."""
+    """Neighbours may be broken in any way; a body that Python's parser does not accept as an object is null."""
     together = parse(*bodies)
     assert together == [row for body in bodies for row in parse(body)]
     for body, row in zip(bodies, together, strict=True):
@@ -142,18 +142,18 @@ def test_what_a_body_gives_depends_on_it_alone(bodies: list[bytes]) -> None:
 
 
 def test_much_at_once_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow takes 2 GiB at most."""
+    """Arrow accepts at most 2 GiB."""
     monkeypatch.setattr(json_bodies, "_MOST_BYTES", 100)
     assert parse(*[b'{"a": %d}' % number for number in range(100)]) == [{"a": number} for number in range(100)]
 
 
 def test_no_body_is_no_row() -> None:
-    """Of the right type."""
+    """The empty result has the right type."""
     assert parse() == []
 
 
 def test_texts_of_what_is_wrong_are_kept() -> None:
-    """Of nothing else."""
+    """Other texts are not kept."""
     bodies = pa.array([b"{}", b"x\xff", b""], pa.binary())
     assert texts_of_nulls(bodies, parser().parse(bodies)).to_pylist() == [None, "x\ufffd", ""]
     assert texts_of_nulls(bodies[:1], parser().parse(bodies[:1])).to_pylist() == [None]

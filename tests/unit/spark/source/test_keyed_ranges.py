@@ -1,4 +1,4 @@
-"""Ranges of messages with a key: what is left of them once the key index was asked."""
+"""Ranges of messages with a key, reduced by the key index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _WHOLE = [QueueRange("orders", 0, 0, 100), QueueRange("orders", 1, 20, 40), Queu
 
 
 def log_with(places: dict[TopicQueue, list[int]]) -> FakeLog:
-    """Messages at 0, 10, … 90 of each queue; those at *places* carry the key k. It tells of 10 and 80, too."""
+    """Return a log of messages at 0, 10, … 90 of each queue; those at *places* carry the key k.
+
+    The index also returns 10 and 80.
+    """
     return FakeLog(
         {
             one.queue: [
@@ -29,7 +32,7 @@ def log_with(places: dict[TopicQueue, list[int]]) -> FakeLog:
 
 
 def test_ranges_have_their_places_or_are_left_out() -> None:
-    """Also places where messages have another key, and none that lie outside."""
+    """The places include messages with another key, but none outside of the range."""
     log = log_with({TopicQueue("orders", 0): [20, 90], TopicQueue("orders", 1): [0, 40], TopicQueue("events", 0): []})
     assert with_places(_WHOLE, log, "k", most=100) == [
         replace(_WHOLE[0], places=(10, 20, 80, 90)),
@@ -38,7 +41,7 @@ def test_ranges_have_their_places_or_are_left_out() -> None:
 
 
 def test_where_it_is_not_known_ranges_stay_whole() -> None:
-    """Of one topic: the other's places are few enough."""
+    """Only one topic has too many places; the other's ranges are reduced."""
     log = log_with({TopicQueue("orders", 0): [0, 20, 30]})
     assert with_places(_WHOLE, log, "k", most=3) == [*_WHOLE[:2], replace(_WHOLE[2], places=(10, 80))]
     log.knows_keys = False
@@ -47,7 +50,7 @@ def test_where_it_is_not_known_ranges_stay_whole() -> None:
 
 @given(places=st.lists(st.integers(0, 3000), unique=True).map(sorted))
 def test_places_that_are_near_are_read_together(places: list[int]) -> None:
-    """All of them, in order, each once; over a gap of 64 nothing is read in vain."""
+    """All of them are read once, in order; a gap of more than 64 is skipped."""
     spans = QueueRange("orders", 0, 0, 3001, tuple(places)).spans
     assert [place for start, end in spans for place in places if start <= place < end] == places
     assert all(start in places and end - 1 in places for start, end in spans)

@@ -1,4 +1,4 @@
-"""Filters leave out much, and nothing that is wanted."""
+"""Filters exclude many messages, and no matching one."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _OF_TEXT: dict[type[Filter], Callable[[str, str], bool]] = {
 
 
 def at(store_ms: int, microseconds: int = 0) -> datetime:
-    """A time as Spark gives it."""
+    """Return a time as Spark passes it."""
     return _EPOCH + timedelta(milliseconds=store_ms, microseconds=microseconds)
 
 
 def is_true(one: Any, row: dict[str, Any]) -> bool | None:
-    """What SQL says of a filter and a row; None where it does not know."""
+    """Return SQL's truth value of a filter for a row; None for unknown."""
     if isinstance(one, Not):
         inside = is_true(one.child, row)
         return None if inside is None else not inside
@@ -72,7 +72,7 @@ def is_true(one: Any, row: dict[str, Any]) -> bool | None:
 
 
 def row_of(queue: TopicQueue, message: FakeMessage) -> dict[str, Any]:
-    """Columns that filters of these tests are about."""
+    """Return the columns that filters of these tests use."""
     return {
         "topic": queue.topic,
         "queue_id": queue.queue_id,
@@ -83,7 +83,7 @@ def row_of(queue: TopicQueue, message: FakeMessage) -> dict[str, Any]:
     }
 
 
-# ── nothing that is wanted is left out ──────────────────────────────────────────────────────────────────────────────
+# ── no matching message is excluded ─────────────────────────────────────────────────────────────────────────────────
 
 _TAGS = [None, "A", "B", "AB", " A", "A || B", "*", ""]
 _VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -97,14 +97,14 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 def _several(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Values of an `IN`: in a tuple, or in a list as Spark's worker has them."""
+    """Draw values of an `IN`: a tuple, or a list as in Spark's worker."""
     lists = st.lists(values, min_size=1, max_size=3)
     return lists | lists.map(tuple)
 
 
 @st.composite
 def _filters(draw: st.DrawFn) -> Filter:
-    """Any filter that Spark may push down on one of the columns."""
+    """Draw any filter that Spark may push down on one of the columns."""
     column = draw(st.sampled_from(sorted(_VALUES)))
     kinds: list[Any] = [*_ORDERED, EqualNullSafe, In, IsNull, IsNotNull]
     kind = draw(st.sampled_from([*kinds, *_OF_TEXT] if column in ("topic", "tag") else kinds))
@@ -120,7 +120,7 @@ def _filters(draw: st.DrawFn) -> Filter:
 
 @st.composite
 def _messages(draw: st.DrawFn, slack_ms: int) -> list[FakeMessage]:
-    """A queue's: their times are below an earlier one's by slack_ms at most."""
+    """Draw a queue's messages; a time is at most slack_ms below an earlier one."""
     offset, latest = draw(st.integers(0, 10)), _FIRST_MS
     messages: list[FakeMessage] = []
     for step, back, tag in draw(
@@ -133,7 +133,7 @@ def _messages(draw: st.DrawFn, slack_ms: int) -> list[FakeMessage]:
 
 @st.composite
 def _logs(draw: st.DrawFn) -> tuple[FakeLog, int]:
-    """A log of two topics, and how far clocks were set back in it."""
+    """Draw a log of two topics, and the amount by which clocks were set back in it."""
     slack_ms = draw(st.sampled_from([0, 1, 6]))
     queues = [TopicQueue(topic, queue_id) for topic in ("a", "ab") for queue_id in range(2)]
     return FakeLog({queue: draw(_messages(slack_ms)) for queue in queues}, halving=draw(st.booleans())), slack_ms
@@ -143,7 +143,7 @@ def _logs(draw: st.DrawFn) -> tuple[FakeLog, int]:
 def test_no_message_that_is_wanted_is_left_out(
     made: tuple[FakeLog, int], filters: list[Filter], cut: tuple[int, int]
 ) -> None:
-    """Every message of a range for which all filters are true lies in what is left of it, and carries a wanted tag."""
+    """Every message of a range for which all filters are true is in the reduced range, and carries a requested tag."""
     log, slack_ms = made
     wanted = Wanted().and_filters(filters)
     for queue, messages in log.queues.items():
@@ -160,18 +160,18 @@ def test_no_message_that_is_wanted_is_left_out(
                 assert wanted.tags is None or message.tag in wanted.tags
 
 
-# ── and much is left out ────────────────────────────────────────────────────────────────────────────────────────────
+# ── many messages are excluded ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def left(*filters: Filter, slack_ms: int = 0, queue: TopicQueue = _QUEUE) -> tuple[int, int] | None:
-    """What is left of *queue*, offsets 10 … 19, one stored each millisecond."""
+    """Return the reduced range of *queue*, offsets 10 … 19, one stored each millisecond."""
     log = FakeLog({queue: run_of(10, 20, first_ms=_FIRST_MS)})
     found = Wanted().and_filters(filters).of_range(QueueRange(*queue, 10, 20), log, slack_ms=slack_ms)
     return None if found is None else (found.start, found.end)
 
 
 def name_of(value: object) -> str:
-    """Of a parameter: a set's members have an order in it."""
+    """Return the name of a parameter; a set's members are sorted in it."""
     return str(sorted(value, key=str)) if isinstance(value, set | frozenset) else str(value)
 
 
@@ -198,7 +198,7 @@ def name_of(value: object) -> str:
     ids=name_of,
 )
 def test_a_range_is_as_short_as_a_filter_allows(one: Filter, offsets: tuple[int, int] | None) -> None:
-    """Where clocks are never set back."""
+    """Clocks are never set back."""
     assert left(one) == offsets
 
 
@@ -213,7 +213,7 @@ def test_a_range_is_as_short_as_a_filter_allows(one: Filter, offsets: tuple[int,
     ids=name_of,
 )
 def test_a_message_beside_a_part_of_a_millisecond_is_kept(one: Filter, offset: int) -> None:
-    """Stores know milliseconds, Spark knows microseconds."""
+    """Stores have milliseconds, Spark has microseconds."""
     found = left(one)
     assert found is not None
     assert offset in range(*found)
@@ -221,7 +221,7 @@ def test_a_message_beside_a_part_of_a_millisecond_is_kept(one: Filter, offset: i
 
 @pytest.mark.parametrize("store_ms", [0, 1, 1001, 543_456_791, _FIRST_MS + 1, 4_102_444_800_007])
 def test_a_time_is_found_to_the_millisecond(store_ms: int) -> None:
-    """Whatever the fraction of a second is in binary."""
+    """The binary form of the fraction of a second does not matter."""
     log = FakeLog({_QUEUE: [FakeMessage(0, store_ms - 1), FakeMessage(1, store_ms), FakeMessage(2, store_ms + 1)]})
     wanted = Wanted().and_filters([EqualTo(("store_timestamp",), at(store_ms))])
     assert wanted.of_range(QueueRange("a", 0, 0, 3), log, slack_ms=0) == QueueRange("a", 0, 1, 2)
@@ -233,14 +233,14 @@ def test_a_time_without_a_zone_is_utc() -> None:
 
 
 def test_ranges_of_time_are_wider_by_the_slack() -> None:
-    """By so much on both sides; a range of offsets stays as it is."""
+    """Both sides are wider; a range of offsets stays as it is."""
     assert left(EqualTo(("store_timestamp",), at(_FIRST_MS + 5)), slack_ms=2) == (13, 18)
     assert left(EqualTo(("queue_offset",), 13), slack_ms=2) == (13, 14)
 
 
 @pytest.mark.parametrize("halving", [False, True])
 def test_a_clock_that_was_set_back_within_the_slack_loses_nothing(*, halving: bool) -> None:
-    """Messages 2 and 3 say that they are older than message 1."""
+    """Messages 2 and 3 have earlier times than message 1."""
     times = [0, 10, 6, 7, 20]
     log = FakeLog({_QUEUE: [FakeMessage(offset, time) for offset, time in enumerate(times)]}, halving=halving)
     for offset, time in enumerate(times):
@@ -263,7 +263,7 @@ def test_a_clock_that_was_set_back_within_the_slack_loses_nothing(*, halving: bo
     ids=name_of,
 )
 def test_queues_that_are_not_wanted_are_left_out(one: Filter, kept: set[tuple[str, int]]) -> None:
-    """Whole, and without a look at the log."""
+    """They are excluded completely, and without a look at the log."""
     wanted = Wanted().and_filters([one])
     queues = [TopicQueue(topic, queue_id) for topic in "ab" for queue_id in range(2)]
     assert {queue for queue in queues if wanted.has_queue(queue)} == kept
@@ -287,7 +287,7 @@ def test_queues_that_are_not_wanted_are_left_out(one: Filter, kept: set[tuple[st
     ids=name_of,
 )
 def test_tags_are_asked_for_where_a_subscription_can_name_them(one: Filter, tags: set[str] | None) -> None:
-    """Else all messages are read, and Spark looks for itself."""
+    """Otherwise all messages are read, and Spark filters them."""
     assert Wanted().and_filters([one]).tags == tags
 
 
@@ -314,7 +314,7 @@ def test_tags_are_asked_for_where_a_subscription_can_name_them(one: Filter, tags
     ids=name_of,
 )
 def test_another_filter_is_sparks_alone(one: Filter) -> None:
-    """Nothing is left out for it, whatever it would leave."""
+    """Nothing is excluded for it."""
     assert Wanted().and_filters([one]) == Wanted()
     assert left(one) == (10, 20)
 
@@ -337,7 +337,7 @@ def test_another_filter_is_sparks_alone(one: Filter) -> None:
     ids=["topics", "another topic", "queue lists", "queues", "offsets", "single offsets", "times", "tags"],
 )
 def test_filters_that_contradict_each_other_leave_nothing(filters: list[Filter]) -> None:
-    """In whatever order they come."""
+    """The order does not matter."""
     assert left(*filters) is None
     assert left(*reversed(filters)) is None
 
@@ -350,7 +350,7 @@ def test_filters_narrow_what_options_have_left() -> None:
 
 
 def test_without_filters_all_is_wanted() -> None:
-    """And nothing where there is nothing."""
+    """An empty log gives an empty result."""
     assert left() == (10, 20)
     assert Wanted().of_range(QueueRange("a", 0, 5, 5), FakeLog({_QUEUE: []}), slack_ms=0) is None
 
@@ -364,7 +364,7 @@ def test_without_filters_all_is_wanted() -> None:
     ids=["offset", "time"],
 )
 def test_null_in_a_list_is_equal_to_nothing(one: Filter, offsets: tuple[int, int]) -> None:
-    """`queue_offset IN (12, NULL)` is true of offset 12 alone."""
+    """`queue_offset IN (12, NULL)` is true only for offset 12."""
     found = left(one)
     assert found is not None
     assert found[0] <= offsets[0] < offsets[1] <= found[1]

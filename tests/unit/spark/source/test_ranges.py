@@ -1,4 +1,4 @@
-"""Ranges of queues, and how they are cut."""
+"""Ranges of queues, and their division."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tidemark.spark.source.tasks import Task
 
 @st.composite
 def _ranges(draw: st.DrawFn) -> list[QueueRange]:
-    """Ranges of different queues, some of them empty."""
+    """Draw ranges of different queues, some of them empty."""
     spans = draw(st.lists(st.tuples(st.integers(0, 1 << 60), st.integers(0, 60)), max_size=6))
     return [QueueRange("orders", number, start, start + count) for number, (start, count) in enumerate(spans)]
 
 
 @given(ranges=_ranges(), least=st.none() | st.integers(1, 80))
 def test_cut_ranges_hold_what_the_whole_ones_held(ranges: list[QueueRange], least: int | None) -> None:
-    """Without gap, overlap or empty ranges, each queue's in order, of lengths that differ by one at most."""
+    """There is no gap, overlap or empty range; each queue's are in order, and their lengths differ by at most one."""
     parts = split(ranges, least)
     assert all(part.count > 0 for part in parts)
     for whole in ranges:
@@ -37,20 +37,20 @@ def test_cut_ranges_hold_what_the_whole_ones_held(ranges: list[QueueRange], leas
 
 @given(ranges=_ranges(), least=st.integers(1, 80))
 def test_there_are_as_many_ranges_as_are_wanted(ranges: list[QueueRange], least: int) -> None:
-    """Or one for each message, where there are not so many messages."""
+    """If there are fewer messages, there is one range for each."""
     assert len(split(ranges, least)) >= min(least, sum(whole.count for whole in ranges))
 
 
 @given(ranges=_ranges())
 def test_nothing_is_cut_unasked(ranges: list[QueueRange]) -> None:
-    """One range a queue that has messages, also where that is as many as are wanted."""
+    """Each queue with messages has one range, even if that is already the requested number."""
     filled = [whole for whole in ranges if whole.count]
     assert split(ranges, None) == filled
     assert split(ranges, max(1, len(filled))) == filled
 
 
 def test_a_long_queue_is_cut_more_often() -> None:
-    """In proportion, as Kafka's connector does."""
+    """The numbers are proportional, as in Kafka's connector."""
     ranges = [QueueRange("orders", 0, 50, 150), QueueRange("orders", 1, 0, 300)]
     expected = [("orders", 0, 50, 150), ("orders", 1, 0, 100), ("orders", 1, 100, 200), ("orders", 1, 200, 300)]
     assert split(ranges, 4) == [QueueRange(*one) for one in expected]
@@ -58,7 +58,7 @@ def test_a_long_queue_is_cut_more_often() -> None:
 
 @pytest.mark.parametrize("least", [None, 1, 7])
 def test_nothing_is_cut_into_nothing(least: int | None) -> None:
-    """Neither no ranges nor empty ones."""
+    """This covers no ranges and empty ranges."""
     assert split([], least) == []
     assert split([QueueRange("orders", 0, 7, 7)], least) == []
 

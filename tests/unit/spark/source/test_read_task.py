@@ -1,4 +1,4 @@
-"""What a task reads, also while messages go away under it."""
+"""The read of a task, also while messages expire during it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SLOPPY = {"failOnDataLoss": "false", "failOnCorruption": "false"}
 def opened(
     log: FakeLog, whole: QueueRange, given: Mapping[str, str] = _STRICT, tags: frozenset[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of *whole*, read from *log*."""
+    """Yield batches of *whole*, read from *log*."""
     options = read_options(SourceOptions, {"path": "/store", "subscribe": "orders"} | dict(given))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidemark.spark.source.read_task.open_log", lambda of, columns: log)
@@ -46,19 +46,19 @@ def read(
     given: Mapping[str, str] = _STRICT,
     tags: frozenset[str] | None = None,
 ) -> list[int]:
-    """Queue offsets of all that is read."""
+    """Return the queue offsets of all read messages."""
     batches = list(opened(log, whole, given, tags))
     return [int(offset) for batch in batches for offset in batch.column("queue_offset").to_pylist()]
 
 
 @pytest.fixture
 def log() -> FakeLog:
-    """Ten messages, two a page."""
+    """Return a log of ten messages, two a page."""
     return FakeLog({_QUEUE: run_of(0, 10)})
 
 
 def expire_at(log: FakeLog, offset: int, below: int) -> None:
-    """Let messages below *below* go away when a page is about to begin at or behind *offset*."""
+    """Expire messages below *below* when a page is about to begin at or after *offset*."""
 
     def lose(begin: int) -> None:
         if begin >= offset:
@@ -67,11 +67,11 @@ def expire_at(log: FakeLog, offset: int, below: int) -> None:
     log.on_page = lose
 
 
-# ── what is there ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── existing messages ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_page_is_a_batch_of_sparks_columns(log: FakeLog) -> None:
-    """With the queue's name in each row."""
+    """Each row has the queue's name."""
     batches = list(opened(log, QueueRange("orders", 0, 3, 8)))
     assert [batch.column("queue_offset").to_pylist() for batch in batches] == [[3, 4], [5, 6], [7]]
     assert {batch.schema.names[0] for batch in batches} == {"topic"}
@@ -80,20 +80,20 @@ def test_a_page_is_a_batch_of_sparks_columns(log: FakeLog) -> None:
 
 
 def test_an_empty_range_is_no_batch(log: FakeLog) -> None:
-    """Spark gets one where nothing else is to be read."""
+    """Spark gets an empty batch if nothing else is read."""
     assert list(opened(log, QueueRange("orders", 0, 4, 4))) == []
     assert log.closed == 1
 
 
 def test_only_wanted_tags_are_read() -> None:
-    """A page without any is no batch."""
+    """A page without matching messages gives no batch."""
     log = FakeLog({_QUEUE: [FakeMessage(offset, tag="A" if offset in (2, 7) else "B") for offset in range(10)]})
     assert [batch.num_rows for batch in opened(log, _WHOLE, tags=frozenset({"A", "C"}))] == [1, 1]
     assert read(log, tags=frozenset({"A", "C"})) == [2, 7]
 
 
 def test_only_messages_that_carry_the_key_are_read() -> None:
-    """The whole key, not a part of it; a page without any is no batch."""
+    """The whole key must match; a page without matching messages gives no batch."""
     keys = [("k1",), ("k2",), ("k", "k3"), (), ("k11",), ("k3", "k1"), (), ("k1", "k1"), (), ()]
     log = FakeLog({_QUEUE: [FakeMessage(offset, keys=own) for offset, own in enumerate(keys)]})
     assert read(log, given={"key": "k1"}) == [0, 5, 7]
@@ -105,7 +105,7 @@ def test_only_messages_that_carry_the_key_are_read() -> None:
 
 
 def test_a_damaged_record_is_an_error(log: FakeLog) -> None:
-    """It tells where and why; what came before it was read."""
+    """The error has place and reason; the messages before it were read."""
     log.damaged = frozenset({5})
     batches = opened(log, _WHOLE, {"failOnDataLoss": "false"})
     assert [next(batches).num_rows, next(batches).num_rows] == [2, 2]
@@ -114,7 +114,7 @@ def test_a_damaged_record_is_an_error(log: FakeLog) -> None:
 
 
 def test_a_damaged_record_may_be_left_out_with_a_warning(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
-    """Also where a page has nothing else, whatever failOnDataLoss says."""
+    """A page may contain nothing else; failOnDataLoss does not matter."""
     log.damaged = frozenset({0, 5, 6, 7})
     with caplog.at_level(logging.WARNING):
         assert read(log, given={"failOnCorruption": "false"}) == [1, 2, 3, 4, 8, 9]
@@ -124,17 +124,17 @@ def test_a_damaged_record_may_be_left_out_with_a_warning(log: FakeLog, caplog: p
 
 
 def test_damage_beyond_the_range_is_none(log: FakeLog) -> None:
-    """Another task tells of it."""
+    """Another task reports it."""
     log.damaged = frozenset({2, 7})
     assert read(log, QueueRange("orders", 0, 3, 7)) == [3, 4, 5, 6]
 
 
-# ── what is gone ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── expired messages ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("offset", [0, 4])
 def test_messages_that_are_gone_are_an_error(log: FakeLog, offset: int) -> None:
-    """At the beginning of the range as in the middle of it."""
+    """The loss may be at the beginning or in the middle of the range."""
     expire_at(log, offset, below=7)
     with pytest.raises(OffsetTooSmallError):
         read(log, given={"failOnCorruption": "false"})
@@ -148,7 +148,7 @@ def test_messages_that_are_gone_are_an_error(log: FakeLog, offset: int) -> None:
     below=st.integers(0, 11),
 )
 def test_what_is_not_gone_is_read_once(page_size: int, cut: tuple[int, int], offset: int, below: int) -> None:
-    """With failOnDataLoss=false: all that was read before, then all that is left, each message once and in order."""
+    """With failOnDataLoss=false, all earlier pages and all remaining messages are read once and in order."""
     log = FakeLog({_QUEUE: run_of(0, 12)}, page_size=page_size)
     expire_at(log, offset, below)
     start, end = min(cut), max(cut)
@@ -158,7 +158,7 @@ def test_what_is_not_gone_is_read_once(page_size: int, cut: tuple[int, int], off
 
 
 def test_nothing_is_read_twice_where_a_loss_shows_no_new_beginning(log: FakeLog) -> None:
-    """A queue's file may be away for a moment; the rest is read, and reading comes to an end."""
+    """A queue's file may be away for a moment; the rest is read, and reading ends."""
     failed: list[int] = []
 
     def fail_once(begin: int) -> None:
@@ -173,7 +173,7 @@ def test_nothing_is_read_twice_where_a_loss_shows_no_new_beginning(log: FakeLog)
 
 
 def test_a_loss_that_is_passed_over_is_told(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
-    """Twice, where messages go away twice."""
+    """There are two warnings if messages expire twice."""
 
     def lose(begin: int) -> None:
         log.expire(_QUEUE, {2: 4, 6: 9}.get(begin, 0))
@@ -185,7 +185,7 @@ def test_a_loss_that_is_passed_over_is_told(log: FakeLog, caplog: pytest.LogCapt
 
 
 def test_a_topic_that_goes_away_ends_the_range(log: FakeLog) -> None:
-    """An error, or with failOnDataLoss=false the end of what can be read."""
+    """It is an error, or with failOnDataLoss=false the end of the range."""
 
     def delete(begin: int) -> None:
         if begin == 4:
@@ -200,7 +200,7 @@ def test_a_topic_that_goes_away_ends_the_range(log: FakeLog) -> None:
 
 
 def test_a_range_beyond_the_queues_end_is_a_loss(log: FakeLog) -> None:
-    """An error, or with failOnDataLoss=false what is there."""
+    """It is an error; with failOnDataLoss=false the existing messages are read."""
     with pytest.raises(OffsetOutOfRangeError):
         read(log, QueueRange("orders", 0, 7, 12))
     assert read(log, QueueRange("orders", 0, 7, 12), _SLOPPY) == [7, 8, 9]
@@ -220,7 +220,7 @@ def test_a_log_that_does_not_answer_is_an_error_always(log: FakeLog) -> None:
 
 
 def test_a_topic_that_goes_away_after_its_first_messages_ends_the_range(log: FakeLog) -> None:
-    """Where messages were gone is looked up, and then the queue is, too."""
+    """After a loss the queue's bounds are read again, and the queue is gone by then."""
 
     def delete(begin: int) -> None:
         if begin == 4:
@@ -231,18 +231,18 @@ def test_a_topic_that_goes_away_after_its_first_messages_ends_the_range(log: Fak
     assert read(log, given=_SLOPPY) == [0, 1, 2, 3]
 
 
-# ── the log is let go of ────────────────────────────────────────────────────────────────────────────────────────────
+# ── the log is closed ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_log_is_closed_once_all_is_read(log: FakeLog) -> None:
-    """Not before."""
+    """It is not closed before."""
     batches = opened(log, _WHOLE)
     assert (len(next(batches)), log.closed) == (2, 0)
     assert (len(list(batches)), log.closed) == (4, 1)
 
 
 def test_the_log_is_closed_when_nobody_reads_on(log: FakeLog) -> None:
-    """As with `limit`."""
+    """`limit` does this."""
     batches = read_ranges(
         [_WHOLE], read_options(SourceOptions, {"path": "/store", "subscribe": "orders"}), SCHEMA, None
     )
@@ -255,7 +255,7 @@ def test_the_log_is_closed_when_nobody_reads_on(log: FakeLog) -> None:
 
 
 def test_the_log_is_closed_after_an_error(log: FakeLog) -> None:
-    """Here of a damaged record."""
+    """The error is a damaged record."""
     log.damaged = frozenset({3})
     with pytest.raises(CorruptMessageError):
         read(log)

@@ -1,4 +1,4 @@
-"""Which queues are read, from where to where."""
+"""The queues to read, and their start and end offsets."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ _OLD, _NEW, _EMPTY = TopicQueue("orders", 0), TopicQueue("orders", 1), TopicQueu
 
 @pytest.fixture
 def log() -> FakeLog:
-    """`orders`: offsets 10 … 19, stored at 1000 … 1009, then 0 … 4, at 2000 … 2004, then nothing; and other topics."""
+    """Return a log with `orders`: offsets 10 … 19, stored at 1000 … 1009, then 0 … 4, at 2000 … 2004, then an empty
+    queue; and other topics.
+    """
     others = {TopicQueue(topic, queue_id): run_of(0, 1) for topic in ("orders-eu", "reorders") for queue_id in range(2)}
     return FakeLog({_OLD: run_of(10, 20, first_ms=1000), _NEW: run_of(0, 5, first_ms=2000), _EMPTY: []} | others)
 
 
 def resolver(log: FakeLog, **given: str) -> Resolver:
-    """With these options; all of `orders` unless they say otherwise."""
+    """Return a resolver with these options, by default for all of `orders`."""
     chosen = {"subscribe", "subscribePattern", "assign"} & given.keys()
     return Resolver(log, read_options(SourceOptions, {"path": "/store"} | ({} if chosen else _SUBSCRIBED) | given))
 
@@ -43,21 +45,21 @@ _FULL = '{"orders": [0, 1]}'
 
 
 def starts(log: FakeLog, **given: str) -> list[int]:
-    """Where a batch begins, queue by queue."""
+    """Return the start offset of a batch for each queue."""
     made = resolver(log, **given)
     bounds = made.bounds(made.queues())
     return [made.starts(bounds, End.EARLIEST)[queue] for queue in bounds]
 
 
 def stream_starts(log: FakeLog, **given: str) -> list[int]:
-    """Where a stream begins, queue by queue."""
+    """Return the start offset of a stream for each queue."""
     made = resolver(log, **given)
     bounds = made.bounds(made.queues())
     return [made.starts(bounds, End.LATEST)[queue] for queue in bounds]
 
 
 def ends(log: FakeLog, **given: str) -> list[int]:
-    """Where a batch ends, queue by queue."""
+    """Return the end offset of a batch for each queue."""
     made = resolver(log, **given)
     bounds = made.bounds(made.queues())
     return [made.ends(bounds)[queue] for queue in bounds]
@@ -79,7 +81,7 @@ def ends(log: FakeLog, **given: str) -> list[int]:
     ids=["one", "two", "whole name", "part of a name", "pattern", "assigned"],
 )
 def test_queues_are_those_that_are_named(log: FakeLog, given: dict[str, str], queues: list[tuple[str, int]]) -> None:
-    """Sorted, each once; a pattern matches whole names only."""
+    """They are sorted and unique; a pattern matches only whole names."""
     assert resolver(log, **given).queues() == queues
 
 
@@ -101,14 +103,14 @@ def test_a_pattern_finds_topics_that_come_later(log: FakeLog) -> None:
     ids=["topic", "assigned topic", "assigned queue"],
 )
 def test_what_is_named_must_exist(log: FakeLog, given: dict[str, str], error: type[StoreError]) -> None:
-    """Before anything is read, whatever failOnDataLoss says."""
+    """The error comes before anything is read, whatever failOnDataLoss says."""
     for fail in ("true", "false"):
         with pytest.raises(error):
             resolver(log, failOnDataLoss=fail, **given).batch()
 
 
 def test_bounds_are_the_logs(log: FakeLog) -> None:
-    """Of each queue that is asked for."""
+    """They are read for each requested queue."""
     assert resolver(log).bounds([_OLD, _EMPTY]) == {_OLD: Bounds(10, 20), _EMPTY: Bounds(0, 0)}
 
 
@@ -128,12 +130,12 @@ def test_bounds_are_the_logs(log: FakeLog) -> None:
     ids=["default", "earliest", "latest", "offsets", "ends by queue", "behind the last one"],
 )
 def test_reading_begins_where_the_options_say(log: FakeLog, given: dict[str, str], expected: list[int]) -> None:
-    """By name, or by offset for each queue."""
+    """A start is named, or an offset for each queue."""
     assert starts(log, **given) == expected
 
 
 def test_the_default_start_is_the_readers(log: FakeLog) -> None:
-    """A stream's is the latest one; what is given goes before it."""
+    """A stream's default is the latest offset; an option overrides it."""
     assert stream_starts(log) == [20, 5, 0]
     assert stream_starts(log, startingOffsets="earliest") == [10, 0, 0]
 
@@ -159,7 +161,7 @@ def test_the_default_start_is_the_readers(log: FakeLog) -> None:
 def test_reading_begins_at_the_first_message_of_a_time(
     log: FakeLog, given: dict[str, str], expected: list[int]
 ) -> None:
-    """startingTimestamp goes before startingOffsetsByTimestamp, and that before startingOffsets, as Kafka's do."""
+    """startingTimestamp overrides startingOffsetsByTimestamp, which overrides startingOffsets, as in Kafka's source."""
     assert starts(log, assign=_FULL, **given) == expected
 
 
@@ -169,7 +171,7 @@ def test_reading_begins_at_the_first_message_of_a_time(
     ids=["one time", "by queue"],
 )
 def test_a_time_without_a_message_is_an_error_unless_asked_otherwise(log: FakeLog, given: dict[str, str]) -> None:
-    """With the strategy `latest` reading begins behind the last message; other queues begin where they would."""
+    """With the strategy `latest` reading begins after the last message; other queues are not affected."""
     with pytest.raises(ArgumentIllegalError, match=r"queue 0 of orders .* 1010"):
         starts(log, assign=_FULL, **given)
     assert starts(log, assign=_FULL, startingOffsetsByTimestampStrategy="latest", **given) == [20, 0]
@@ -198,19 +200,19 @@ def test_an_empty_queue_has_no_message_of_any_time(log: FakeLog) -> None:
     ids=["default", "latest", "offsets", "time", "late time", "by queue", "before offsets", "before all others"],
 )
 def test_a_batch_ends_where_the_options_say(log: FakeLog, given: dict[str, str], expected: list[int]) -> None:
-    """Exclusive; of a time that no message reaches, at the end."""
+    """The end is exclusive; for a time after all messages it is the queue's end."""
     assert ends(log, assign=_FULL, **given) == expected
 
 
 def test_a_batch_ends_at_what_is_there_although_a_later_message_came(log: FakeLog) -> None:
-    """Bounds are looked up once; a time is looked up after them."""
+    """Bounds are read once, before a time is looked up."""
     made = resolver(log, assign='{"orders": [0]}', endingTimestamp="1500")
     bounds = made.bounds(made.queues())
     log.queues[_OLD] += [FakeMessage(20, 1010), FakeMessage(21, 2000)]
     assert made.ends(bounds) == {_OLD: 20}
 
 
-# ── offsets that are not there ──────────────────────────────────────────────────────────────────────────────────────
+# ── missing offsets ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "startingOffsetsByTimestamp"])
@@ -226,7 +228,7 @@ def test_a_batch_ends_at_what_is_there_although_a_later_message_came(log: FakeLo
 def test_offsets_are_given_for_exactly_the_queues_that_are_read(
     log: FakeLog, option: str, offsets: str, named: str
 ) -> None:
-    """As Kafka's source wants it; the refusal names option and queue."""
+    """Kafka's source requires the same; the error names option and queue."""
     with pytest.raises(ArgumentIllegalError, match=f"option {option}: {named}") as refused:
         starts(log, assign=_FULL, **{option: offsets})
     assert refused.value.argument == option
@@ -234,7 +236,7 @@ def test_offsets_are_given_for_exactly_the_queues_that_are_read(
 
 @pytest.mark.parametrize("option", ["endingOffsets", "endingOffsetsByTimestamp"])
 def test_ends_are_given_for_exactly_the_queues_that_are_read(log: FakeLog, option: str) -> None:
-    """As starts are."""
+    """The rule is the same as for starts."""
     with pytest.raises(ArgumentIllegalError, match=f"option {option}: queue 1 of orders is missing"):
         ends(log, assign=_FULL, **{option: '{"orders": {"0": 1000}}'})
 
@@ -247,7 +249,7 @@ def test_ends_are_given_for_exactly_the_queues_that_are_read(log: FakeLog, optio
 def test_an_offset_that_is_not_there_is_a_loss(
     log: FakeLog, caplog: pytest.LogCaptureFixture, offset: int, error: type[StoreError], nearest: int
 ) -> None:
-    """An error, or with failOnDataLoss=false a warning and the nearest offset; for starts and ends alike."""
+    """It is an error, or with failOnDataLoss=false a warning and the nearest offset, for starts and ends alike."""
     assigned, text = '{"orders": [0]}', f'{{"orders": {{"0": {offset}}}}}'
     with pytest.raises(error, match=str(offset)):
         starts(log, assign=assigned, startingOffsets=text)
@@ -260,7 +262,7 @@ def test_an_offset_that_is_not_there_is_a_loss(
 
 
 def test_a_loss_tells_the_offset_that_is_there(log: FakeLog) -> None:
-    """As facts, for programs."""
+    """The offsets are facts, for programs."""
     made = resolver(log)
     with pytest.raises(OffsetTooSmallError) as below:
         made.within(_OLD, 9, Bounds(10, 20))
@@ -280,7 +282,7 @@ def test_a_batch_reads_each_queue_from_start_to_end(log: FakeLog) -> None:
 
 
 def test_a_batch_that_ends_before_it_begins_is_empty(log: FakeLog) -> None:
-    """Of times, for one queue, while another one has messages between them."""
+    """The times bound no message of one queue, while another queue has messages between them."""
     given = {"startingTimestamp": "1005", "endingTimestamp": "2002"}
     assert resolver(log, assign=_FULL, **given).batch() == [QueueRange("orders", 0, 15, 20), QueueRange(*_NEW, 0, 2)]
     offsets = {"startingOffsets": '{"orders": {"0": 15, "1": 3}}', "endingOffsets": '{"orders": {"0": 12, "1": 4}}'}
@@ -288,7 +290,7 @@ def test_a_batch_that_ends_before_it_begins_is_empty(log: FakeLog) -> None:
 
 
 def test_a_batch_of_given_offsets_waits_for_what_is_committed(log: FakeLog) -> None:
-    """What was acknowledged a moment ago must not look as if it were not there; without offsets nothing waits."""
+    """Recently acknowledged messages must not look missing; without given offsets there is no wait."""
     resolver(log).batch()
     resolver(log, startingTimestamp="0", startingOffsetsByTimestampStrategy="latest").batch()
     assert log.settled == 0

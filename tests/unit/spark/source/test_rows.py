@@ -84,18 +84,18 @@ _COLUMNS = list(_ROWS[0])
 
 
 def some_of_schema(*names: str) -> StructType:
-    """These of Spark's columns, in this order."""
+    """Return these of Spark's columns, in this order."""
     return StructType([SCHEMA[name] for name in names])
 
 
 def test_messages_are_rows_of_all_columns() -> None:
-    """Null is null, and times are in UTC."""
+    """Null stays null, and times are in UTC."""
     assert Rows(SCHEMA).batch(_QUEUE, message_batch(_MESSAGES)).to_pylist() == _ROWS
 
 
 @pytest.mark.parametrize("name", _COLUMNS)
 def test_a_columns_type_is_sparks(name: str) -> None:
-    """Spark refuses a batch with any other; also where it is the only column, and without messages."""
+    """Spark refuses a batch with another type; the column may be the only one, and there may be no messages."""
     expected = to_arrow_schema(SCHEMA, timezone="UTC").field(name)
     for messages in (message_batch(_MESSAGES), message_batch([])):
         whole = Rows(SCHEMA).batch(_QUEUE, messages)
@@ -107,7 +107,7 @@ def test_a_columns_type_is_sparks(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["born_timestamp", "store_timestamp"])
 def test_times_are_microseconds_in_utc(name: str) -> None:
-    """As Spark has them itself."""
+    """Spark represents them in the same way."""
     assert Rows(SCHEMA).batch(_QUEUE, message_batch(_MESSAGES)).schema.field(name).type == pa.timestamp("us", "UTC")
 
 
