@@ -1,4 +1,4 @@
-"""DDL strings: read as Spark reads them, refused where JSON has no answer for a type."""
+"""DDL strings: parsed as Spark parses them, and refused for types that JSON cannot represent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TYPES: st.SearchStrategy[DataType] = st.recursive(
 
 
 def ddl_of(kind: DataType) -> str:
-    """As a user may write it."""
+    """Return the type as a user may write it."""
     if isinstance(kind, ArrayType):
         return f"ARRAY < {ddl_of(kind.elementType)}>"
     if isinstance(kind, StructType):
@@ -53,13 +53,13 @@ def ddl_of(kind: DataType) -> str:
 
 
 def fields_of(schema: StructType, colon: str) -> list[str]:
-    """name type of each."""
+    """Return name and type of each field."""
     return [f"`{field.name.replace('`', '``')}`{colon} {ddl_of(field.dataType)}" for field in schema]
 
 
 @given(schema=_structs(TYPES))
 def test_what_was_written_is_read(schema: StructType) -> None:
-    """Of every type that is read, in any nesting, with any name."""
+    """All supported types are covered, in any nesting, with any name."""
     assert parse_ddl(", ".join(fields_of(schema, ""))) == schema
 
 
@@ -76,7 +76,7 @@ def test_what_was_written_is_read(schema: StructType) -> None:
     ],
 )
 def test_forms_that_spark_knows(text: str, expected: str | None) -> None:
-    """Colons, comments, NOT NULL, any case; all fields may be null."""
+    """These are colons, comments, NOT NULL, and any case; all fields may be null."""
     if expected is None:
         with pytest.raises(ValueError, match="expected a comma or the end"):
             parse_ddl(text)
@@ -110,6 +110,6 @@ def test_forms_that_spark_knows(text: str, expected: str | None) -> None:
     ],
 )
 def test_what_is_wrong_is_told(text: str, told: str) -> None:
-    """With the type's name, or what is missing where."""
+    """The error names the type, or the missing token and its place."""
     with pytest.raises(ValueError, match=told):
         parse_ddl(text)

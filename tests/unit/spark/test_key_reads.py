@@ -1,4 +1,4 @@
-"""Messages with a key, found by the key index: the same as a scan finds, and nothing else is read."""
+"""Messages with a key, found by the key index: the same as by a scan, and nothing else is read."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Row = tuple[str, int, int, bytes]
 
 
 def planned(options: dict[str, Any]) -> tuple[BatchReader, list[QueueRange]]:
-    """A reader and what its tasks would read."""
+    """Return a reader and the ranges of its tasks."""
     reader = BatchReader(read_options(SourceOptions, {name: str(value) for name, value in options.items()}), SCHEMA)
     return reader, [one for task in reader.partitions() if isinstance(task, Task) for one in task.ranges]
 
 
 def rows(options: dict[str, Any]) -> list[Row]:
-    """All that is read."""
+    """Return all rows that are read."""
     reader, parts = planned(options)
     batches = reader.read(Task(tuple(parts)))
     return sorted(
@@ -48,7 +48,7 @@ def rows(options: dict[str, Any]) -> list[Row]:
 
 
 def append_some(store: BuiltStore, count: int, choose: random.Random) -> None:
-    """Messages of two topics with none, one or some of the keys, and unique keys of which one is a key, too."""
+    """Append messages of two topics with any number of the keys, and unique keys, one of which is also a key."""
     for number in range(count):
         keys = " ".join(choose.sample(_KEYS[:-1], choose.choice([0, 0, 1, 1, 2])))
         entries = {"UNIQ_KEY": f"u{number}", "TAGS": choose.choice("AB")} | ({"KEYS": keys} if keys else {})
@@ -57,14 +57,14 @@ def append_some(store: BuiltStore, count: int, choose: random.Random) -> None:
 
 
 def index_is_told(store: BuiltStore) -> None:
-    """As the pipeline does with each publication."""
+    """Record the newest index file, as the pipeline does with each publication."""
     store.marks.set_index_file(store.index_name)
     store.publish()
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> BuiltStore:
-    """Some files of log, units and index, half of the last one above the watermark."""
+    """Return a store of several files of log, units and index; half of the last one is above the watermark."""
     assert java_hash("orders#Aa") == java_hash("orders#BB")
     built = BuiltStore(tmp_path / "store", log_file_size=16_384)
     built.topic("orders", queues=_QUEUES)
@@ -77,7 +77,7 @@ def store(tmp_path: Path) -> BuiltStore:
 
 @pytest.fixture(params=["files", "service"])
 def place(request: pytest.FixtureRequest, store: BuiltStore) -> Iterator[dict[str, str]]:
-    """Where to read."""
+    """Yield the options of the place to read from."""
     if request.param == "files":
         yield {"path": str(store.root)}
         return
@@ -87,7 +87,7 @@ def place(request: pytest.FixtureRequest, store: BuiltStore) -> Iterator[dict[st
 
 @pytest.mark.parametrize("expire", [False, True], ids=["whole", "expired"])
 def test_the_index_finds_what_a_scan_finds(store: BuiltStore, place: dict[str, str], expire: bool) -> None:
-    """Of every key, between any offsets, with any tag, also behind what retention has taken."""
+    """Every key, range of offsets and tag is tried, also after retention has removed files."""
     if expire:
         (store.root / "commitlog" / f"{0:020d}").unlink()
     choose = random.Random(9)
@@ -105,7 +105,7 @@ def test_the_index_finds_what_a_scan_finds(store: BuiltStore, place: dict[str, s
 
 
 def test_what_is_indexed_later_is_not_missed(store: BuiltStore) -> None:
-    """The index may be ahead of the watermark, never behind it."""
+    """The index may be ahead of the watermark, never below it."""
     options = {"path": store.root, "subscribe": "orders", "key": "k"}
     before = rows(options)
     index_is_told(store)
@@ -116,7 +116,7 @@ def test_what_is_indexed_later_is_not_missed(store: BuiltStore) -> None:
 def test_nothing_but_the_places_is_read(
     store: BuiltStore, place: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One task for one message, and one offset of it."""
+    """There is one task for one message, with one offset."""
     store.append("orders", b"rare", {"KEYS": "rare"}, queue_id=1)
     place_of_it = store.next["orders", 1] - 1
     append_some(store, 300, random.Random(10))
@@ -140,7 +140,7 @@ def test_nothing_but_the_places_is_read(
 
 
 def scans(options: dict[str, Any]) -> bool:
-    """Whether queues are read whole; they give what a scan gives."""
+    """Return True if queues are read whole; the result must be that of a scan."""
     parts = planned(options)[1]
     assert rows(options) == rows(options | {"keyLookupLimit": 0})
     assert len({part.places is None for part in parts}) == 1
@@ -148,7 +148,7 @@ def scans(options: dict[str, Any]) -> bool:
 
 
 def test_many_messages_are_scanned_for(store: BuiltStore, place: dict[str, str]) -> None:
-    """Beyond the limit."""
+    """There are more than the limit."""
     count = len(rows(place | {"subscribe": "orders", "key": "k1"}))
     hits = count + len(rows(place | {"subscribe": "events", "key": "k1"}))
     assert count < hits
@@ -167,7 +167,7 @@ def test_inner_batches_are_scanned(store: BuiltStore, place: dict[str, str]) -> 
 
 
 def test_queues_are_scanned_where_the_index_is_not_what_the_pipeline_told_of(store: BuiltStore) -> None:
-    """Its newest file is gone, or it never told of one."""
+    """The newest file is gone, or none was recorded."""
     options = {"path": store.root, "subscribe": "orders", "key": "k"}
     assert not scans(options)
     newest = store.root / "index" / str(store.marks.index_file)
@@ -182,7 +182,7 @@ def test_queues_are_scanned_where_the_index_is_not_what_the_pipeline_told_of(sto
 def test_queues_are_scanned_where_the_index_is_laid_out_in_another_way(
     tmp_path: Path, slots: int, entries: int
 ) -> None:
-    """Also where its size is that of one with other numbers."""
+    """The file's size may be that of other numbers too."""
     store = BuiltStore(tmp_path / "store", slots=slots, entries=entries)
     store.topic("orders", queues=_QUEUES)
     for number in range(40):
@@ -195,7 +195,7 @@ def test_queues_are_scanned_where_the_index_is_laid_out_in_another_way(
 
 
 def test_queues_are_scanned_where_a_service_cannot_read_its_index(tmp_path: Path) -> None:
-    """It was not told of what size the files are."""
+    """Its settings lack the size of the files."""
     store = BuiltStore(tmp_path / "store", slots=7, entries=64)
     store.topic("orders", queues=_QUEUES)
     store.append("orders", b"one", {"KEYS": "k"})
@@ -206,7 +206,7 @@ def test_queues_are_scanned_where_a_service_cannot_read_its_index(tmp_path: Path
 
 @pytest.mark.parametrize("at", [12, 20, 4], ids=["queue id", "queue offset", "magic"])
 def test_a_damaged_record_that_has_the_key_is_scanned_for(store: BuiltStore, at: int) -> None:
-    """And the scan tells of it, or finds it all the same."""
+    """The scan reports it, or still finds it."""
     written = store.append("orders", b"here", {"KEYS": "mine"}, queue_id=2)
     index_is_told(store)
     reader = StoreReader(store.root)
@@ -224,7 +224,7 @@ def test_a_damaged_record_that_has_the_key_is_scanned_for(store: BuiltStore, at:
 
 
 def test_a_body_that_is_damaged_is_told(store: BuiltStore, place: dict[str, str]) -> None:
-    """At the place that the index names as by a scan."""
+    """The index and a scan report the same place."""
     written = store.append("orders", b"here", {"KEYS": "mine"}, queue_id=2)
     index_is_told(store)
     store.write_log(written.physical_offset + 88, b"\xff")
@@ -235,5 +235,5 @@ def test_a_body_that_is_damaged_is_told(store: BuiltStore, place: dict[str, str]
 
 @pytest.mark.parametrize("key", ["", "\ufffd", "k" * 40_000], ids=["empty", "no UTF-8", "too long"])
 def test_what_no_index_has_is_scanned_for(store: BuiltStore, place: dict[str, str], key: str) -> None:
-    """In the form in which it is asked for."""
+    """The index holds no such key in this form."""
     assert scans(place | {"subscribe": "orders", "key": key})

@@ -1,4 +1,4 @@
-"""Small Python programs beside the tests, in processes of their own."""
+"""Small Python programs of the tests, run in separate processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 @contextmanager
 def running(program: str, *arguments: object, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """Run *program*; it says a line when it is ready, which is read here, and is ended with the block."""
+    """Run *program* until the block ends. It prints a line when it is ready, which is read here."""
     process = subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments)],
         stdin=subprocess.PIPE,

@@ -9,7 +9,7 @@ from tidemark.store.storage import DiskStorage, Words
 
 
 class KilledHere(BaseException):
-    """The process died: nothing after this step happens."""
+    """Simulates the death of the process: nothing after this step happens."""
 
 
 class RecordingStorage:

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_new_checkpoint_is_4096_zero_bytes(path: Path) -> None:
-    """As a broker makes it; every field reads 0."""
+    """A broker creates the same; every field reads 0."""
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     assert [checkpoint.get(field) for field in Field] == [0] * 5
     assert path.read_bytes() == bytes(4096)
@@ -30,7 +30,7 @@ def test_new_checkpoint_is_4096_zero_bytes(path: Path) -> None:
 
 @pytest.mark.parametrize("field", Field)
 def test_each_field_lies_big_endian_at_8_bytes_a_field(path: Path, field: Field) -> None:
-    """Setting one field touches its eight bytes alone (docs/format.md §7)."""
+    """Setting a field changes only its eight bytes (docs/format.md §7)."""
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     checkpoint.set(field, OFFSET)
     expected = bytearray(4096)
@@ -51,7 +51,7 @@ def test_reader_sees_the_committed_offset_at_once(path: Path) -> None:
 
 
 def test_committed_word_holds_the_lowest_bytes_of_the_offset(path: Path) -> None:
-    """What followers sleep on changes with every commit: the aligned word of the lowest four bytes."""
+    """Followers wait on the aligned word of the lowest four bytes, which changes with every commit."""
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     address = checkpoint.committed_word_address()
     assert address is not None
@@ -62,13 +62,13 @@ def test_committed_word_holds_the_lowest_bytes_of_the_offset(path: Path) -> None
 
 
 def test_missing_checkpoint_is_not_found(path: Path) -> None:
-    """A reader makes none."""
+    """A reader does not create it."""
     with pytest.raises(FileNotFoundError):
         Checkpoint.open_read_only(path)
 
 
 def test_short_checkpoint_is_damage(path: Path) -> None:
-    """Fewer bytes than the layout has cannot be mapped."""
+    """A file shorter than the layout cannot be mapped."""
     path.write_bytes(bytes(40))
     with pytest.raises(CorruptStoreError):
         Checkpoint.open_read_only(path)

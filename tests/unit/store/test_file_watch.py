@@ -1,4 +1,4 @@
-"""Who reads a watched file is heard by those who watch it, and by nobody else."""
+"""Reads of a watched file are reported only to its own watchers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_another_file_instead(watch: FileWatch, tmp_path: Path) -> None:
     for path in (first, second):
         path.write_bytes(b"x")
         watch.watch(path)
-    watch.take()  # that the first one is let go is an event of its own
+    watch.take()  # closing the first file is an event of its own
     tell(first)
     assert not watch.take()
     tell(second)

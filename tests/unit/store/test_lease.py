@@ -1,4 +1,4 @@
-"""A lease goes to the next one when its holder lets go, ends or hangs; who wakes up later is refused."""
+"""A lease moves when its holder releases it, ends or hangs; a holder that wakes up later is refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ for line in sys.stdin:
 
 
 class Holder:
-    """A process that holds the lease, and says on request whether it still does."""
+    """A process that holds the lease, and reports on request whether it still does."""
 
     def __init__(self, path: Path) -> None:
         self.process = subprocess.Popen(
@@ -92,7 +92,7 @@ def test_it_has_one_holder_and_each_time_another_generation(tmp_path: Path) -> N
 
 
 def test_a_holder_that_is_killed_is_followed_at_once(tmp_path: Path) -> None:
-    """The lock goes with the process: nobody waits for a lease's length."""
+    """The lock ends with the process: no waiting for the lease's length."""
     lease = Lease(tmp_path / "lease", length_ms=60_000)
     with holding(tmp_path / "lease") as holder:
         holder.send(signal.SIGKILL)
@@ -118,7 +118,7 @@ def test_a_holder_that_hangs_loses_it_and_is_refused_when_it_wakes_up(tmp_path: 
 
 
 def test_a_holder_that_slept_unnoticed_goes_on(tmp_path: Path) -> None:
-    """Nobody has taken it meanwhile, so it is still its own, and is renewed."""
+    """No other process has taken the lease, so the holder renews it."""
     with holding(tmp_path / "lease") as holder:
         holder.send(signal.SIGSTOP)
         time.sleep(1.5 * LENGTH_MS / 1000)
@@ -127,7 +127,7 @@ def test_a_holder_that_slept_unnoticed_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_holder_that_works_keeps_it(tmp_path: Path) -> None:
-    """However long: it is renewed beside the work."""
+    """A long task does not matter: the lease is renewed concurrently."""
     lease = Lease(tmp_path / "lease", length_ms=2 * LENGTH_MS)
     with holding(tmp_path / "lease") as holder:
         waiting = threading.Thread(target=lease.acquire)
@@ -166,7 +166,7 @@ def test_of_those_who_take_it_over_one_gets_it(tmp_path: Path) -> None:
 
 
 def test_of_one_that_took_over_a_moment_ago_nothing_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two saw the same holder silent: the slower one waits for the faster, which is as good as any holder."""
+    """Two processes saw the same silent holder: the slower one waits for the faster one, the new holder."""
     first, second = (Lease(tmp_path / "lease", length_ms=LENGTH_MS) for _ in range(2))
     replace = lease_module._replace
     with holding(tmp_path / "lease") as holder:
@@ -191,7 +191,9 @@ def test_of_one_that_took_over_a_moment_ago_nothing_is_taken(tmp_path: Path, mon
 
 @pytest.fixture
 def made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The next generation's file: between opening and locking it another removes it, and a third makes its own."""
+    """Return the file of the next generation: between opening and locking, one process removes it, and another creates
+    its own.
+    """
     made = tmp_path / "lease.2"
     try_flock = lease_module._try_flock
 

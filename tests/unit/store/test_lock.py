@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_store_lock_writes_rocketmqs_four_bytes(path: Path) -> None:
-    """The file says `lock` and stays when the lock is let go (docs/format.md §1)."""
+    """The file contains `lock` and stays after the release (docs/format.md §1)."""
     lock = StoreLock(path)
     assert path.read_bytes() == b"lock"
     lock.release()
@@ -48,7 +48,7 @@ def test_store_lock_writes_rocketmqs_four_bytes(path: Path) -> None:
 
 
 def test_store_locked_by_another_process_is_refused_with_its_pid(path: Path) -> None:
-    """The second one is told who holds it; when the first one dies, however, the lock is free."""
+    """The second process learns the holder's pid; when the first one dies, the lock is free."""
     with running(HOLD_STORE, path) as holder:
         assert lock_holder(path) == holder.pid
         with pytest.raises(StoreLockedError) as refused:
@@ -60,7 +60,7 @@ def test_store_locked_by_another_process_is_refused_with_its_pid(path: Path) -> 
 
 
 def test_plain_posix_lock_on_byte_0_counts(path: Path) -> None:
-    """What a JVM's tryLock(0, 1) takes on Linux."""
+    """A JVM's tryLock(0, 1) takes this lock on Linux."""
     path.write_bytes(b"lock")
     with running(POSIX_HOLDER, path) as holder:
         assert lock_holder(path) == holder.pid
@@ -69,7 +69,7 @@ def test_plain_posix_lock_on_byte_0_counts(path: Path) -> None:
 
 
 def test_our_lock_keeps_a_posix_lock_out(path: Path) -> None:
-    """And the other way round: a broker cannot start on our store."""
+    """A broker cannot start on Tidemark's store."""
     lock = StoreLock(path)
     with pytest.raises(AssertionError), running(POSIX_HOLDER, path):
         pass
@@ -91,13 +91,13 @@ def test_second_lock_in_one_process_is_refused_and_drops_nothing(path: Path) -> 
 
 
 def test_holder_of_a_missing_file_is_nobody(path: Path) -> None:
-    """Asking makes no file."""
+    """Asking creates no file."""
     assert lock_holder(path) is None
     assert not path.exists()
 
 
 def test_folder_lock_is_free_when_its_holder_dies(path: Path) -> None:
-    """However it ends."""
+    """The way in which it ends does not matter."""
     lock = FolderLock(path)
     with running(HOLD_FOLDER, path):
         assert not lock.try_acquire()
@@ -109,7 +109,7 @@ def test_folder_lock_is_free_when_its_holder_dies(path: Path) -> None:
 
 
 def test_waiting_folder_lock_takes_over_at_once(path: Path) -> None:
-    """The standby of a shard gets it when the first one lets go."""
+    """The standby of a shard gets it when the first one releases it."""
     first, second = FolderLock(path), FolderLock(path)
     first.require()
     taken = threading.Event()

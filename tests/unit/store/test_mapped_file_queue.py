@@ -1,4 +1,4 @@
-"""A run of equally sized files as one address space."""
+"""A series of equally sized files as one address space."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def put(folder: Path, start: int, content: bytes = b"", size: int = SIZE) -> Non
 
 
 def test_name_is_20_digits() -> None:
-    """Zero padded, no grouping (docs/format.md §1)."""
+    """It is zero padded, without grouping (docs/format.md §1)."""
     assert file_name(1_073_741_824) == "00000000001073741824"
 
 
 def test_writing_over_the_edge_rolls_to_new_files_of_full_size(tmp_path: Path) -> None:
-    """A write makes the files it needs, each of full size from birth."""
+    """A write creates the files it needs, each with its full size."""
     files = MappedFileQueue(tmp_path / "q", SIZE, DiskStorage())
     data = bytes(range(150))
     files.write(0, data)
@@ -39,7 +39,7 @@ def test_writing_over_the_edge_rolls_to_new_files_of_full_size(tmp_path: Path) -
 
 
 def test_read_ends_at_the_file_and_is_empty_where_there_is_none(tmp_path: Path) -> None:
-    """One file at a time; no file, no bytes."""
+    """A read ends at its file's end; without a file it returns no bytes."""
     put(tmp_path, 128, b"abc")
     files = MappedFileQueue(tmp_path, SIZE)
     assert files.read(128, 1000) == b"abc".ljust(SIZE, b"\0")
@@ -54,14 +54,14 @@ def test_read_ends_at_the_file_and_is_empty_where_there_is_none(tmp_path: Path) 
 
 
 def test_queue_without_folder_is_empty(tmp_path: Path) -> None:
-    """Nothing is made by looking."""
+    """Reading creates nothing."""
     files = MappedFileQueue(tmp_path / "none", SIZE)
     assert (files.starts, files.min_offset, files.capacity_end) == ([], 0, 0)
     assert not (tmp_path / "none").exists()
 
 
 def test_refresh_sees_what_others_made_and_deleted(tmp_path: Path) -> None:
-    """Files come and go; a deleted one is no longer read, though its descriptor was open."""
+    """A deleted file is no longer read, though its descriptor was open."""
     put(tmp_path, 0, b"first")
     files = MappedFileQueue(tmp_path, SIZE)
     assert files.read(0, 5) == b"first"
@@ -85,7 +85,7 @@ def test_file_of_another_size_is_a_contradiction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".DS_Store", "0.tmp", "x", "123", "²" * 20, file_name(64) + ".bak", "-" + "1" * 19])
 def test_foreign_file_is_refused(tmp_path: Path, name: str) -> None:
-    """A broker would not load such a folder either; folders are ignored."""
+    """A broker would not load such a folder either; subfolders are ignored."""
     put(tmp_path, 0)
     (tmp_path / "some-folder").mkdir()
     MappedFileQueue(tmp_path, SIZE)
@@ -96,7 +96,7 @@ def test_foreign_file_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_start_that_is_no_multiple_of_the_size_is_refused(tmp_path: Path) -> None:
-    """Such a file cannot hold what its name says."""
+    """Such a file cannot have the content that its name states."""
     put(tmp_path, 65)
     with pytest.raises(CorruptStoreError):
         MappedFileQueue(tmp_path, SIZE)
@@ -104,7 +104,7 @@ def test_start_that_is_no_multiple_of_the_size_is_refused(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("may_write", [True, False])
 def test_zero_length_last_file_counts_as_none(tmp_path: Path, may_write: bool) -> None:
-    """Left by a crash while it was made: the owner deletes it, a reader looks past it."""
+    """A crash during its creation left it: the owner deletes it, a reader skips it."""
     put(tmp_path, 0)
     put(tmp_path, 64, size=0)
     files = MappedFileQueue(tmp_path, SIZE, DiskStorage() if may_write else None)
@@ -117,7 +117,7 @@ def test_zero_length_last_file_counts_as_none(tmp_path: Path, may_write: bool) -
 
 
 def test_zero_length_file_before_the_last_is_refused(tmp_path: Path) -> None:
-    """Only the last file can have been in the making (docs/format.md §1)."""
+    """Only the last file can have been unfinished (docs/format.md §1)."""
     put(tmp_path, 0, size=0)
     put(tmp_path, 64)
     with pytest.raises(StoreContradictionError):
@@ -135,7 +135,7 @@ def test_missing_file_in_the_row_is_told_by_covers(tmp_path: Path) -> None:
 
 
 def test_file_deleted_while_the_folder_is_read_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retention may delete between the listing and the look at the size."""
+    """Retention may delete between the listing and the stat."""
 
     class Gone:
         name = file_name(0)
@@ -156,7 +156,7 @@ def test_file_deleted_while_the_folder_is_read_is_left_out(tmp_path: Path, monke
 
 
 def test_zero_overwrites_what_is_there_and_makes_nothing(tmp_path: Path) -> None:
-    """Zeroing stops where the files end."""
+    """Zeroing stops at the end of the files."""
     files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
     files.write(0, b"x" * 128)
     files.zero(60, 1000)
@@ -167,7 +167,7 @@ def test_zero_overwrites_what_is_there_and_makes_nothing(tmp_path: Path) -> None
 
 
 def test_deleted_file_is_gone(tmp_path: Path) -> None:
-    """From the folder, from the list, from reads."""
+    """It is gone from the folder, the list, and reads."""
     files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
     files.write(0, b"x" * 128)
     files.delete_file(64)
@@ -179,7 +179,7 @@ def test_deleted_file_is_gone(tmp_path: Path) -> None:
 
 
 def test_size_on_disk_is_that_of_the_files_there(tmp_path: Path) -> None:
-    """The first file that holds anything decides; none, no size."""
+    """The first non-empty file decides; without one there is no size."""
     assert size_on_disk(tmp_path / "none") is None
     put(tmp_path, 0, size=0)
     (tmp_path / "foreign").write_bytes(b"x")
@@ -189,7 +189,7 @@ def test_size_on_disk_is_that_of_the_files_there(tmp_path: Path) -> None:
 
 
 def test_a_file_deleted_under_a_reader_is_read_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its descriptor's number must not be another file's by the time the reader uses it."""
+    """Its descriptor number must not be reused before the reader has finished."""
     put(tmp_path, 0, b"first")
     put(tmp_path, 64, b"second")
     files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
@@ -199,7 +199,7 @@ def test_a_file_deleted_under_a_reader_is_read_to_the_end(tmp_path: Path, monkey
     def late_pread(descriptor: int, length: int, at: int) -> bytes:
         monkeypatch.undo()
         files.delete_file(0)
-        others.append(os.open(tmp_path / file_name(64), os.O_RDONLY))  # takes the lowest number that is free
+        others.append(os.open(tmp_path / file_name(64), os.O_RDONLY))  # takes the lowest free number
         return pread(descriptor, length, at)
 
     monkeypatch.setattr(os, "pread", late_pread)
@@ -211,7 +211,7 @@ def test_a_file_deleted_under_a_reader_is_read_to_the_end(tmp_path: Path, monkey
 
 
 def test_a_file_deleted_while_it_is_opened_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody would let go of it: its place on the disk would not come back."""
+    """Otherwise its descriptor would stay open, and its disk space would not be freed."""
     put(tmp_path, 0, b"first")
     put(tmp_path, 64, b"second")
     storage = DiskStorage()
@@ -230,7 +230,7 @@ def test_a_file_deleted_while_it_is_opened_is_not_held(tmp_path: Path, monkeypat
 
 
 def test_a_file_that_cannot_be_deleted_stays_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader must find what is there."""
+    """A reader must still find it."""
     put(tmp_path, 0, b"first")
     storage = DiskStorage()
     files = MappedFileQueue(tmp_path, SIZE, storage)
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_deleted_stays_known(tmp_path: Path, monkeypatch: 
 
 
 def test_a_queue_that_syncs_names_later_makes_its_first_file_without_a_sync(tmp_path: Path) -> None:
-    """With its folders; before a second file is made, the first one is whole on the disk."""
+    """The same holds for its folders; before a second file is created, the first one is fully on the disk."""
     storage = RecordingStorage()
     files = MappedFileQueue(tmp_path / "topic" / "0", 100, storage, sync_names_later=True)
     files.write(0, b"x" * 50)

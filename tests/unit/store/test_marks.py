@@ -36,7 +36,7 @@ def restart_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_new_marks_say_that_nothing_is_indexed(path: Path) -> None:
-    """All shards at 0, in the term told."""
+    """All shards are at 0, in the given term."""
     marks = opened(path, term=7)
     assert (marks.watermark(), marks.durable_floor(), marks.shards, marks.term) == (0, 0, 3, 7)
     assert marks.published_ms == 0
@@ -54,7 +54,7 @@ def test_watermark_is_the_least_visible_mark(path: Path) -> None:
 
 
 def test_bytes_are_the_words_the_docs_tell(path: Path) -> None:
-    """Magic, shards, and four words a shard from word 8, native (docs/format.md §8)."""
+    """Magic, number of shards, and four words per shard from word 8, in native byte order (docs/format.md §8)."""
     moved(path, visible=[300, 200], durable=[100, 50]).close()
     words = struct.unpack("=512Q", path.read_bytes())
     assert path.read_bytes()[:8] == b"TIDEMRK1"
@@ -65,7 +65,7 @@ def test_bytes_are_the_words_the_docs_tell(path: Path) -> None:
 
 
 def test_who_moves_the_least_mark_tells_who_watches(path: Path) -> None:
-    """A reader sees it at once; a shard that the others are still behind tells nobody."""
+    """A reader sees it at once; a shard that does not move the minimum wakes no watcher."""
     marks = opened(path)
     reader = Marks.open_read_only(path)
     watch = FileWatch()
@@ -85,13 +85,13 @@ def test_who_moves_the_least_mark_tells_who_watches(path: Path) -> None:
 
 
 def test_of_two_shards_that_publish_at_once_both_tell(path: Path) -> None:
-    """Each may see that the other one has moved: whoever has looked after the first one's word looks again."""
+    """Each may see that the other one has moved: a watcher that was woken by the first one reads again."""
     marks = opened(path, shards=2)
     watch = FileWatch()
     watch.watch(path)
     first, second = (module._word(shard, 0) for shard in range(2))
     for shard, own in ((0, first), (1, second)):
-        for word in (first, second):  # the other one has stored its mark and not told it yet
+        for word in (first, second):  # the other one has stored its mark and not woken watchers yet
             marks._words.store(word, 0 if word == own else 10)
         marks.publish(shard, 10)
         assert watch.take()
@@ -101,7 +101,7 @@ def test_of_two_shards_that_publish_at_once_both_tell(path: Path) -> None:
 
 @pytest.mark.parametrize("shards", [1, 2, 5, MAX_SHARDS])
 def test_other_number_of_shards_starts_all_at_the_least_durable_mark(path: Path, shards: int) -> None:
-    """Queues change their shard, so none may start above what every shard had made durable."""
+    """Queues change their shard, so no shard may start above the minimum of all durable marks."""
     moved(path, visible=[300, 200, 250], durable=[100, 50, 250]).close()
     marks = opened(path, shards=shards, term=9)
     assert marks.shards == shards
@@ -121,7 +121,7 @@ def test_same_number_of_shards_keeps_the_marks(path: Path) -> None:
 
 
 def test_after_a_reboot_only_durable_marks_count(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Visible marks may have reached the disk without what they cover."""
+    """Visible marks may have reached the disk without the data below them."""
     moved(path, visible=[300, 200], durable=[100, 50]).close()
     restart_machine(monkeypatch)
     reader = Marks.open_read_only(path)
@@ -137,7 +137,7 @@ def test_after_a_reboot_only_durable_marks_count(path: Path, monkeypatch: pytest
 
 
 def test_new_term_clamps_the_shard_that_adopts_it(path: Path) -> None:
-    """Marks above the writer's recovered end come down, others stay; the watermark is of the oldest term."""
+    """Marks above the writer's recovered end are lowered, others stay; the watermark has the oldest term."""
     marks = moved(path, visible=[300, 200], durable=[250, 50])
     marks.adopt_term(0, 2, end_offset=220)
     assert (marks.visible(0), marks.durable(0), marks.shard_term(0), marks.term) == (220, 220, 2, 1)
@@ -155,7 +155,7 @@ def test_set_back_shard_builds_again_from_there(path: Path) -> None:
 
 
 def test_intention_survives_a_killed_builder(path: Path) -> None:
-    """Where the chunk ends that was being built is read by the next process."""
+    """The next process reads the end of the chunk that was being built."""
     marks = opened(path)
     marks.intend(1, 77)
     marks.close()
@@ -173,7 +173,7 @@ def test_impossible_number_of_shards_is_refused(path: Path, shards: int) -> None
 
 @pytest.mark.parametrize("content", [None, b"", bytes(4096)])
 def test_marks_that_are_not_there_yet_are_not_found(path: Path, content: bytes | None) -> None:
-    """No file, or one that the pipeline is only just making."""
+    """There is no file, or the pipeline is just creating it."""
     path.parent.mkdir()
     if content is not None:
         path.write_bytes(content)
@@ -186,7 +186,7 @@ def test_marks_that_are_not_there_yet_are_not_found(path: Path, content: bytes |
     [b"x" * 100, b"TIDEMRK2" + bytes(4088), struct.pack("=8sQ", b"TIDEMRK1", 101).ljust(4096, b"\0")],
 )
 def test_file_that_is_something_else_is_damage(path: Path, content: bytes) -> None:
-    """Another size, another version, or a number of shards that cannot be."""
+    """It has another size, another version, or an impossible number of shards."""
     path.parent.mkdir()
     path.write_bytes(content)
     with pytest.raises(CorruptStoreError):

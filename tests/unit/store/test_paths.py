@@ -1,4 +1,4 @@
-"""Which file lies where."""
+"""Locations of a store's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATHS = StorePaths(Path("root"))
 
 
 def test_paths_are_rocketmqs_and_ours_below_tidemark() -> None:
-    """Spec 1.1; nothing of ours lies in a folder of RocketMQ's."""
+    """They follow spec 1.1; no file of Tidemark's is in a folder of RocketMQ's."""
     theirs = (PATHS.commit_log, PATHS.consume_queue, PATHS.batch_consume_queue, PATHS.index)
     assert [str(path) for path in theirs] == [
         f"root/{name}" for name in ("commitlog", "consumequeue", "batchconsumequeue", "index")
@@ -27,14 +27,14 @@ def test_paths_are_rocketmqs_and_ours_below_tidemark() -> None:
 
 
 def test_queue_folder_is_topic_and_id_unescaped() -> None:
-    """Plain names, plain decimals."""
+    """Names are plain, ids decimal."""
     assert PATHS.queue("%RETRY%g", 3, batch=False) == Path("root/consumequeue/%RETRY%g/3")
     assert PATHS.queue("T", 0, batch=True) == Path("root/batchconsumequeue/T/0")
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../x", "a.b", "a\0", "a b", "t\n", "ü", "x" * 256])
 def test_name_that_cannot_be_a_folder_is_refused(topic: str) -> None:
-    """Nobody leaves the store's root by a topic's name."""
+    """A topic's name cannot lead out of the store's root."""
     assert not is_topic_name(topic)
     with pytest.raises(ValueError, match="no folder"):
         PATHS.queue(topic, 0, batch=False)

@@ -1,4 +1,4 @@
-"""What a service does not work in."""
+"""Unsafe stores, which services refuse to open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidemark.store.safety import require_safe_store
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A store with a message, a queue and an index."""
+    """Return a store with a message, a queue and an index."""
     built = BuiltStore(tmp_path / "store")
     built.topic("orders")
     built.append("orders", entries={"KEYS": "k"})
@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def fault_of(paths: StorePaths, *, with_queues: bool = True) -> tuple[str, str] | None:
-    """(fault, where), None where all is safe."""
+    """Return the fault and its place, or None if all is safe."""
     try:
         require_safe_store(paths, with_queues=with_queues)
     except StoreUnsafeError as error:
@@ -39,7 +39,7 @@ def fault_of(paths: StorePaths, *, with_queues: bool = True) -> tuple[str, str] 
 
 
 def test_a_store_as_we_make_it_is_safe(root: Path, tmp_path: Path) -> None:
-    """And so is one that is still to be made; a store may be reached by a link."""
+    """So is a store that does not exist yet; a store may be reached by a link."""
     (tmp_path / "link").symlink_to(root)
     for path in (root, tmp_path / "link", tmp_path / "new"):
         assert fault_of(StorePaths(path)) is None
@@ -47,7 +47,7 @@ def test_a_store_as_we_make_it_is_safe(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".", "commitlog", "config", "consumequeue", "index", "tidemark"])
 def test_nothing_may_be_written_by_everybody(root: Path, name: str) -> None:
-    """Neither the store nor what lies in it."""
+    """This covers the store and all its contents."""
     (root / name).chmod(0o777)
     assert fault_of(StorePaths(root)) == ("WORLD_WRITABLE", str(root / name))
 
@@ -59,7 +59,7 @@ def test_a_group_may_write(root: Path) -> None:
 
 
 def test_a_store_of_somebody_else_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root may: files of root's are anybody's to trust, and root may work anywhere."""
+    """Root's files are trusted by all users, and root may work in any store."""
     owner = root.stat().st_uid
     for user, fault in ((owner + 1, ("OWNER", str(root))), (owner, None), (0, None)):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
@@ -84,7 +84,7 @@ def test_a_store_of_somebody_else_is_refused(root: Path, monkeypatch: pytest.Mon
     ],
 )
 def test_a_link_inside_is_refused(root: Path, tmp_path: Path, name: str) -> None:
-    """Wherever it leads; queues and index only for who uses them."""
+    """The target does not matter; queues and index are checked only for services that use them."""
     elsewhere = tmp_path / "elsewhere"
     (root / name).rename(elsewhere)
     (root / name).symlink_to(elsewhere)
@@ -94,7 +94,7 @@ def test_a_link_inside_is_refused(root: Path, tmp_path: Path, name: str) -> None
 
 
 def test_a_folder_of_the_log_that_a_setting_names_may_be_a_link(root: Path, tmp_path: Path) -> None:
-    """Its files may not; nor may everybody write there."""
+    """Its files may not be links; nor may the folder be world-writable."""
     disk = tmp_path / "disk"
     (root / "commitlog").rename(disk)
     (tmp_path / "named").symlink_to(disk)
@@ -108,7 +108,7 @@ def test_a_folder_of_the_log_that_a_setting_names_may_be_a_link(root: Path, tmp_
 
 
 def test_of_an_attached_store_only_our_own_folder_counts(root: Path, tmp_path: Path) -> None:
-    """The broker's is its own affair: we write nothing there."""
+    """Tidemark writes nothing to the broker's folders, so they are not checked."""
     state = tmp_path / "state"
     (state / "tidemark").mkdir(parents=True)
     root.chmod(0o777)
@@ -129,7 +129,7 @@ DOORS: dict[str, Callable[[Path], int]] = {
 def test_every_service_ends_before_it_writes(
     root: Path, service: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """One line with the reason, exit status 1."""
+    """It prints one line with the reason and exits with 1."""
     monkeypatch.setenv("TIDEMARK_STORE_ROOT", str(root))
     root.chmod(0o777)
     before = sorted(root.rglob("*"))

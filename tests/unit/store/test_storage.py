@@ -1,4 +1,4 @@
-"""Writing through the disk: whole replacement of small files, full disks, failed syncs, mapped words."""
+"""Writes through the disk: atomic replacement of small files, full disks, failed syncs, mapped words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def steps_of(folder: Path, *, before: bytes | None) -> list[str]:
 
 @pytest.mark.parametrize("before", [None, b"old"])
 def test_replaced_file_is_old_or_new_wherever_the_process_dies(tmp_path: Path, before: bytes | None) -> None:
-    """Killed before any step, the file holds the old content or the new one, whole; a second try goes through."""
+    """After a kill before any step the file has the old content or the new one; a second attempt succeeds."""
     count = len(steps_of(tmp_path / "count", before=before))
     for step in range(count):
         path = tmp_path / str(step) / "f"
@@ -41,14 +41,14 @@ def test_replaced_file_is_old_or_new_wherever_the_process_dies(tmp_path: Path, b
 
 
 def test_new_content_is_synced_before_it_takes_the_name(tmp_path: Path) -> None:
-    """A name never points at bytes that a power cut would take."""
+    """A name never points at bytes that a power cut would lose."""
     steps = steps_of(tmp_path / "d", before=b"old")
     assert steps.count("create") == steps.count("pwrite") == steps.count("fdatasync") == steps.count("rename") == 2
     assert steps.index("rename") > len(steps) - 1 - steps[::-1].index("fdatasync")
 
 
 def test_previous_content_stays_as_bak(tmp_path: Path) -> None:
-    """The one before the last is kept, unless it is not wanted."""
+    """The previous content is kept, unless that is switched off."""
     path = tmp_path / "f"
     for content in (b"1", b"2", b"3"):
         replace_file(DiskStorage(), path, content)
@@ -59,7 +59,7 @@ def test_previous_content_stays_as_bak(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["create", "pwrite"])
 def test_full_disk_leaves_the_old_content(tmp_path: Path, step: str) -> None:
-    """No room for the new content: the old one, and its backup, stay."""
+    """If there is no room for the new content, the old content and its backup stay."""
     path = tmp_path / "f"
     replace_file(DiskStorage(), path, b"older")
     replace_file(DiskStorage(), path, b"old")
@@ -77,7 +77,7 @@ def fail(code: int) -> object:
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """Writing and creating tell a full disk by name; nothing half-made is left."""
+    """Writing and creating raise a specific error, and leave no partial file."""
     storage = DiskStorage()
     descriptor = storage.create(tmp_path / "a", 10)
     monkeypatch.setattr(os, "pwrite", fail(code))
@@ -94,7 +94,7 @@ def test_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_other_errors_of_the_disk_are_not_called_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An I/O error stays what it is."""
+    """An I/O error is raised unchanged."""
     descriptor = DiskStorage().create(tmp_path / "a", 10)
     monkeypatch.setattr(os, "pwrite", fail(errno.EIO))
     with pytest.raises(OSError, match="Input/output"):
@@ -116,7 +116,7 @@ def test_failed_sync_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_created_file_has_its_size_and_is_not_made_twice(tmp_path: Path) -> None:
-    """Zero bytes of full size; an existing file is never touched."""
+    """It has zero bytes of full size; an existing file is never changed."""
     os.close(DiskStorage().create(tmp_path / "a", 1000))
     assert (tmp_path / "a").read_bytes() == bytes(1000)
     with pytest.raises(FileExistsError):
@@ -124,7 +124,7 @@ def test_created_file_has_its_size_and_is_not_made_twice(tmp_path: Path) -> None
 
 
 def test_folders_are_made_with_their_parents(tmp_path: Path) -> None:
-    """Once made, asking again changes nothing."""
+    """A second call changes nothing."""
     for _ in range(2):
         DiskStorage().make_folder(tmp_path / "a" / "b" / "c")
     assert (tmp_path / "a" / "b" / "c").is_dir()
@@ -146,7 +146,7 @@ def test_words_are_allocated_and_keep_what_was_there(tmp_path: Path) -> None:
 
 
 def test_words_are_seen_through_another_mapping(tmp_path: Path) -> None:
-    """What the owner stores, a reader's own mapping shows at once; its address is 8 bytes a word."""
+    """A reader's own mapping shows the owner's store at once; its address is 8 bytes per word."""
     words = DiskStorage().words(tmp_path / "w", 4096)
     reader = MappedWords(tmp_path / "w", 4096, writable=False)
     words.store(3, (1 << 64) - 1)

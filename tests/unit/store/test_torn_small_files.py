@@ -1,4 +1,4 @@
-"""Small files that a crash has torn: another program's, because ours are replaced whole (known failure 19)."""
+"""Small files that another program's crash has torn; Tidemark replaces its own atomically (known failure 19)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bak(path: Path) -> Path:
 
 @pytest.mark.parametrize("torn", [None, *TORN])
 def test_own9_consumer_offsets_come_from_bak_when_the_file_is_torn(paths: StorePaths, torn: bytes | None) -> None:
-    """Empty, cut anywhere, zero bytes, or not there: the previous copy counts; integer keys stand without quotes."""
+    """The file is empty, truncated, zeroed, or missing: the previous copy counts; integer keys have no quotes."""
     bak(paths.consumer_offsets).write_bytes(OFFSETS)
     if torn is not None:
         paths.consumer_offsets.write_bytes(torn)
@@ -48,7 +48,6 @@ def test_own9_consumer_offsets_come_from_bak_when_the_file_is_torn(paths: StoreP
 
 @pytest.mark.parametrize("torn", TORN)
 def test_topics_come_from_bak_when_the_file_is_torn(paths: StorePaths, torn: bytes) -> None:
-    """The same for topics.json."""
     bak(paths.topics).write_bytes(TOPICS)
     paths.topics.write_bytes(torn)
     assert load_topics(paths.topics)["orders"].read_queues == 2
@@ -56,7 +55,7 @@ def test_topics_come_from_bak_when_the_file_is_torn(paths: StorePaths, torn: byt
 
 @pytest.mark.parametrize("torn", TORN[2:])
 def test_offsets_that_cannot_be_read_at_all_are_an_error(paths: StorePaths, torn: bytes) -> None:
-    """Nobody begins anew in silence: the query service says which file it is."""
+    """The service does not start with empty offsets: it names the file."""
     paths.consumer_offsets.write_bytes(torn)
     bak(paths.consumer_offsets).write_bytes(torn)
     with pytest.raises(CorruptStoreError, match="consumerOffset"):
@@ -65,14 +64,14 @@ def test_offsets_that_cannot_be_read_at_all_are_an_error(paths: StorePaths, torn
 
 @pytest.mark.parametrize("other", [b"[]", b"7", b'{"offsetTable":[1]}', b'{"offsetTable":{"t@g":{"x":1}}}'])
 def test_offsets_of_another_shape_are_an_error(paths: StorePaths, other: bytes) -> None:
-    """JSON that is no table of offsets."""
+    """The file is JSON, but no table of offsets."""
     paths.consumer_offsets.write_bytes(other)
     with pytest.raises(CorruptStoreError):
         load_consumer_offsets(paths.consumer_offsets)
 
 
 def test_the_copy_that_was_read_survives_the_next_write(paths: StorePaths) -> None:
-    """A torn file does not take the place of the `.bak` that stood in for it: there is a good copy at any time."""
+    """A torn file does not replace the `.bak` that was read instead of it: a good copy exists at all times."""
     paths.topics.write_bytes(TOPICS[:50])
     bak(paths.topics).write_bytes(TOPICS)
     save_topics(paths.topics, {"new": TopicConfig("new", 1, 1)}, DiskStorage(), counter=5)
@@ -81,7 +80,7 @@ def test_the_copy_that_was_read_survives_the_next_write(paths: StorePaths) -> No
 
 
 def test_offsets_are_the_old_ones_or_the_new_ones_wherever_the_process_dies(tmp_path: Path) -> None:
-    """Known failure 19: killed before any step of a PUT, the next owner has what was answered, or one more."""
+    """Known failure 19: after a kill at any step of a PUT, the next owner has the acknowledged offset, or one more."""
     step = 0
     while True:
         paths = StorePaths(tmp_path / str(step))
@@ -101,7 +100,7 @@ def test_offsets_are_the_old_ones_or_the_new_ones_wherever_the_process_dies(tmp_
 
 
 def save_offset(paths: StorePaths, storage: RecordingStorage, offset: int) -> None:
-    """The owner's write, in this thread."""
+    """Write as the owner does, in this thread."""
     owner = ConsumerOffsets(paths, DiskStorage())
     try:
         owner._storage = storage

@@ -1,4 +1,4 @@
-"""Sleeping on a word of a mapped file."""
+"""Waiting on a word of a mapped file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def words(tmp_path: Path) -> MappedWords:
 
 @pytest.mark.parametrize("no_futex", ["", "1"])
 def test_waiter_in_another_process_is_woken_before_its_time(tmp_path: Path, words: MappedWords, no_futex: str) -> None:
-    """By a futex on a read-only mapping, or by looking every two milliseconds where there is none."""
+    """A futex on a read-only mapping wakes it; without a futex it polls every two milliseconds."""
     address = words.address(3)
     with running(WAITER, tmp_path / "words", env={**os.environ, "TIDEMARK_NO_FUTEX": no_futex}) as waiter:
         assert waiter.stdout is not None
@@ -44,12 +44,12 @@ def test_waiter_in_another_process_is_woken_before_its_time(tmp_path: Path, word
         woken_ns = time.monotonic_ns()
         words.store(3, 1)
         wake.wake(address)
-        assert (int(waiter.stdout.readline()) - woken_ns) / 1e9 < 5  # it waits for ten
+        assert (int(waiter.stdout.readline()) - woken_ns) / 1e9 < 5  # its limit is ten
     words.close()
 
 
 def test_wait_is_bounded(words: MappedWords) -> None:
-    """Nobody wakes: it returns all the same."""
+    """It returns without being woken."""
     started = time.monotonic()
     wake.wait(words.address(0), 0, 0.03)
     assert time.monotonic() - started < 5
@@ -57,7 +57,7 @@ def test_wait_is_bounded(words: MappedWords) -> None:
 
 
 def test_changed_word_is_not_waited_on(words: MappedWords) -> None:
-    """A change between the look and the wait is not missed."""
+    """A change between the read and the wait is not missed."""
     words.store(0, 5)
     started = time.monotonic()
     wake.wait(words.address(0), 4, 60)
@@ -67,14 +67,14 @@ def test_changed_word_is_not_waited_on(words: MappedWords) -> None:
 
 @pytest.mark.parametrize("timeout_s", [0, -1, -0.001])
 def test_no_time_left_returns_at_once(words: MappedWords, timeout_s: float) -> None:
-    """With a word and without one."""
+    """This holds with a word and without one."""
     wake.wait(words.address(0), 0, timeout_s)
     wake.wait(None, 0, timeout_s)
     words.close()
 
 
 def test_without_an_address_it_naps(words: MappedWords) -> None:
-    """Never longer than asked, never long."""
+    """The sleep is short, and not longer than requested."""
     started = time.monotonic()
     wake.wait(None, 0, 60)
     wake.wake(None)

@@ -1,4 +1,4 @@
-"""Licences of what is installed from the lock."""
+"""Licences of the packages that the lock installs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scripts.licences import PAGE, licences, not_allowed
 
 
 def test_all_of_them_are_allowed_and_stand_on_the_page() -> None:
-    """`make docs` writes it. Other platforms have further packages, and another Python has others of them."""
+    """`make docs` writes the page. Other platforms and Python versions have further packages."""
     found = licences()
     assert len(found) > 50
     assert not_allowed(found) == {}
@@ -19,5 +19,5 @@ def test_all_of_them_are_allowed_and_stand_on_the_page() -> None:
 
 @pytest.mark.parametrize("licence", ["AGPL-3.0", "MIT AND GPL-2.0", "UNKNOWN", "MIT OR (Apache-2.0 AND SSPL-1.0)", ""])
 def test_others_are_told(licence: str) -> None:
-    """Also where there is a choice: somebody has to look."""
+    """A choice of licences is reported too, because it needs a decision."""
     assert not_allowed({"some-package": licence}) == {"some-package": licence}

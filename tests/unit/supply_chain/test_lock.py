@@ -1,4 +1,4 @@
-"""What the lock promises: everything has a version and hashes, and nothing says where it came from."""
+"""The lock: each requirement has a version and hashes, and none has an address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scripts.lock import LOCK, requirements
 
 
 def test_every_requirement_has_one_version_and_hashes() -> None:
-    """Nothing else is installed: `make sync` asks pip for hashes."""
+    """`make sync` makes pip check the hashes, so nothing else is installed."""
     entries = list(requirements(LOCK.read_text()))
     assert len(entries) > 100
     for requirement, hashes in entries:
@@ -18,5 +18,5 @@ def test_every_requirement_has_one_version_and_hashes() -> None:
 
 
 def test_no_address_stands_in_it() -> None:
-    """Of a registry, or of a file of the machine that compiled it."""
+    """There is no registry's address, and no path of the machine that compiled it."""
     assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host|file:", LOCK.read_text())

@@ -12,7 +12,7 @@ from scripts.lock import locked_versions
 
 
 def test_it_names_every_locked_version_and_is_the_same_twice(tmp_path: Path) -> None:
-    """No time and no serial number: a new SBOM is a new lock."""
+    """It has no time and no serial number: the SBOM changes only with the lock."""
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     assert (supply_chain.write_sbom(first), supply_chain.write_sbom(second)) == (0, 0)
     assert first.read_bytes() == second.read_bytes()
@@ -28,7 +28,7 @@ def test_it_names_every_locked_version_and_is_the_same_twice(tmp_path: Path) -> 
 def test_nobody_to_ask_is_said_and_not_passed_off_as_a_check(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], strict: bool, status: int
 ) -> None:
-    """A name that is nobody's, as RFC 2606 has it."""
+    """The host name is one that RFC 2606 reserves."""
     monkeypatch.setattr(supply_chain, "ADVISORIES", ("advisories.invalid", 443))
     assert supply_chain.check_faults(strict=strict) == status
     assert "NOT CHECKED" in capsys.readouterr().out

@@ -9,17 +9,17 @@ from tests.certificates import Authority, Pair
 
 @pytest.fixture(scope="session")
 def server(authority: Authority) -> Pair:
-    """Of a service."""
+    """Return a certificate of a service."""
     return authority.issue("server")
 
 
 @pytest.fixture(scope="session")
 def other(authority: Authority) -> Pair:
-    """Of another service."""
+    """Return a certificate of another service."""
     return authority.issue("other")
 
 
 @pytest.fixture(scope="session")
 def expired(authority: Authority) -> Pair:
-    """Of a service, some years ago."""
+    """Return an expired certificate of a service."""
     return authority.issue("expired", expired=True)

@@ -1,4 +1,4 @@
-"""Whom clients trust, and when they speak TLS."""
+"""TLS credentials of clients: the trusted CAs, and the conditions for TLS."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_grpc_speaks_tls_where_the_address_says_so_or_a_ca_is_given(
 
 
 def test_the_environment_names_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty value is none."""
+    """An empty value counts as unset."""
     for name, value in (("CA", "/ca.pem"), ("CERT", ""), ("KEY", "")):
         monkeypatch.setenv(f"TIDEMARK_TLS_{name}", value)
     assert Credentials.from_environment() == Credentials(ca="/ca.pem")
@@ -42,7 +42,7 @@ def test_a_certificate_goes_with_its_key(server: Pair) -> None:
 
 
 def test_files_that_cannot_be_used_are_told_before_anything_is_dialled(tmp_path: Path) -> None:
-    """And named."""
+    """The error names the file."""
     tls = Credentials(ca=tmp_path / "missing.pem")
     for connect in (
         lambda: Query("https://127.0.0.1:9", credentials=tls),
@@ -53,7 +53,7 @@ def test_files_that_cannot_be_used_are_told_before_anything_is_dialled(tmp_path:
 
 
 def test_a_context_checks_the_name_and_the_ca(authority: Authority, server: Pair) -> None:
-    """But for who asks its own host how it is."""
+    """The exception is a health check of the own host."""
     context = Credentials(authority.ca, server.cert, server.key).context()
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
     assert len(context.get_ca_certs()) == 1

@@ -1,4 +1,4 @@
-"""Files that change under a running service."""
+"""Certificate files that change under a running service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.tls.server_files import ClientAuth, ServerFiles
 
 
 class Watched:
-    """A pair of files of its own, and what was told about them."""
+    """A pair of files, and the log events about them."""
 
     def __init__(self, folder: Path, pair: Pair) -> None:
         self.files = Pair(folder / "cert.pem", folder / "key.pem")
@@ -44,7 +44,7 @@ def test_new_files_are_taken(watched: Watched, other: Pair) -> None:
 
 
 def test_broken_files_leave_the_old_ones_and_are_told_once(watched: Watched, server: Pair, other: Pair) -> None:
-    """Until they are whole again."""
+    """The service loads them again once they are valid."""
     watched.files.cert.write_text("broken")
     watched.tls.look()
     watched.tls.look()

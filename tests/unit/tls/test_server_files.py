@@ -1,4 +1,4 @@
-"""What a service's PEM files are refused for, and what they give."""
+"""Loading of a service's PEM files, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load(pair: Pair, client_ca: Path | None = None, client_auth: ClientAuth = Cl
 
 
 def refusal(pair: Pair, client_ca: Path | None = None) -> TlsFilesError:
-    """How they are refused; without a line of what stands in them."""
+    """Return the error; it contains no line of the files."""
     with pytest.raises(TlsFilesError) as refused:
         load(pair, client_ca, ClientAuth.REQUIRED if client_ca else ClientAuth.NONE)
     assert "\n" not in refused.value.message
@@ -28,7 +28,7 @@ def refusal(pair: Pair, client_ca: Path | None = None) -> TlsFilesError:
 
 
 def test_good_files_are_loaded_with_the_name_and_the_end_of_the_certificate(server: Pair) -> None:
-    """Health checks need the one, alarms the other; TLS 1.2 is the least version."""
+    """Health checks need the name, alarms the expiry; TLS 1.2 is the minimum version."""
     loaded = load(server)
     assert (loaded.cert, loaded.key) == (server.cert.read_bytes(), server.key.read_bytes())
     assert loaded.leaf.name == "localhost"
@@ -56,7 +56,7 @@ def test_files_that_are_not_there_are_named(server: Pair, tmp_path: Path) -> Non
 
 
 def test_files_of_another_kind_are_named(server: Pair, tmp_path: Path) -> None:
-    """The certificate in the key's place, the key in the certificate's, and no PEM at all."""
+    """The certificate is in the key's place, the key in the certificate's, or a file is no PEM."""
     assert refusal(Pair(server.cert, server.cert)).message == f"{server.cert}: contains no private key in PEM format"
     assert refusal(Pair(server.key, server.key)).message == f"{server.key}: contains no certificate in PEM format"
     text = tmp_path / "text.pem"
@@ -66,7 +66,7 @@ def test_files_of_another_kind_are_named(server: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("torn", ["cert", "key"])
 def test_torn_files_are_named(server: Pair, tmp_path: Path, torn: str) -> None:
-    """As they look while they are being copied."""
+    """Files look like this while they are copied."""
     whole = getattr(server, torn).read_bytes()
     half = tmp_path / "half.pem"
     half.write_bytes(whole[: len(whole) // 2])
@@ -79,7 +79,7 @@ def test_a_key_of_another_certificate(server: Pair, other: Pair) -> None:
 
 
 def test_a_key_with_a_password(server: Pair, tmp_path: Path) -> None:
-    """Nobody is asked for it at the terminal."""
+    """OpenSSL must not ask for the password on the terminal."""
     locked = tmp_path / "locked.key"
     command = ["openssl", "ec", "-in", str(server.key), "-aes256", "-passout", "pass:secret", "-out", str(locked)]
     subprocess.run(command, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""What services make of the settings of TLS."""
+"""TLS settings of the services."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(listen: str = "127.0.0.1:0", **settings: Any) -> Reloading | None:
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:1", "[::]:1", ":1", "192.168.7.65:1", "db.example:1"])
 def test_plaintext_is_refused_where_others_reach_it(listen: str) -> None:
-    """Unless it is wanted."""
+    """An explicit setting allows it."""
     with pytest.raises(PlaintextRefusedError, match="TIDEMARK_ALLOW_PLAINTEXT") as refused:
         opened(listen)
     assert refused.value.address == listen
@@ -40,7 +40,7 @@ def test_with_a_certificate_any_address_will_do(server: Pair) -> None:
 
 
 def test_half_of_a_pair_is_refused(authority: Authority, server: Pair) -> None:
-    """By the names of the settings."""
+    """The error names the settings."""
     for given, missing in (("cert", "KEY"), ("key", "CERT"), ("client_ca", "CERT")):
         files = {"cert": server.cert, "key": server.key, "client_ca": authority.ca}
         half: dict[str, Any] = {f"tls_{given}": files[given]}
@@ -54,7 +54,7 @@ def test_who_asks_for_certificates_needs_their_ca(server: Pair) -> None:
 
 
 def test_a_client_ca_means_that_certificates_are_required(authority: Authority, server: Pair) -> None:
-    """Unless they are switched off."""
+    """They can be switched off."""
     asking = opened(**server.settings, tls_client_ca=authority.ca)
     assert asking is not None
     assert asking.current.client_ca == authority.ca.read_bytes()
@@ -64,13 +64,13 @@ def test_a_client_ca_means_that_certificates_are_required(authority: Authority, 
 
 
 def test_an_empty_file_name_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As compose files and units of systemd give it."""
+    """Compose files and systemd units set empty values."""
     monkeypatch.setenv("TIDEMARK_TLS_CERT", "")
     assert TlsSettings().tls_cert is None
 
 
 def test_both_services_have_them(monkeypatch: pytest.MonkeyPatch, server: Pair) -> None:
-    """By one name in the environment."""
+    """The environment variable has one name for both."""
     monkeypatch.setenv("TIDEMARK_TLS_CERT", str(server.cert))
     monkeypatch.setenv("TIDEMARK_TLS_RELOAD_MS", "500")
     for settings in (WriterSettings(), QuerySettings()):
@@ -78,7 +78,7 @@ def test_both_services_have_them(monkeypatch: pytest.MonkeyPatch, server: Pair) 
 
 
 def test_the_writer_knows_no_optional_certificates() -> None:
-    """gRPC's Python server asks everybody or nobody."""
+    """gRPC's Python server requires a certificate from all clients or from none."""
     with pytest.raises(ValidationError, match="not optional"):
         WriterSettings(tls_client_auth="optional")
     assert QuerySettings(tls_client_auth="optional").tls_client_auth == "optional"

@@ -1,4 +1,4 @@
-"""A token in a file."""
+"""Tokens in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemark.tls.credentials import Credentials
 
 
 def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
-    """By the client that has it open, too."""
+    """An open client reads it again too."""
     path = tmp_path / "token"
     path.write_text("one\n")
     tls = Credentials(token_file=path)
@@ -25,7 +25,7 @@ def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "two words", "ä"])
 def test_a_file_without_a_token_is_told_without_its_content(tmp_path: Path, text: str) -> None:
-    """Before anything is dialled."""
+    """The error comes before a connection is opened."""
     path = tmp_path / "token"
     path.write_text(text)
     with pytest.raises(TokenFileError, match=r"token contains no token"):
@@ -35,7 +35,7 @@ def test_a_file_without_a_token_is_told_without_its_content(tmp_path: Path, text
 
 
 def test_a_token_is_not_shown_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in a traceback nor in a notebook."""
+    """Neither a traceback nor a notebook shows it."""
     monkeypatch.setenv("TIDEMARK_TOKEN", "secret")
     tls = Credentials.from_environment()
     assert tls.authorization() == "Bearer secret"

@@ -1,4 +1,4 @@
-"""Spans on their way to a collector."""
+"""Export of spans to a collector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.tracing.exporting import Tracing
 
 
 class Kept(SpanExporter):
-    """Keeps what it is given; *held*: not before that is set."""
+    """An exporter that keeps its spans; it blocks until *held* is set."""
 
     def __init__(self, held: threading.Event | None = None) -> None:
         self.spans: list[ReadableSpan] = []
@@ -39,7 +39,7 @@ class Kept(SpanExporter):
 def test_a_service_has_a_name_unless_the_environment_gives_another(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str
 ) -> None:
-    """The standard's variables win."""
+    """The standard's variables take precedence."""
     monkeypatch.setenv(variable, value)
     exporter = Kept()
     tracing = Tracing("writer", shutdown_ms=5_000, exporter=exporter)
@@ -50,7 +50,7 @@ def test_a_service_has_a_name_unless_the_environment_gives_another(
 
 
 def test_a_stop_does_not_wait_for_a_collector_that_hangs() -> None:
-    """No longer than it was told; spans beyond the queue are dropped, and nobody who makes one waits."""
+    """The stop ends at its limit; spans that exceed the queue are dropped, and creating a span never waits."""
     held = threading.Event()
     tracing = Tracing("writer", shutdown_ms=200, exporter=Kept(held))
     began = time.monotonic()

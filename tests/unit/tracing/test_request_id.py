@@ -15,13 +15,13 @@ from tidemark.tracing.request_id import begin_request, current_request_id
 
 @pytest.mark.parametrize("given", ["a", "7f3e-11", "A" * 128, "req:1/2=3@x._+"])
 def test_a_sane_id_of_the_caller_is_kept(given: str) -> None:
-    """As it is."""
+    """It is not changed."""
     assert contextvars.copy_context().run(begin_request, given) == given
 
 
 @pytest.mark.parametrize("given", [None, "", "A" * 129, "a b", "a\n", "a\x00", "ä", '"}'])
 def test_any_other_gets_a_new_one(given: str | None) -> None:
-    """Nobody writes lines of his own into our log, or long ones."""
+    """A caller can write neither its own nor overlong lines into the log."""
     made = [contextvars.copy_context().run(begin_request, given) for _ in range(2)]
     assert given not in made
     assert len(set(made)) == 2
@@ -29,7 +29,7 @@ def test_any_other_gets_a_new_one(given: str | None) -> None:
 
 
 def test_what_is_logged_for_a_request_has_its_id_and_nothing_else_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request is a task, which has a context of its own."""
+    """Each request is a task with its own context."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     set_up_logging(LogLevel.INFO)

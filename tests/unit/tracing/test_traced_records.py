@@ -1,4 +1,4 @@
-"""Trace contexts found in bytes."""
+"""Trace contexts in record bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOT_SAMPLED = f"00-{'ab' * 16}-{'cd' * 8}-00"
 
 
 def found(*carried: dict[str, str], limit: int = 100, chosen: slice = slice(None)) -> list[tuple[str, int]]:
-    """In records with these properties, back to back; *chosen*: of which rows there are."""
+    """Return the contexts of contiguous records with these properties; *chosen* selects the rows."""
     buffer, places, _ = buffer_of_records({"properties": properties(one)} for one in carried)
     rows = Checker().check(buffer, base_offset=0).requests
     assert len(rows) == len(carried)
@@ -19,7 +19,7 @@ def found(*carried: dict[str, str], limit: int = 100, chosen: slice = slice(None
 
 
 def test_the_records_of_sampled_messages_are_found() -> None:
-    """Wherever the property stands among others; what is not sampled is nobody's."""
+    """The property may be anywhere among others; an unsampled context is skipped."""
     assert found(
         {},
         {"traceparent": SAMPLED},
@@ -30,12 +30,12 @@ def test_the_records_of_sampled_messages_are_found() -> None:
 
 
 def test_no_more_are_looked_for_than_the_limit() -> None:
-    """A span each: there must not be thousands."""
+    """Each gives a span: there must not be thousands."""
     assert len(found(*[{"traceparent": SAMPLED}] * 5, limit=3)) == 3
 
 
 def test_a_record_that_is_not_among_the_rows_is_not_told() -> None:
-    """Of several tasks each tells its own."""
+    """Each of several tasks reports only its own records."""
     traced = {"traceparent": SAMPLED}
     assert found(traced, traced, traced, chosen=slice(1, 2)) == [(SAMPLED, 0)]
     assert found(traced, traced, chosen=slice(0)) == []

@@ -1,4 +1,4 @@
-"""The committed stubs are what protoc writes from proto/ today."""
+"""The committed stubs are the current output of protoc for proto/."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROTOS = sorted((ROOT / "proto" / "tidemark" / "v1").glob("*.proto"))
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh run of protoc with its plugins, as `make proto` does it."""
+    """Run protoc with its plugins as `make proto` does."""
     out = tmp_path_factory.mktemp("stubs")
     packages = sysconfig.get_paths()["purelib"]
     plugins = os.pathsep.join((sysconfig.get_paths()["scripts"], os.environ.get("PATH", "")))
@@ -35,7 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_committed_stubs_equal_a_fresh_run(written: Path) -> None:
-    """Same files, same text: whoever changes a proto runs `make proto`."""
+    """Files and texts are the same: after a change of a proto file, run `make proto`."""
     committed = {path.name: path.read_text() for path in (ROOT / "tidemark" / "v1").glob("*_pb2*")}
     assert committed == {path.name: path.read_text() for path in written.glob("*_pb2*")}
     assert PROTOS

@@ -10,7 +10,7 @@ from tidemark.format.host import Host
 
 
 def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TIDEMARK_ and the field's name in capitals, as scripts rely on them."""
+    """A name is TIDEMARK_ and the field's name in capitals; scripts rely on them."""
     given = {
         "STORE_ROOT": "/somewhere",
         "WRITER_LISTEN": "0.0.0.0:9",
@@ -49,7 +49,7 @@ def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch
 def test_advertised_host_follows_the_setting_then_the_bound_address(
     listen: str, advertised: str | None, host: Host
 ) -> None:
-    """A wildcard is nobody's address: then loopback, with the bound port."""
+    """A wildcard cannot be advertised: loopback is used, with the bound port."""
     settings = WriterSettings(writer_listen=listen, advertised_address=advertised)
     assert settings.advertised_host(77) == host
 
@@ -69,17 +69,16 @@ def test_advertised_host_follows_the_setting_then_the_bound_address(
     ids=str,
 )
 def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
-    """At the start, not later."""
+    """The refusal comes at the start."""
     with pytest.raises(ValidationError):
         WriterSettings(**wrong)  # type: ignore[arg-type]
 
 
 def test_settings_are_frozen() -> None:
-    """Nobody changes them behind another's back."""
     with pytest.raises(ValidationError):
         setattr(WriterSettings(), "store_name", "other")  # noqa: B010 - mypy knows it is frozen
 
 
 def test_receive_limit_holds_the_greatest_legal_batch() -> None:
-    """A 4 MiB body with room for the rest of its request."""
+    """It has room for a 4 MiB body and the rest of its request."""
     assert WriterSettings().receive_limit_bytes > 4_194_304 + 65_536

@@ -1,4 +1,4 @@
-"""Which files of the log may be deleted."""
+"""Selection of the log's files for deletion."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TEN_HOURS = RetentionPolicy(10 * HOUR_MS, 0)
 
 
 def table(*ages_h: float | None) -> Iterator[LogFile]:
-    """Files whose newest record is that many hours old."""
+    """Yield files whose newest records have these ages in hours."""
     for i, age_h in enumerate(ages_h):
         newest_ms = None if age_h is None else round(NOW_MS - age_h * HOUR_MS)
         yield LogFile(i * SIZE, (i + 1) * SIZE, newest_ms, SIZE)
 
 
 def deleted(policy: RetentionPolicy, *ages_h: float | None, disk: DiskUse = ROOMY) -> int:
-    """How many of these files go; they are the first ones."""
+    """Return the number of deleted files; they are the first ones."""
     chosen = files_to_delete(table(*ages_h), policy, now_ms=NOW_MS, disk=disk)
     assert [file.start for file in chosen] == [i * SIZE for i in range(len(chosen))]
     return len(chosen)
@@ -38,16 +38,16 @@ def deleted(policy: RetentionPolicy, *ages_h: float | None, disk: DiskUse = ROOM
         ((10,), 0),  # not older than ten hours
         ((10.001,), 1),
         ((500, 11, 9, 8), 2),
-        ((9, 500), 0),  # never one behind one that stays
+        ((9, 500), 0),  # never a file after one that stays
     ],
 )
 def test_files_whose_newest_record_is_too_old_go(ages_h: tuple[float, ...], count: int) -> None:
-    """From the front, up to the first that stays."""
+    """Deletion goes from the front to the first file that stays."""
     assert deleted(TEN_HOURS, *ages_h) == count
 
 
 def test_nothing_goes_where_nothing_is_switched_on() -> None:
-    """However old, and however full the disk."""
+    """Neither age nor a full disk matters."""
     assert not KEEP_ALL.is_on()
     assert deleted(KEEP_ALL, 1e6, 1e6, disk=DiskUse(9_999, 10_000)) == 0
 
@@ -74,7 +74,7 @@ def test_a_file_without_a_readable_record_is_as_old_as_the_next_one(
     [(8_500, 0), (8_501, 1), (8_600, 1), (8_601, 2), (9_999, MOST_FILES)],
 )
 def test_a_disk_too_full_takes_the_oldest_files_at_any_age(used_bytes: int, count: int) -> None:
-    """As many as bring it below the threshold, and no more than a run may delete; unreadable ones, too."""
+    """They are enough to get below the threshold, and at most the limit of a run; unreadable ones count too."""
     policy = RetentionPolicy(0, 85)
     disk = DiskUse(used_bytes, 10_000)
     assert deleted(policy, *[0.0] * 30, disk=disk) == count
@@ -82,13 +82,13 @@ def test_a_disk_too_full_takes_the_oldest_files_at_any_age(used_bytes: int, coun
 
 
 def test_age_goes_on_where_the_disk_is_satisfied() -> None:
-    """The first file goes for the disk, the second for its age."""
+    """The first file is deleted for the disk, the second for its age."""
     assert deleted(RetentionPolicy(10 * HOUR_MS, 85), 0, 11, 9, disk=DiskUse(8_501, 10_000)) == 2
     assert deleted(TEN_HOURS, 0, 11, disk=DiskUse(9_999, 10_000)) == 0
 
 
 def test_no_file_is_looked_at_behind_the_first_that_stays() -> None:
-    """Looking costs a walk over the file."""
+    """Reading an age costs a walk over the file."""
     looked = []
 
     def files() -> Iterator[LogFile]:

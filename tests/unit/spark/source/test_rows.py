@@ -117,7 +117,7 @@ def test_times_are_microseconds_in_utc(name: str) -> None:
     ids=["body", "topic", "two", "three", "turned"],
 )
 def test_a_schema_may_name_some_columns_in_any_order(names: list[str]) -> None:
-    """They are the same as among all of them, and of a message nothing else is needed than they are made of."""
+    """A column is the same as among all columns, and only the data that it is made of is needed."""
     schema = some_of_schema(*names)
     require_schema(schema)
     rows = Rows(schema)
@@ -127,7 +127,7 @@ def test_a_schema_may_name_some_columns_in_any_order(names: list[str]) -> None:
 
 
 def test_a_part_of_a_batch_is_its_rows() -> None:
-    """Messages beyond a range's end are cut off without a copy."""
+    """Messages after a range's end are cut off without a copy."""
     batch = Rows(SCHEMA).batch(_QUEUE, message_batch(_MESSAGES).slice(1, 2))
     batch.validate(full=True)
     assert batch.to_pylist() == _ROWS[1:]
@@ -137,14 +137,14 @@ def test_a_part_of_a_batch_is_its_rows() -> None:
 
 
 def test_the_columns_of_messages_are_accepted() -> None:
-    """All of them, and whether or not a user says that they are never null."""
+    """All columns are accepted, whether or not the user declares them non-null."""
     require_schema(SCHEMA)
     require_schema(StructType([StructField("queue_offset", LongType(), nullable=False)]))
 
 
 @pytest.mark.parametrize("name", ["value", "timestamp", "Body", "store_timestamp_ms", "flag"])
 def test_a_column_that_messages_have_not_is_refused(name: str) -> None:
-    """The refusal names it, and those they have."""
+    """The error names the column and lists the existing ones."""
     schema = StructType([SCHEMA["body"], StructField(name, LongType())])
     with pytest.raises(ArgumentIllegalError, match=f"no column {name}; .*queue_offset.*offset_msg_id"):
         require_schema(schema)
@@ -165,7 +165,7 @@ def test_a_column_that_messages_have_not_is_refused(name: str) -> None:
     ],
 )
 def test_a_column_of_another_type_is_refused(name: str, kind: DataType, wanted: str) -> None:
-    """Nothing is converted; the refusal tells both types."""
+    """Nothing is converted; the error names both types."""
     with pytest.raises(ArgumentIllegalError, match=f"column {name} has type {wanted}, not {kind.simpleString()}"):
         require_schema(StructType([SCHEMA["topic"], StructField(name, kind)]))
 
@@ -176,13 +176,13 @@ _BODY_SCHEMA = parse_body_schema("carrier string, delay int, _corrupt_record str
 
 
 def with_bodies(*bodies: bytes) -> pa.RecordBatch:
-    """Messages 0, 1, … with these bodies."""
+    """Return messages 0, 1, … with these bodies."""
     rows = [FakeMessage(number).row() | {"body": body} for number, body in enumerate(bodies)]
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_COLUMNS)
 
 
 def test_fields_of_bodies_stand_behind_the_messages_columns() -> None:
-    """Of a body that is wrong they are null, and its text is there."""
+    """For an invalid body they are null, and _corrupt_record has its text."""
     schema = all_columns(_BODY_SCHEMA)
     require_schema(schema, _BODY_SCHEMA)
     batch = Rows(schema, _BODY_SCHEMA).batch(_QUEUE, with_bodies(b'{"carrier": "UA", "delay": 3}', b"plain", b"{}"))
@@ -193,7 +193,7 @@ def test_fields_of_bodies_stand_behind_the_messages_columns() -> None:
 
 
 def test_some_fields_of_bodies_may_be_named_among_other_columns() -> None:
-    """In any order; a body is looked at for what is named alone, but for _corrupt_record for all."""
+    """The order does not matter; only the named fields of a body are parsed, but all for _corrupt_record."""
     messages = with_bodies(b'{"carrier": "UA", "delay": "late"}')
     few = StructType([_BODY_SCHEMA["carrier"], SCHEMA["queue_id"]])
     require_schema(few, _BODY_SCHEMA)
@@ -207,7 +207,7 @@ def test_some_fields_of_bodies_may_be_named_among_other_columns() -> None:
 
 
 def test_a_body_that_is_wrong_may_be_an_error() -> None:
-    """It tells which message's; where no field is read nobody looks."""
+    """The error names the message; if no field is read, bodies are not parsed."""
     messages = with_bodies(b"{}", b'{"delay": "late"}', b"")
     with pytest.raises(ArgumentIllegalError, match="at offset 1 of queue 3 of orders is not a JSON object") as refused:
         Rows(all_columns(_BODY_SCHEMA), _BODY_SCHEMA, fail_fast=True).batch(_QUEUE, messages)
@@ -227,13 +227,13 @@ def test_a_body_that_is_wrong_may_be_an_error() -> None:
     ],
 )
 def test_a_body_schema_that_cannot_be_is_refused(text: str, told: str) -> None:
-    """By its reason."""
+    """The error gives the reason."""
     with pytest.raises(ValueError, match=told):
         parse_body_schema(text)
 
 
 def test_a_schema_may_name_no_other_field() -> None:
-    """Than those of bodySchema, with their types."""
+    """Only fields of bodySchema are allowed, with their types."""
     for field in (StructField("delay", LongType()), StructField("late", IntegerType())):
         with pytest.raises(ArgumentIllegalError, match=field.name):
             require_schema(StructType([field]), _BODY_SCHEMA)
@@ -248,7 +248,7 @@ def test_a_schema_may_name_no_other_field() -> None:
     key=st.sampled_from(["a", "b", "nope"]),
 )
 def test_messages_that_carry_a_key_are_found(keys: list[list[str]], first: int, key: str) -> None:
-    """Each once, in order, also where it carries the key twice or the batch is a part of another."""
+    """Each is found once, in order, even if it has the key twice or the batch is a slice."""
     messages = [FakeMessage(offset, keys=tuple(own)) for offset, own in enumerate(keys)]
     found = carrying(message_batch(messages).slice(first), key)
     assert found.to_pylist() == message_batch(one for one in messages[first:] if key in one.keys).to_pylist()

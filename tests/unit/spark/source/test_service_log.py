@@ -1,4 +1,4 @@
-"""A store through its query service, while retention takes files."""
+"""A store read through its query service, while retention removes files."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Served:
         self.store, self.log = store, log
 
     def delete(self, file: int) -> None:
-        """The log's file of this number."""
+        """Delete the log file with this number."""
         (self.store.root / "commitlog" / f"{file * self.store.log_file_size:020d}").unlink()
 
     def offsets(self, start: int = 0, end: int = _COUNT) -> list[int]:
-        """All that is read; nothing is damaged."""
+        """Return the offsets of all read messages; none is damaged."""
         pages = list(self.log.pages(_QUEUE, start, end, tags=None))
         assert [page.damage for page in pages if page.damage] == []
         return [offset for page in pages for offset in page.messages.column("queue_offset").to_pylist()]
@@ -50,7 +50,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def test_a_range_is_read_and_no_more_is_asked_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pages of any size."""
+    """Pages may have any size."""
     for most in (32_768, 7, 1):
         monkeypatch.setattr(service_log, "_PAGE_MESSAGES", most)
         assert served.offsets() == list(range(_COUNT))
@@ -58,7 +58,7 @@ def test_a_range_is_read_and_no_more_is_asked_for(served: Served, monkeypatch: p
 
 
 def test_what_retention_has_taken_is_a_loss(served: Served) -> None:
-    """Told as such, with the offset where the queue begins now."""
+    """The error has the offset where the queue begins now."""
     served.delete(0)
     first = served.log.bounds(_QUEUE).min_offset
     assert first > 0
@@ -68,13 +68,13 @@ def test_what_retention_has_taken_is_a_loss(served: Served) -> None:
 
 
 def test_what_is_taken_while_a_page_is_made_is_a_loss(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service that did not see it in time tells of removed records: they are gone, and none is damaged."""
-    served.offsets()  # it has looked at the files
+    """A service that noticed it too late reports removed records: they are gone, not damaged."""
+    served.offsets()  # opens the files
     real = StoreReader.log_min
     looks: list[int] = []
 
     def late(store: StoreReader) -> int:
-        """Where the log began before, for the first request: as it begins, and when it finds removed records."""
+        """Return the log's former minimum for the first request: at its start, and when it finds removed records."""
         looks.append(real.__get__(store))
         return 0 if len(looks) <= 2 else looks[-1]
 
@@ -87,7 +87,7 @@ def test_what_is_taken_while_a_page_is_made_is_a_loss(served: Served, monkeypatc
 
 
 def test_a_file_that_is_missing_in_the_middle_is_damage(served: Served) -> None:
-    """Retention takes the oldest ones."""
+    """Retention removes only the oldest files."""
     served.delete(1)
     pages = list(served.log.pages(_QUEUE, 0, _COUNT, tags=None))
     damage = [line for page in pages for line in page.damage]

@@ -1,4 +1,4 @@
-"""Options of the source: their names, values, defaults, and what does not go together."""
+"""Options of the source: names, values, defaults, and conflicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.option_values import End
 from tidemark.spark.source.source_options import SourceOptions, read_options
 
-_EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, and what it means
+_EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, and the parsed value
     "path": ("path", "/data/store", Path("/data/store")),
     "statePath": ("state_path", "/data/state", Path("/data/state")),
     "url": ("url", "http://query:8080", "http://query:8080"),
@@ -55,7 +55,7 @@ _EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, 
 
 
 def _around(name: str) -> dict[str, str]:
-    """Options that *name* may be added to."""
+    """Return options to which *name* may be added."""
     around = {"path": "/store", "subscribe": "orders"}
     if name in ("subscribePattern", "assign"):
         del around["subscribe"]
@@ -65,12 +65,12 @@ def _around(name: str) -> dict[str, str]:
 
 
 def options(**given: str) -> SourceOptions:
-    """Of a store's files, all of `orders`, and what is *given*."""
+    """Return the options of a store's files, all of `orders`, plus *given*."""
     return read_options(SourceOptions, {"path": "/store", "subscribe": "orders"} | given)
 
 
 def refusal(**given: str) -> ArgumentIllegalError:
-    """How `options` is refused."""
+    """Return the error of `options`."""
     with pytest.raises(ArgumentIllegalError) as refused:
         options(**given)
     return refused.value
@@ -80,13 +80,13 @@ def refusal(**given: str) -> ArgumentIllegalError:
 
 
 def test_every_option_has_an_example() -> None:
-    """The table above leaves none out."""
+    """The table above is complete."""
     assert SourceOptions.option_names() == {field: name for name, (field, *_) in _EXAMPLES.items()}
 
 
 @pytest.mark.parametrize("name", _EXAMPLES)
 def test_an_option_is_known_in_any_case(name: str) -> None:
-    """Spark hands over names as a user wrote them, or in lower case."""
+    """Spark passes names as the user wrote them, or in lower case."""
     field, text, value = _EXAMPLES[name]
     for written in (name, name.lower(), name.upper(), name.swapcase()):
         assert getattr(read_options(SourceOptions, _around(name) | {written: text}), field) == value
@@ -107,17 +107,17 @@ def test_an_option_is_known_in_any_case(name: str) -> None:
     ],
 )
 def test_a_value_means_what_it_says(name: str, text: str, value: object) -> None:
-    """Sizes, times, ends and offsets."""
+    """The values are sizes, times, ends and offsets."""
     assert getattr(options(**{name: text}), _EXAMPLES[name][0]) == value
 
 
 def test_every_option_is_described() -> None:
-    """The documentation is written from the descriptions."""
+    """The documentation is generated from the descriptions."""
     assert [name for name, field in SourceOptions.model_fields.items() if not (field.description or "").strip()] == []
 
 
 def test_the_defaults_are_kafkas() -> None:
-    """Fail rather than lose anything; an end and a start are left to whoever reads."""
+    """Reading fails rather than losing data; start and end have no default here, because they depend on the reader."""
     given = options()
     assert (given.fail_on_data_loss, given.fail_on_corruption) == (True, True)
     assert given.starting_offsets_by_timestamp_strategy == "error"
@@ -126,13 +126,13 @@ def test_the_defaults_are_kafkas() -> None:
 
 
 def test_options_do_not_change() -> None:
-    """They are shared by driver and tasks."""
+    """Driver and tasks share them."""
     with pytest.raises(ValidationError, match="frozen"):
         options().tag = "A"  # type: ignore[misc]
 
 
 def test_options_travel_to_tasks() -> None:
-    """A regular expression and parsed JSON, too."""
+    """This includes a regular expression and parsed JSON."""
     given = read_options(
         SourceOptions, {"path": "/store", "subscribePattern": "a.*", "startingOffsets": '{"a": {"0": 1}}'}
     )
@@ -141,7 +141,7 @@ def test_options_travel_to_tasks() -> None:
 
 @pytest.mark.parametrize("name", ["checkpointLocation", "checkpointlocation"])
 def test_an_option_of_sparks_own_is_passed_over(name: str) -> None:
-    """Spark hands it over among ours."""
+    """Spark passes its own options together with the source's."""
     assert options(**{name: "/checkpoints"}) == options()
 
 
@@ -158,14 +158,14 @@ def test_an_option_of_sparks_own_is_passed_over(name: str) -> None:
     ],
 )
 def test_an_unknown_option_is_refused_with_a_suggestion(unknown: str, meant: str) -> None:
-    """A typing error must not be passed over; the suggestion is written as users write it."""
+    """A spelling error must not be ignored; the suggestion has the documented spelling."""
     refused = refusal(**{unknown: "earliest"})
     assert f"did you mean {meant}?" in refused.message
     assert str(refused.argument).lower() == unknown.lower()
 
 
 def test_nothing_is_suggested_for_what_is_like_no_option() -> None:
-    """It is refused all the same."""
+    """The option is still refused."""
     assert "did you mean" not in refusal(zzz="1").message
 
 
@@ -201,7 +201,7 @@ def test_nothing_is_suggested_for_what_is_like_no_option() -> None:
     ],
 )
 def test_a_wrong_value_is_refused_by_its_options_name(name: str, text: str) -> None:
-    """In the message and in the fact, as users write it, however it was given."""
+    """Message and fact have the documented spelling, whatever the user's spelling."""
     refused = refusal(**{name.upper(): text})
     assert refused.argument == name
     assert refused.message.startswith(f"option {name}: ")
@@ -211,7 +211,7 @@ def test_a_wrong_value_is_refused_by_its_options_name(name: str, text: str) -> N
     ("name", "text"), [("assign", '{"orders": [-1]}'), ("assign", "[0]"), ("subscribePattern", "(")]
 )
 def test_a_wrong_choice_of_topics_is_refused_by_its_options_name(name: str, text: str) -> None:
-    """Queue ids that cannot be, and what is no regular expression."""
+    """The values are invalid queue ids, or no regular expression."""
     with pytest.raises(ArgumentIllegalError) as refused:
         read_options(SourceOptions, {"path": "/store", name: text})
     assert refused.value.argument == name
@@ -229,7 +229,7 @@ def test_a_wrong_choice_of_topics_is_refused_by_its_options_name(name: str, text
     ids=["none", "subscribe and pattern", "subscribe and assign", "pattern and assign", "all"],
 )
 def test_topics_are_chosen_in_exactly_one_way(given: dict[str, str]) -> None:
-    """As Kafka's connector wants it."""
+    """Kafka's connector requires the same."""
     with pytest.raises(ArgumentIllegalError, match="one of subscribe, subscribePattern and assign"):
         read_options(SourceOptions, {"path": "/store"} | given)
 
@@ -240,13 +240,13 @@ def test_topics_are_chosen_in_exactly_one_way(given: dict[str, str]) -> None:
     ids=["neither", "both", "neither, with a group"],
 )
 def test_a_log_is_in_one_place(given: dict[str, str]) -> None:
-    """Files or query service."""
+    """The place is files or a query service."""
     with pytest.raises(ArgumentIllegalError, match="url"):
         read_options(SourceOptions, {"subscribe": "orders"} | given)
 
 
 def test_a_group_needs_the_query_service() -> None:
-    """Beside files it may be given, for the group alone."""
+    """With files it may be given for the group alone."""
     assert "commitGroup requires `url`" in refusal(commitGroup="g").message
     both = options(commitGroup="g", url="http://query:8080")
     assert (both.path, both.url) == (Path("/store"), "http://query:8080")
@@ -262,15 +262,15 @@ def test_the_least_of_a_trigger_is_not_above_the_most() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", ",", " , "])
 def test_a_subscription_names_a_topic(text: str) -> None:
-    """An empty one would read nothing."""
+    """An empty subscription would read nothing."""
     assert "subscribe" in refusal(subscribe=text).message
 
 
-# ── what follows from them ──────────────────────────────────────────────────────────────────────────────────────────
+# ── derived values ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_topics_are_separated_by_commas() -> None:
-    """Sorted, each once, without the blanks around them."""
+    """They are sorted and unique, without surrounding blanks."""
     assert options(subscribe=" b ,a,, b").topics == ["a", "b"]
     assert read_options(SourceOptions, {"path": "/store", "subscribePattern": "a"}).topics == []
 
@@ -279,7 +279,7 @@ def test_topics_are_separated_by_commas() -> None:
     ("text", "tags"), [("A", {"A"}), ("A || B", {"A", "B"}), ("A||B", {"A", "B"}), ("*", None), ("", None)]
 )
 def test_tags_are_those_of_a_subscription(text: str, tags: set[str] | None) -> None:
-    """All messages are wanted by `*` and by nothing."""
+    """`*` and an empty subscription mean all messages."""
     assert options(tag=text).tags == tags
 
 
@@ -295,20 +295,20 @@ def test_tags_are_those_of_a_subscription(text: str, tags: set[str] | None) -> N
     ids=["nothing", "ends", "start", "end", "time"],
 )
 def test_offsets_are_asked_for_by_number_only(given: dict[str, str], *, asks: bool) -> None:
-    """An end's name waits for nothing."""
+    """A named end needs no wait."""
     assert options(**given).asks_for_offsets is asks
 
 
 @pytest.mark.parametrize(("name", "text"), [("startingOffsets", "latest"), ("endingOffsets", "earliest")])
 def test_a_batch_neither_begins_at_the_end_nor_ends_at_the_start(name: str, text: str) -> None:
-    """It would be empty, always."""
+    """It would always be empty."""
     with pytest.raises(ArgumentIllegalError, match="batch") as refused:
         options(**{name: text}).require_batch()
     assert refused.value.argument == name
 
 
 def test_a_batch_may_begin_and_end_anywhere_else() -> None:
-    """The options themselves are given back."""
+    """The options are returned unchanged."""
     given = options(startingOffsets="earliest", endingOffsets="latest")
     assert given.require_batch() is given
 
@@ -323,13 +323,13 @@ def test_a_batch_may_begin_and_end_anywhere_else() -> None:
     ],
 )
 def test_a_stream_has_no_end(name: str, text: str) -> None:
-    """Not even the one that is there now."""
+    """Not even the present end is allowed."""
     with pytest.raises(ArgumentIllegalError, match="stream") as refused:
         options(**{name: text}).require_stream()
     assert refused.value.argument == name
 
 
 def test_a_stream_may_begin_anywhere() -> None:
-    """The options themselves are given back."""
+    """The options are returned unchanged."""
     given = options(startingOffsets="latest", startingTimestamp="5")
     assert given.require_stream() is given

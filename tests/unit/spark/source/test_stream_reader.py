@@ -1,4 +1,4 @@
-"""The ranges that each trigger of a stream reads, while topics are created and deleted."""
+"""The ranges of each trigger of a stream, while topics are created and deleted."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ ALL = ReadAllAvailable()
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> FakeLog:
-    """`orders` and `events` of ten messages each."""
+    """Return `orders` and `events` with ten messages each."""
     log = FakeLog({ORDERS: run_of(0, 10), EVENTS: run_of(0, 10)})
     monkeypatch.setattr(stream_reader, "open_log", lambda _: log)
     return log
 
 
 def reader(**given: str) -> StreamReader:
-    """Both topics, unless the options say otherwise."""
+    """Return a reader of both topics, unless the options differ."""
     chosen = {} if {"subscribe", "subscribePattern"} & given.keys() else {"subscribe": "orders,events"}
     return StreamReader(read_options(SourceOptions, {"path": "/store", **chosen, **given}), StructType([]))
 
 
 def read(one: StreamReader, start: Json, limit: ReadLimit = ALL) -> tuple[dict[TopicQueue, range], Json]:
-    """The ranges of the next trigger, and its end."""
+    """Return the ranges of the next trigger, and its end."""
     end = one.latestOffset(start, limit)
     ranges: dict[TopicQueue, range] = {}
     for task in one.partitions(start, end):
@@ -75,7 +75,7 @@ def test_a_restart_at_a_planned_trigger_reads_a_new_queue_from_its_beginning(log
 
 @pytest.mark.parametrize("most", [1, 7, 50, 64])
 def test_a_limit_is_held_exactly_with_many_queues(log: FakeLog, most: int) -> None:
-    """Every message is read once, and no trigger but the last takes less or more."""
+    """Every message is read once, and every trigger but the last has exactly the limit."""
     log.queues = {TopicQueue("orders", i): run_of(0, 1 + i % 7) for i in range(50)}
     total = sum(len(messages) for messages in log.queues.values())
     one = reader(subscribe="orders", startingOffsets="earliest", maxOffsetsPerTrigger=str(most))
@@ -103,7 +103,7 @@ def test_a_deleted_topic_ends_a_stream_that_must_lose_nothing(log: FakeLog) -> N
 def test_a_deleted_topic_is_left_out_otherwise(
     log: FakeLog, topics: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is reported once; one that is created again under its name is read from its beginning."""
+    """It is reported once; a topic that is created again under its name is read from its beginning."""
     one = reader(startingOffsets="earliest", failOnDataLoss="false", **topics)
     _, end = read(one, one.initialOffset())
     del log.queues[EVENTS]
@@ -118,7 +118,7 @@ def test_a_deleted_topic_is_left_out_otherwise(
 
 
 def test_a_topic_that_is_deleted_within_a_trigger_is_left_out(log: FakeLog) -> None:
-    """It appeared, was planned, and is gone when its beginning is looked for."""
+    """It appeared, was planned, and is gone when its beginning is looked up."""
     one = reader(subscribePattern=".*", startingOffsets="latest", failOnDataLoss="false")
     start = one.initialOffset()
     log.queues[TopicQueue("new", 0)] = run_of(0, 3)
@@ -128,7 +128,7 @@ def test_a_topic_that_is_deleted_within_a_trigger_is_left_out(log: FakeLog) -> N
 
 
 def test_a_topic_that_never_existed_ends_a_stream_at_its_start(log: FakeLog) -> None:
-    """Whatever failOnDataLoss is: its name may be misspelt."""
+    """failOnDataLoss does not matter: the name may be misspelt."""
     for choice in ("true", "false"):
         with pytest.raises(TopicNotFoundError, match="nothing"):
             reader(subscribe="orders,nothing", failOnDataLoss=choice).initialOffset()

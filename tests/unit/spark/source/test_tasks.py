@@ -1,4 +1,4 @@
-"""Which ranges share a task."""
+"""Assignment of ranges to tasks."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from tidemark.spark.source.tasks import Task, in_tasks
 
 
 def tasks(counts: list[int], **options: int) -> list[tuple[int, ...]]:
-    """Queues of each task, for queues with as many messages as *counts* says."""
+    """Return the queues of each task, for queues with these numbers of messages."""
     ranges = [QueueRange("orders", queue, 5, 5 + count) for queue, count in enumerate(counts)]
     given = {"path": "/store", "subscribe": "orders"} | {name: str(value) for name, value in options.items()}
     return [tuple(one.queue_id for one in task.ranges) for task in in_tasks(ranges, read_options(SourceOptions, given))]
 
 
 def test_short_ranges_share_a_task() -> None:
-    """Until it has enough; a range that has enough is alone, and an empty one is nowhere."""
+    """Ranges are combined until they have enough; a range that has enough is alone, and an empty one is omitted."""
     assert tasks([30, 60, 0, 100, 9, 1, 200, 50], minOffsetsPerPartition=90) == [(0, 1), (3,), (6,), (4, 5, 7)]
 
 
 def test_nothing_is_shared_where_tasks_are_counted() -> None:
-    """With minPartitions, or where one message is enough."""
+    """This applies with minPartitions, or if one message is enough."""
     assert tasks([3, 4], minPartitions=1) == tasks([3, 4], minOffsetsPerPartition=1) == [(0,), (1,)]
     assert tasks([3, 4]) == [(0, 1)]
 
 
 def test_places_are_what_counts_of_a_range_that_has_some() -> None:
-    """However far apart they are."""
+    """The distance between them does not matter."""
     far = QueueRange("orders", 0, 0, 1_000_000, places=(3, 900_000))
     assert in_tasks([far, QueueRange("orders", 1, 0, 5)], read_options(SourceOptions, _ANY)) == [
         Task((far, QueueRange("orders", 1, 0, 5)))
@@ -38,7 +38,7 @@ def test_places_are_what_counts_of_a_range_that_has_some() -> None:
 
 @given(counts=st.lists(st.integers(0, 50)), least=st.integers(1, 60))
 def test_each_range_is_in_one_task(counts: list[int], least: int) -> None:
-    """And no task but the last of short ones has less than it should."""
+    """Only the last task of short ranges may have less than the minimum."""
     found = tasks(counts, minOffsetsPerPartition=least)
     assert sorted(queue for task in found for queue in task) == [queue for queue, count in enumerate(counts) if count]
     assert sum(sum(counts[queue] for queue in task) < least for task in found) <= 1

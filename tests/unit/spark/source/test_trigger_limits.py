@@ -1,4 +1,4 @@
-"""How much of what is there goes into one trigger."""
+"""The limits on the data of one trigger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES = st.lists(st.lists(st.integers(1, 50), max_size=12), min_size=1, max_siz
 
 
 def offsets(values: list[int]) -> dict[TopicQueue, int]:
-    """*values* by queue."""
+    """Return *values* by queue."""
     return dict(zip(_QUEUES, values, strict=False))
 
 
@@ -33,11 +33,11 @@ class Sized:
         self.asked: list[TopicQueue] = []
 
     def bytes_to(self, queue: TopicQueue, end: int) -> int:
-        """Of all messages below *end*."""
+        """Return the bytes of all messages below *end*."""
         return sum(self._sizes[queue][: end - self.starts[queue]])
 
     def end_within(self, queue: TopicQueue, start: int, end: int, max_bytes: int) -> int:
-        """As a log's, exactly."""
+        """Return the exact end, as a log does."""
         assert start == self.starts[queue]
         self.asked.append(queue)
         sums = itertools.accumulate(self._sizes[queue][: end - start])
@@ -46,7 +46,7 @@ class Sized:
 
 @given(starts=_STARTS, counts=_COUNTS, most=st.integers(1, 100) | st.integers(1, 1 << 41))
 def test_the_limit_is_held_exactly_and_shares_are_fair(starts: list[int], counts: list[int], most: int) -> None:
-    """Each share differs from the exact proportion by less than one message; everything where that is not too much."""
+    """Each share differs from the exact proportion by less than one message; without a limit all is taken."""
     total = sum(counts)
     begins, ends = offsets(starts[: len(counts)]), offsets([a + b for a, b in zip(starts, counts, strict=False)])
     given_ends = within_messages(begins, ends, most)
@@ -70,7 +70,7 @@ def test_the_limit_is_held_exactly_and_shares_are_fair(starts: list[int], counts
     ids=["in proportion", "a small one", "just enough", "an empty one"],
 )
 def test_shares_of_some_queues(counts: list[int], most: int, taken: list[int]) -> None:
-    """Counted by hand."""
+    """The values are calculated by hand."""
     starts = offsets([1000] * len(counts))
     found = within_messages(starts, offsets([1000 + count for count in counts]), most)
     assert found == offsets([1000 + count for count in taken])
@@ -78,7 +78,7 @@ def test_shares_of_some_queues(counts: list[int], most: int, taken: list[int]) -
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_of_more_queues_than_the_limit_each_gets_its_turn(most: int) -> None:
-    """A queue with little is not passed over for ever, although the others are filled again and again."""
+    """A short queue is not skipped for ever, though the others are refilled continually."""
     starts, little = offsets([0] * 6), _QUEUES[3]
     for _ in range(60):
         ends = {queue: start + (1 if queue == little else 1000) for queue, start in starts.items()}
@@ -89,14 +89,14 @@ def test_of_more_queues_than_the_limit_each_gets_its_turn(most: int) -> None:
 
 
 def test_a_queue_that_went_back_leaves_the_others_their_shares() -> None:
-    """With failOnDataLoss=false its end lies below its start, and that is where it goes on, as Kafka's does."""
+    """With failOnDataLoss=false its end is below its start, and reading continues there, as in Kafka's source."""
     starts, ends = offsets([1000, 0, 0]), offsets([100, 1000, 3000])
     assert within_messages(starts, ends, 400) == offsets([100, 100, 300])
 
 
 @given(starts=_STARTS, sizes=_SIZES, most=st.integers(0, 300))
 def test_bytes_are_shared_and_something_always_moves(starts: list[int], sizes: list[list[int]], most: int) -> None:
-    """Within the limit, or just one message that is larger; nothing below a start or beyond an end."""
+    """The total is within the limit, or a single larger message; nothing is below a start or beyond an end."""
     built = Sized(starts, sizes)
     ends = within_bytes(built.starts, built.ends, most, built.end_within)
     assert ends.keys() == built.ends.keys()
@@ -109,7 +109,7 @@ def test_bytes_are_shared_and_something_always_moves(starts: list[int], sizes: l
 
 @given(starts=_STARTS, sizes=_SIZES, most=st.integers(0, 300))
 def test_each_queue_gives_what_its_share_of_bytes_holds(starts: list[int], sizes: list[list[int]], most: int) -> None:
-    """Its share is that of its messages."""
+    """The share is proportional to the bytes of its messages."""
     built = Sized(starts, sizes)
     ends = within_bytes(built.starts, built.ends, most, built.end_within)
     counts = {queue: built.ends[queue] - built.starts[queue] for queue in ends}
@@ -120,20 +120,20 @@ def test_each_queue_gives_what_its_share_of_bytes_holds(starts: list[int], sizes
 
 
 def test_of_messages_that_are_all_too_large_the_longest_queue_gives_one() -> None:
-    """Else a stream would stand still for ever."""
+    """Otherwise a stream would never progress."""
     built = Sized([10, 20, 30], [[500], [500, 1], []])
     assert within_bytes(built.starts, built.ends, 100, built.end_within) == offsets([10, 21, 30])
 
 
 def test_without_anything_new_nothing_moves() -> None:
-    """And the log is not asked for sizes."""
+    """The log is not asked for sizes."""
     built = Sized([10, 20], [[], []])
     assert within_bytes(built.starts, built.ends, 100, built.end_within) == built.starts
     assert built.asked == []
 
 
 def test_a_queue_that_went_back_goes_on_at_its_end() -> None:
-    """Else what is written from there on is never read; the others move as they would."""
+    """Otherwise messages written from there would never be read; the other queues are not affected."""
     built = Sized([1000, 0], [[], [10, 10, 10]])
     ends = built.ends | {_QUEUES[0]: 100}
     assert within_bytes(built.starts, ends, 20, built.end_within) == offsets([100, 2])

@@ -1,4 +1,4 @@
-"""delayOffset.json as RocketMQ writes it, and ours."""
+"""delayOffset.json as RocketMQ and Tidemark write it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_saved_offsets_come_back(path: Path) -> None:
-    """Under the names a broker reads, levels in order."""
+    """The names are those that a broker reads; levels are in order."""
     save_delay_offsets(path, DelayOffsets(3, {12: 5, 4: 7}), DiskStorage())
     assert load_delay_offsets(path) == DelayOffsets(3, {4: 7, 12: 5})
     content = json.loads(path.read_text())
@@ -31,7 +31,7 @@ def test_saved_offsets_come_back(path: Path) -> None:
 
 
 def test_brokers_offsets_are_read(golden_store: Callable[[str], Path]) -> None:
-    """A real store's."""
+    """The file is from a real store."""
     assert load_delay_offsets(StorePaths(golden_store("mixed/store")).delay_offsets).table == {1: 3, 2: 3, 3: 3}
 
 
@@ -41,7 +41,7 @@ def test_no_file_is_no_offsets(path: Path) -> None:
 
 
 def test_checked_copy_stands_in_for_a_torn_file(path: Path) -> None:
-    """As for the other config files: nothing of the last write is lost."""
+    """As for the other config files, nothing of the last write is lost."""
     for counter in (1, 2):
         save_delay_offsets(path, DelayOffsets(counter, {1: counter}), DiskStorage())
     path.write_bytes(path.read_bytes()[:20])
@@ -50,7 +50,7 @@ def test_checked_copy_stands_in_for_a_torn_file(path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["{", "[1]", '{"offsetTable":[1]}', '{"offsetTable":{"x":1}}', '{"dataVersion":3}'])
 def test_something_else_is_damage(path: Path, content: str) -> None:
-    """Not the same as nothing delivered."""
+    """Damage differs from an empty file."""
     path.write_text(content)
     with pytest.raises(CorruptStoreError) as refused:
         load_delay_offsets(path)

@@ -1,4 +1,4 @@
-"""The format file: written once, and a newer major version refuses to be opened by anybody."""
+"""The format file: written once; every service refuses a newer major version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def paths(tmp_path: Path) -> StorePaths:
 
 
 def say(paths: StorePaths, major: int, minor: int) -> bytes:
-    """A format file of that version, as its bytes."""
+    """Write a format file of that version, and return its bytes."""
     paths.format_file.parent.mkdir(exist_ok=True)
     content = json.dumps({"version": {"major": major, "minor": minor}, "written_by": "tidemark 9"}).encode()
     paths.format_file.write_bytes(content)
@@ -39,12 +39,12 @@ def say(paths: StorePaths, major: int, minor: int) -> bytes:
 
 
 def test_a_directory_without_one_says_nothing(paths: StorePaths) -> None:
-    """A broker's, or an older Tidemark's: no version, and no complaint."""
+    """The store is a broker's, or an older Tidemark's: there is no version and no error."""
     assert require_known_format(paths) is None
 
 
 def test_the_writer_says_its_version_when_it_opens_a_store(paths: StorePaths) -> None:
-    """The file names the version and the program."""
+    """The file has the version and the program."""
     store = open_store(WriterSettings(store_root=paths.root, commit_log_segment_size_bytes=1 << 16), DiskStorage())
     release_store(store)
     assert read_format(paths) == FORMAT
@@ -52,7 +52,7 @@ def test_the_writer_says_its_version_when_it_opens_a_store(paths: StorePaths) ->
 
 
 def test_an_older_minor_is_raised_and_a_newer_one_left(paths: StorePaths) -> None:
-    """A newer minor may be opened by an older program, which does not claim to have written it."""
+    """An older program may open a newer minor version, but does not lower it."""
     say(paths, FORMAT.major, FORMAT.minor - 1)
     write_format(paths, DiskStorage())
     assert read_format(paths) == FORMAT
@@ -66,7 +66,7 @@ def test_an_older_minor_is_raised_and_a_newer_one_left(paths: StorePaths) -> Non
     "content", [b"", b"{}", b'{"version": 1}', b'{"version": {"major": "x", "minor": 0}}', b"\0" * 9]
 )
 def test_one_that_tells_no_version_is_damage(paths: StorePaths, content: bytes) -> None:
-    """Nobody guesses what a file of zero bytes meant."""
+    """The meaning of zero bytes is not guessed."""
     paths.format_file.parent.mkdir()
     paths.format_file.write_bytes(content)
     with pytest.raises(CorruptStoreError):
@@ -85,7 +85,7 @@ def open_as_query(root: Path) -> None:
 def test_a_newer_major_is_refused_before_anything_is_written(
     paths: StorePaths, open_it: Callable[[Path], None]
 ) -> None:
-    """The message tells both versions; no file is made or changed."""
+    """The message has both versions; no file is created or changed."""
     say(paths, FORMAT.major + 1, 0)
     with pytest.raises(StoreTooNewError, match=rf"format {FORMAT.major + 1}\.0.*formats up to {FORMAT.major}\.x"):
         open_it(paths.root)
@@ -93,7 +93,7 @@ def test_a_newer_major_is_refused_before_anything_is_written(
 
 
 def test_the_pipeline_ends_with_1_on_a_newer_major(paths: StorePaths, capfd: pytest.CaptureFixture[str]) -> None:
-    """One event says why, and nothing is made."""
+    """One event gives the reason, and no file is created."""
     say(paths, FORMAT.major + 1, 0)
     assert pipeline_main(["--store-root", str(paths.root), "--once"]) == 1
     assert "StoreTooNewError" in capfd.readouterr().err

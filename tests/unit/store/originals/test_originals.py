@@ -1,4 +1,4 @@
-"""Small originals: one damage of any kind to a file, or to its checked copy, loses nothing."""
+"""Small originals: any single damage to a file, or to its checked copy, loses nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DISK = DiskStorage()
 
 
 class File(NamedTuple):
-    """One kind of original: how it is written for the n-th time, and read."""
+    """One kind of original, with its functions to write version n and to read."""
 
     path: Callable[[StorePaths], Path]
     save: Callable[[StorePaths, int, Storage], object]
@@ -126,7 +126,7 @@ def repaired(paths: StorePaths, path: Path, **options: bool) -> Outcome:
 def test_one_damage_loses_nothing(
     paths: StorePaths, file: File, target: str, damage: Callable[[bytes], bytes | None]
 ) -> None:
-    """Every reader gets the last content, before and after its owner has repaired the pair."""
+    """Every reader gets the last content, before and after the owner has repaired the pair."""
     for number in (1, 2, 3):
         file.save(paths, number, DISK)
     expected = file.load(paths)
@@ -136,7 +136,7 @@ def test_one_damage_loses_nothing(
     put(pair[target], damage(before[target]))
     assert file.load(paths) == expected
     if pair[target].exists() and pair[target].read_bytes() == before[target]:
-        return  # nothing was damaged: the file is shorter than what would be cut
+        return  # the file is shorter than the cut, so nothing is damaged
     assert repaired(paths, path) in {Outcome.RESTORED if target == "file" else Outcome.COPIED}
     kept = decode_copy(pair["copy"].read_bytes())
     assert kept is not None
@@ -148,7 +148,7 @@ def test_one_damage_loses_nothing(
 @pytest.mark.parametrize("target", ["file", "copy"])
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_every_flipped_bit_is_noticed(paths: StorePaths, file: File, target: str) -> None:
-    """Also one that leaves valid text with another name or number."""
+    """This includes a bit whose flip leaves valid text with another name or number."""
     for number in (1, 2):
         file.save(paths, number, DISK)
     expected = file.load(paths)
@@ -164,7 +164,7 @@ def test_every_flipped_bit_is_noticed(paths: StorePaths, file: File, target: str
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_killed_at_any_step_the_old_or_the_new_content_counts(tmp_path: Path, file: File) -> None:
-    """And all readers agree from then on."""
+    """All readers agree from then on."""
     finished = StorePaths(tmp_path / "finished")
     for number in (1, 2):
         file.save(finished, number, DISK)
@@ -186,7 +186,7 @@ def test_killed_at_any_step_the_old_or_the_new_content_counts(tmp_path: Path, fi
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> None:
-    """The error names the file and the command; with --accept-older the previous content counts, if there is one."""
+    """The error names the file and the command; --accept-older restores the previous content, if there is one."""
     for number in (1, 2):
         file.save(paths, number, DISK)
     path = file.path(paths)
@@ -207,7 +207,7 @@ def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> 
 
 @pytest.mark.parametrize("name", ["topics", "delay offsets", "group offsets"])
 def test_file_that_a_broker_has_written_counts(paths: StorePaths, name: str) -> None:
-    """With a higher version, a lower or no one (of another store, of an old broker), or edited by hand."""
+    """The file has a higher, lower or no version (another store, an old broker), or was edited by hand."""
     file = FILES[name]
     for number in (1, 2):
         file.save(paths, number, DISK)
@@ -227,7 +227,7 @@ def test_file_that_a_broker_has_written_counts(paths: StorePaths, name: str) -> 
 
 
 def test_damaged_file_is_kept(paths: StorePaths) -> None:
-    """For whoever wants to look at it, outside of the folders that a broker reads."""
+    """An operator may inspect it; it is kept outside of the folders that a broker reads."""
     save_topics(paths.topics, topics(1), DISK, counter=1)
     paths.topics.write_bytes(b"{junk")
     assert repaired(paths, paths.topics) is Outcome.RESTORED
@@ -236,7 +236,7 @@ def test_damaged_file_is_kept(paths: StorePaths) -> None:
 
 
 def test_file_of_an_older_version_gets_a_copy(paths: StorePaths) -> None:
-    """A store that was written without copies opens as before, and one damage later nothing is lost."""
+    """A store without copies opens as before, and any single damage afterwards loses nothing."""
     save_topics(paths.topics, topics(2), DISK, counter=1)
     copy_of(paths.topics).unlink()
     assert set(load_topics(paths.topics)) == {"topic0", "topic1"}
@@ -272,7 +272,7 @@ def test_full_disk_changes_neither_file_nor_copy(paths: StorePaths) -> None:
 
 
 def test_store_without_originals_has_none(paths: StorePaths) -> None:
-    """Nothing is made of nothing."""
+    """Nothing is created."""
     originals = [*writers_originals(paths), *querys_originals(paths)]
     assert {repair(original, DISK).outcome for original in originals} == {Outcome.ABSENT}
     assert (load_topics(paths.topics), read_format(paths), read_terms(paths.terms)) == ({}, None, [])
@@ -288,7 +288,7 @@ def test_copy_tells_its_content_and_nothing_else() -> None:
 
 
 def test_readers_that_ask_often_notice_a_lost_file(paths: StorePaths) -> None:
-    """Files that are read again only after a change: one that is gone from the start, or goes later."""
+    """Such readers read a file only after a change: it is missing from the start, or disappears later."""
     for number in (1, 2):
         begin_term(paths.terms, number, DISK)
     save_tombstones(paths.tombstones, [Tombstone("t", 4096, {0: 1})], DISK)

@@ -1,4 +1,4 @@
-"""topics.json as RocketMQ writes it, and ours."""
+"""topics.json as RocketMQ and Tidemark write it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def written(path: Path, text: str) -> Path:
 
 
 def test_saved_topics_come_back(path: Path) -> None:
-    """Every field, under the names a broker reads, keys in order."""
+    """Every field has the name that a broker reads; keys are in order."""
     save_topics(path, {"Orders": ORDERS, "Batches": BATCHES}, DiskStorage(), counter=3)
     assert load_topics(path) == {"Batches": BATCHES, "Orders": ORDERS}
     content = json.loads(path.read_text())
@@ -56,12 +56,12 @@ def test_saved_topics_come_back(path: Path) -> None:
 
 
 def test_topic_says_its_queues_and_their_kind() -> None:
-    """The greater number of queues exists; BatchCQ by attribute."""
+    """The number of queues is the greater of both numbers; the attribute marks a BatchCQ."""
     assert (ORDERS.queues, ORDERS.is_batch, BATCHES.is_batch) == (8, False, True)
 
 
 def test_topic_of_a_4x_broker_has_no_attributes(path: Path) -> None:
-    """Missing fields are RocketMQ's class defaults: 16 queues, read and write."""
+    """Missing fields have RocketMQ's class defaults: 16 queues, read and write."""
     written(path, '{"dataVersion":{"counter":1},"topicConfigTable":{"T":{"topicName":"T"}}}')
     assert load_topics(path) == {"T": TopicConfig("T", 16, 16, 6)}
 
@@ -77,13 +77,13 @@ def test_topic_of_a_4x_broker_has_no_attributes(path: Path) -> None:
     ],
 )
 def test_integer_keys_may_stand_without_quotes(text: str, value: object) -> None:
-    """As fastjson writes maps of integers; strings that look like it are left alone."""
+    """fastjson writes maps with integer keys in this way; strings with the same content are not changed."""
     assert loads_lenient(text.encode()) == value
 
 
 @pytest.mark.parametrize("broken", [None, "", "  \n", "{", '{"topicConfigTable":{"Other"'])
 def test_bak_stands_in_for_a_missing_empty_or_broken_file(path: Path, broken: str | None) -> None:
-    """As the peer loads (docs/format.md §9)."""
+    """RocketMQ loads the file in the same way (docs/format.md §9)."""
     save_topics(path, {"Orders": ORDERS}, DiskStorage(), counter=1)
     path.rename(path.with_name("topics.json.bak"))
     if broken is not None:
@@ -101,7 +101,7 @@ def test_neither_file_is_no_config(path: Path) -> None:
     "content", ["{", "\xff", '{"topicConfigTable":[1]}', "[]x", '{"topicConfigTable":{"T":5}}', "[1]"]
 )
 def test_unreadable_config_is_damage(path: Path, content: str) -> None:
-    """Something is there and is no table of topics: not the same as no topics."""
+    """A file that is no table of topics differs from an empty table."""
     written(path, content)
     with pytest.raises(CorruptStoreError) as refused:
         load_topics(path)
@@ -109,7 +109,7 @@ def test_unreadable_config_is_damage(path: Path, content: str) -> None:
 
 
 def test_reader_sees_a_change_and_a_brokers_way_of_writing(path: Path) -> None:
-    """Read again when the file has changed; while a broker rewrites it, `.bak` holds what was there."""
+    """The file is read again after a change; while a broker rewrites it, `.bak` has the previous content."""
     save_topics(path, {"Orders": ORDERS}, DiskStorage(), counter=1)
     reader = TopicsFile(path)
     first = reader.topics()
@@ -134,7 +134,7 @@ def test_reader_sees_a_change_and_a_brokers_way_of_writing(path: Path) -> None:
     ],
 )
 def test_attributes_are_stored_without_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
-    """The request's form is signed, the store's is not."""
+    """A request has signs, the store has none."""
     assert attributes_to_create(asked) == stored
 
 
@@ -154,7 +154,7 @@ def test_attributes_are_stored_without_sign(asked: dict[str, str], stored: dict[
     ],
 )
 def test_wrong_attributes_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
-    """The fault texts of docs/format.md §9."""
+    """The messages are those of docs/format.md §9."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_create(asked)
     assert refused.value.message == text
@@ -172,7 +172,7 @@ STORED = {"queue.type": "BatchCQ", "message.type": "NORMAL"}
     ],
 )
 def test_altered_attributes_are_set_and_taken_away_by_their_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
-    """What is not named stays."""
+    """Other attributes stay."""
     assert attributes_to_alter(STORED, asked) == stored
 
 
@@ -193,7 +193,7 @@ def test_altered_attributes_are_set_and_taken_away_by_their_sign(asked: dict[str
     ],
 )
 def test_wrong_alterations_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
-    """AttributeUtil.alterCurrentAttributes, docs/format.md §9."""
+    """The messages are those of AttributeUtil.alterCurrentAttributes, docs/format.md §9."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_alter(STORED, asked)
     assert refused.value.message == text
@@ -212,7 +212,7 @@ NOT_HONOURED = [
 
 @pytest.mark.parametrize(("name", "value"), [*NOT_HONOURED, ("cleanup.policy", "COMPACTION")])
 def test_attribute_that_nothing_honours_is_refused_at_create(name: str, value: str) -> None:
-    """RocketMQ would compact, order or expire by it; the error names the supported values."""
+    """RocketMQ would compact, order or expire by it; the error lists the supported values."""
     for signed in (name, f"+{name}"):
         with pytest.raises(TopicAttributeError, match="is not supported") as refused:
             attributes_to_create({signed: value})
@@ -221,7 +221,7 @@ def test_attribute_that_nothing_honours_is_refused_at_create(name: str, value: s
 
 @pytest.mark.parametrize(("name", "value"), NOT_HONOURED)
 def test_attribute_that_nothing_honours_is_refused_at_alter(name: str, value: str) -> None:
-    """An attribute of that kind that a broker has set can still be removed, and does not hinder other changes."""
+    """An attribute of that kind that a broker has set can still be removed, and does not prevent other changes."""
     with pytest.raises(TopicAttributeError, match="is not supported"):
         attributes_to_alter(STORED, {f"+{name}": value})
     stored_by_a_broker = {**STORED, name: value}
@@ -232,7 +232,7 @@ def test_attribute_that_nothing_honours_is_refused_at_alter(name: str, value: st
 
 @pytest.mark.parametrize("name", ["lite.bind.topic", "priority", "priority.factor", "queue.typo", "MESSAGE.TYPE"])
 def test_unknown_attribute_is_refused(name: str) -> None:
-    """At create and at alter."""
+    """This holds at create and at alter."""
     with pytest.raises(TopicAttributeError, match=f"unsupported key: {name}"):
         attributes_to_create({f"+{name}": "1"})
     with pytest.raises(TopicAttributeError, match=f"unsupported key: {name}"):
@@ -241,6 +241,6 @@ def test_unknown_attribute_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["-2", "9223372036854775808", "x", "", "٣", "1.5"])
 def test_reserve_time_is_a_64_bit_number_from_minus_1(value: str) -> None:
-    """The attribute's range."""
+    """This is the attribute's range."""
     with pytest.raises(TopicAttributeError):
         attributes_to_create({"+reserve.time": value})

@@ -1,4 +1,4 @@
-"""What a batch is taken for as it comes."""
+"""Recognition of the form of a received batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest, Message, MessageList
 
 
 def test_a_wire_batch_counts_its_bytes() -> None:
-    """Also where it is empty: then it is refused for that, and not for being none."""
+    """An empty wire batch is refused because it is empty, not because it is missing."""
     for packed in (b"elements", b""):
         request = AppendBatchRequest(topic="orders", packed=packed)
         assert Received.of(request) == (request, packed, len(packed))

@@ -1,4 +1,6 @@
-"""Levels, and the rewriting of delayed messages: byte for byte by the spec's rules, and by a real broker's records."""
+"""Delay levels, and the rewriting of delayed messages, compared byte by byte with the spec and with a real broker's
+records.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ GoldenStore = Callable[[str], Path]
 
 
 def batch_of(named: dict[str, str], *, extra: bytes = b"") -> Batch:
-    """One message for queue 2 of `orders`, as admission makes it."""
+    """Return one message for queue 2 of `orders`, as admission makes it."""
     text = properties(named)
     wrapper = Wrapper(BORN_HOST, BORN_MS, sys_flag=1, flag=7, reconsume_times=4)
     return Batch(
@@ -59,25 +61,25 @@ def stored(
     ("value", "level"), [("0", 0), ("1", 1), ("18", 18), ("19", 18), ("2147483647", 18), ("007", 7), (None, 0)]
 )
 def test_levels_end_at_18(value: str | None, level: int) -> None:
-    """Greater ones count as 18; 0 is none, as nothing is."""
+    """Greater levels count as 18; 0 and no value mean no delay."""
     assert delay_level({} if value is None else {"DELAY": value}) == level
 
 
 @pytest.mark.parametrize("value", ["-1", "soon", "1.5", "2147483648", "٣", " 3", "3 ", "9" * 5000])
 def test_what_is_no_level_is_refused(value: str) -> None:
-    """Stored, it would be damage to whoever indexes it."""
+    """A stored invalid level would be damage for the indexer."""
     with pytest.raises(PropertiesIllegalError):
         delay_level({"DELAY": value})
 
 
 def test_a_time_of_delivery_is_refused() -> None:
-    """Also beside a level."""
+    """It is refused even with a level."""
     with pytest.raises(BatchDelayError, match="TIMER_DELIVER_MS"):
         require_no_timer({"DELAY": "3", "TIMER_DELIVER_MS": "1"})
 
 
 def test_delayed_message_is_stored_as_the_spec_says() -> None:
-    """In the level's queue; its own topic and queue behind its properties; everything else as it was sent."""
+    """It is in the level's queue; its real topic and queue follow its properties; all other fields stay as sent."""
     batch = delayed(batch_of({"UNIQ_KEY": "u1", "DELAY": "3", "TAGS": "a"}), 3, lambda: "not needed")
     assert stored(batch) == record_bytes(
         topic=SCHEDULE.encode(),
@@ -118,7 +120,7 @@ def test_delayed_message_is_stored_as_the_spec_says() -> None:
 def test_properties_of_a_delayed_message(
     named: dict[str, str], extra: bytes, level: int, expected: dict[str, str]
 ) -> None:
-    """It has a UNIQ_KEY, its true level, and one destination; sizes are told right."""
+    """It has a UNIQ_KEY, its actual level and one destination, and the right sizes."""
     batch = delayed(batch_of(named, extra=extra), level, lambda: "made")
     record = decode_record(stored(batch))
     assert record.properties == properties(expected)
@@ -127,7 +129,7 @@ def test_properties_of_a_delayed_message(
 
 
 def test_too_long_properties_are_refused() -> None:
-    """Where the destination does not fit any more."""
+    """The destination does not fit any more."""
     with pytest.raises(PropertiesSizeExceededError):
         delayed(batch_of({"UNIQ_KEY": "u", "a": "v" * 32_740}), 1, lambda: "")
 
@@ -145,12 +147,12 @@ def test_too_long_properties_are_refused() -> None:
     ids=str,
 )
 def test_a_record_may_not_say_where_it_goes(named: dict[str, str]) -> None:
-    """Then nobody guesses."""
+    """The destination would be ambiguous."""
     assert destination_of(Record(SCHEDULE.encode(), b"x", properties(named))) is None
 
 
 def test_delivered_message_keeps_everything_but_its_place() -> None:
-    """Born host and time, flags, reconsume times, compressed body and properties; the CRC of the old record goes."""
+    """Born host and time, flags, reconsume times, body and properties stay; the old record's CRC is removed."""
     text = {"UNIQ_KEY": "u", "DELAY": "3", "REAL_TOPIC": "orders", "REAL_QID": "2"}
     record = Record(
         SCHEDULE.encode(),
@@ -179,7 +181,10 @@ def test_delivered_message_keeps_everything_but_its_place() -> None:
 
 
 def test_real_brokers_deliveries_have_the_same_bytes(golden_store: GoldenStore) -> None:
-    """Each delayed message of a real store, delivered by us to the place where the broker put it. It keeps DELAY."""
+    """Each delayed message of a real store is delivered to the broker's position, with the same bytes.
+
+    It keeps DELAY.
+    """
     records = stored_records(golden_store("mixed/store"))
     waiting = [record for record in records if record.topic == SCHEDULE.encode()]
     theirs = {

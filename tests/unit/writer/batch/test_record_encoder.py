@@ -1,4 +1,4 @@
-"""A batch → record bytes, held against records made by struct and zlib alone."""
+"""The record bytes of a batch, compared with records made by struct and zlib alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_batch(born_host: bytes, *, inner: bytes | None = None, extra: bytes = b
 @pytest.mark.parametrize("store_host", [STORE_HOST, STORE_HOST_V6], ids=["store v4", "store v6"])
 @pytest.mark.parametrize("extra", [b"", b"UNIQ_KEY\x01r\x02"], ids=["as it is", "with key"])
 def test_legacy_batch_equals_plain_records(born_host: bytes, store_host: bytes, extra: bytes) -> None:
-    """All four pairs of host sizes; dense queue offsets; places; extra properties on the first message only."""
+    """All four pairs of host sizes; dense queue offsets; positions; extra properties on the first message only."""
     encoder = Encoder(store_host)
     batch = make_batch(born_host, extra=extra)
     out = np.full(encoder.size(batch, 10) + 16, 0xEE, np.uint8)
@@ -71,10 +71,10 @@ def test_legacy_batch_equals_plain_records(born_host: bytes, store_host: bytes, 
 
 @pytest.mark.parametrize("born_host", [BORN_HOST, BORN_HOST_V6], ids=["born v4", "born v6"])
 def test_inner_batch_equals_a_plain_record(born_host: bytes) -> None:
-    """One record: the wire bytes as body, flags 0xC0, the wrapper's flag, INNER_BASE behind INNER_NUM."""
+    """One record: the wire bytes as body, flags 0xC0, the wrapper's flag, INNER_BASE after INNER_NUM."""
     encoder = Encoder(STORE_HOST)
     batch = make_batch(born_host, inner=properties({"INNER_NUM": "3", "UNIQ_KEY": "u"}))
-    encoder.encode(make_batch(born_host), Place(1, 2, 3), np.empty(5000, np.uint8))  # its head is not seen again
+    encoder.encode(make_batch(born_host), Place(1, 2, 3), np.empty(5000, np.uint8))  # its head must not be reused
     out = np.full(encoder.size(batch, 12345) + 16, 0xEE, np.uint8)
     positions = encoder.encode(batch, Place(12345, 8192, STORE_MS), out)
     expected = record_bytes(
@@ -94,7 +94,7 @@ def test_inner_batch_equals_a_plain_record(born_host: bytes) -> None:
 
 
 def test_inner_base_that_makes_the_properties_too_long_is_refused() -> None:
-    """The limit counts what the writer appends."""
+    """The limit includes the properties that the writer appends."""
     encoder = Encoder(STORE_HOST)
     room = 32_767 - len(properties({"INNER_NUM": "3", "INNER_BASE": "9"}))
     fits = make_batch(BORN_HOST, inner=properties({"INNER_NUM": "3", "a": "v" * (room - 3)}))

@@ -1,4 +1,4 @@
-"""The window of recent batches and the keys of the log's tail."""
+"""The window of recent batches, and the keys of the log's tail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tail(max_bytes: int = 1 << 20) -> tuple[TailKeys, list[int]]:
 
 
 def test_tail_finds_every_key_of_any_length() -> None:
-    """All places of a key, ascending; a record without key and an unknown key are not there."""
+    """It finds all positions of a key, ascending; a record without key and an unknown key are not found."""
     keys, places = tail()
     assert keys.find(b"k" * 32) == [places[0], places[3]]
     assert keys.find(b"short") == [places[2]]
@@ -46,14 +46,14 @@ def test_tail_finds_every_key_of_any_length() -> None:
 
 
 def test_tail_keeps_the_last_bytes_of_the_log_only() -> None:
-    """What lies further back than the limit is dropped."""
+    """Records further back than the limit are dropped."""
     keys, places = tail(max_bytes=1)
     assert keys.find(b"x" * 33) == [places[5]]
     assert keys.find(b"short") == []
 
 
 def test_hashes_tell_keys_apart() -> None:
-    """Also keys that differ in length, or in trailing zero bytes, only."""
+    """Keys may differ only in length, or in trailing zero bytes."""
     keys = [b"a", b"a\0", b"a" * 8, b"a" * 9, b"b" * 8, b"a" * 7 + b"b", *(b"%032d" % i for i in range(1000))]
     data = b"".join(keys)
     lengths = np.array([len(key) for key in keys], np.int32)
@@ -62,7 +62,7 @@ def test_hashes_tell_keys_apart() -> None:
 
 
 def test_window_knows_its_batches_surely() -> None:
-    """Place and count; by topic and key; not what was forgotten, nor batches without a key."""
+    """It knows place and count by topic and key; not forgotten batches, nor batches without a key."""
     window = Window(10, TailKeys(0))
     window.add(batch(b"k1"), 100)
     window.add(batch(b"k2"), 200)
@@ -75,7 +75,7 @@ def test_window_knows_its_batches_surely() -> None:
 
 
 def test_window_asks_the_tail_until_it_is_too_old() -> None:
-    """After as many batches as the window holds, everything from before the start is outside."""
+    """After as many batches as the window holds, records from before the start are no longer considered."""
     keys, places = tail()
     window = Window(2, keys)
     assert window.find(batch(b"short")) == [Earlier(places[2], None)]
@@ -98,7 +98,7 @@ def test_what_a_window_holds_is_nothing_for_the_garbage_collector() -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
 def test_window_holds_as_many_as_it_says(limit: int) -> None:
-    """The oldest leave first; a window of none recognises nothing."""
+    """The oldest are dropped first; a window of size 0 recognises nothing."""
     window = Window(limit, TailKeys(0))
     for number in range(5):
         window.add(batch(b"k%d" % number), number)

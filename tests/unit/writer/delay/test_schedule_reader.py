@@ -1,4 +1,4 @@
-"""What a look at a level's queue finds, in small stores written by struct alone."""
+"""Reads of a level's queue, in small stores written by struct alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DelayedStore(BuiltStore):
         self.topic(SCHEDULE, queues=18)
 
     def delay(self, due_ms: int, body: bytes = b"x", *, level: int = 1) -> Written:
-        """One delayed message, visible, whose unit says *due_ms*."""
+        """Append one visible delayed message whose unit has the time *due_ms*."""
         written = self.append(SCHEDULE, body, queue_id=level - 1, unit=False)
         self.next[SCHEDULE, level - 1] = written.queue_offset + 1
         unit = struct.pack(">qiq", written.physical_offset, written.size, due_ms)
@@ -46,7 +46,7 @@ def bodies(queues: DelayQueues, *, level: int = 1, offset: int = 0, now_ms: int 
 
 
 def test_due_messages_come_in_order_and_the_next_time_is_told(store: DelayedStore) -> None:
-    """Up to the first that is not due; another level's are not there."""
+    """The list ends at the first message that is not due; other levels' messages are not in it."""
     for number, due_ms in enumerate((NOW_MS - 5, NOW_MS, NOW_MS + 1, NOW_MS + 2)):
         store.delay(due_ms, b"%d" % number)
     store.delay(NOW_MS, b"other", level=2)
@@ -61,7 +61,7 @@ def test_due_messages_come_in_order_and_the_next_time_is_told(store: DelayedStor
 
 
 def test_nothing_above_the_watermark_is_seen(store: DelayedStore) -> None:
-    """Its unit is there already."""
+    """Its unit exists already."""
     first = store.delay(NOW_MS, b"0")
     store.delay(NOW_MS, b"1")
     store.publish(first.physical_offset + first.size)
@@ -71,7 +71,7 @@ def test_nothing_above_the_watermark_is_seen(store: DelayedStore) -> None:
 
 @pytest.mark.parametrize("level", [1, 18])
 def test_no_message_is_no_message(tmp_path: Path, level: int) -> None:
-    """Without the topic, and without a queue."""
+    """There is no topic, or no queue."""
     built = BuiltStore(tmp_path)
     built.topic("t")
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_no_message_is_no_message(tmp_path: Path, level: int) -> None:
 
 
 def test_a_time_beyond_the_levels_delay_counts_as_come(store: DelayedStore) -> None:
-    """The clock was set back since: the peer's correctDeliverTimestamp."""
+    """The clock was set back since: RocketMQ's correctDeliverTimestamp."""
     store.delay(NOW_MS + 1_001)
     store.delay(NOW_MS + 1_000)
     look = store.queues().look(1, 0, NOW_MS)
@@ -89,7 +89,7 @@ def test_a_time_beyond_the_levels_delay_counts_as_come(store: DelayedStore) -> N
 
 
 def test_many_are_given_in_parts(store: DelayedStore) -> None:
-    """At most so many bytes at once, and the rest at once after that."""
+    """Each part has a limited number of bytes, and the next part follows at once."""
     for _ in range(40):
         store.delay(NOW_MS, bytes(30_000))
     queues = store.queues()
@@ -101,7 +101,7 @@ def test_many_are_given_in_parts(store: DelayedStore) -> None:
 
 
 def test_a_damaged_record_is_told(store: DelayedStore) -> None:
-    """It has no record, but a reason; those around it are there."""
+    """It has a reason in place of a record; its neighbours are returned."""
     places = [store.delay(NOW_MS, b"body %d" % number).physical_offset for number in range(3)]
     store.write_log(places[1] + 90, b"?")
     look = store.queues().look(1, 0, NOW_MS)
@@ -111,7 +111,7 @@ def test_a_damaged_record_is_told(store: DelayedStore) -> None:
 
 
 def test_holes_are_stepped_over(store: DelayedStore) -> None:
-    """Units that stand for nothing, where a record was damaged."""
+    """A damaged record left units without a message."""
     store.delay(NOW_MS, b"0")
     store.write_units(SCHEDULE, 0, 1, PRE_BLANK)
     store.next[SCHEDULE, 0] = 2
@@ -122,7 +122,7 @@ def test_holes_are_stepped_over(store: DelayedStore) -> None:
 
 
 def test_expired_messages_are_behind_the_minimum(tmp_path: Path) -> None:
-    """The look begins at what is left, and says so."""
+    """The read begins at the remaining messages, and reports that."""
     store = DelayedStore(tmp_path)
     for _ in range(5):
         store.delay(NOW_MS, bytes(20_000))

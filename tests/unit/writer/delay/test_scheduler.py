@@ -1,4 +1,4 @@
-"""When the scheduler looks, what it does after a failure, and what it saves; queues and log are small fakes."""
+"""The scheduler: its reads, its retries and its saved offsets, with small fakes of queues and log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ END = 1_000  # of the log
 
 
 class FakeQueues:
-    """Messages by level; those above *visible* are not indexed. Notes who was looked at."""
+    """Messages by level; those above *visible* are not indexed. Records the levels that are read."""
 
     def __init__(self, dues: Mapping[int, Sequence[int]]) -> None:
         self.dues = dues
@@ -46,7 +46,7 @@ class FakeQueues:
 
 
 class FakeDelivery:
-    """Notes (level, queue offset) of what is delivered; refuses the first *refusals* calls behind *first* messages."""
+    """Records (level, queue offset) of deliveries; refuses the first *refusals* calls after *first* messages."""
 
     def __init__(self) -> None:
         self.end_offset = 0
@@ -81,7 +81,7 @@ def run(
     meanwhile: Callable[[], None] = lambda: None,
     save_interval_ms: int = 3_600_000,
 ) -> None:
-    """A scheduler, from its start until something holds, or for that long; then stopped and saved."""
+    """Run a scheduler until *until* holds, or for *seconds*; then stop and save."""
 
     async def serve() -> None:
         scheduler = Scheduler(
@@ -109,7 +109,7 @@ def now_ms() -> int:
 
 
 def test_only_levels_with_something_waiting_are_looked_at(path: Path) -> None:
-    """The others, and those that the file says are done, not once."""
+    """Other levels, and those that the file marks as done, are never read."""
     save_delay_offsets(path, DelayOffsets(1, {2: 3}), DiskStorage())
     queues, delivery = FakeQueues({1: [0, 0], 2: [0, 0, 0], 5: [0]}), FakeDelivery()
     run(path, queues, delivery, until=lambda: len(delivery.delivered) == 3)
@@ -119,8 +119,9 @@ def test_only_levels_with_something_waiting_are_looked_at(path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_does_not_put_off_the_saving(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was delivered is on record within the interval, not an hour later: after a kill it would all be looked for
-    once more."""
+    """Offsets are saved within the interval, not an hour later: after a kill all those messages would be looked up
+    again.
+    """
     queues, delivery = FakeQueues({1: [0]}), FakeDelivery()
     saved: list[DelayOffsets] = []
 
@@ -135,14 +136,14 @@ def test_a_clock_that_is_set_back_does_not_put_off_the_saving(path: Path, monkey
 
 
 def test_nothing_waiting_costs_no_look(path: Path) -> None:
-    """And no file is written."""
+    """No file is written."""
     queues = FakeQueues({})
     run(path, queues, FakeDelivery(), seconds=0.1)
     assert (queues.looks, path.exists()) == ([], False)
 
 
 def test_sleeps_until_the_next_is_due(path: Path) -> None:
-    """One look before, which tells the time, and one then."""
+    """It reads once before, to learn the time, and once when it is due."""
     due = now_ms() + 300
     queues, delivery = FakeQueues({4: [due]}), FakeDelivery()
     run(path, queues, delivery, until=lambda: bool(delivery.delivered))
@@ -151,7 +152,7 @@ def test_sleeps_until_the_next_is_due(path: Path) -> None:
 
 
 def test_waits_for_the_watermark_without_looking(path: Path) -> None:
-    """What is not indexed cannot be seen: the queue is looked at when the watermark has moved."""
+    """Messages that are not indexed cannot be seen: the queue is read when the watermark has moved."""
     queues, delivery = FakeQueues({1: [0]}), FakeDelivery()
     queues.now_visible = END - 1
     run(path, queues, delivery, seconds=0.3)
@@ -168,7 +169,7 @@ def test_waits_for_the_watermark_without_looking(path: Path) -> None:
 
 
 def test_pauses_grow_to_a_second() -> None:
-    """While the watermark stands still; and begin anew when it has moved."""
+    """They grow while the watermark does not move, and restart when it does."""
     level, pauses = DelayLevel(1, end=END), []
     level.plan(Look(0, 0, 0), 0)
     for _ in range(9):
@@ -182,7 +183,7 @@ def test_pauses_grow_to_a_second() -> None:
 
 
 def test_time_that_is_too_far_away_has_come() -> None:
-    """The clock was set back since it was told: the peer's correctDeliverTimestamp."""
+    """The clock was set back since the time was set: RocketMQ's correctDeliverTimestamp."""
     level = DelayLevel(1, end=END, look_ms=100_000)
     assert [level.is_time(now) for now in (80_000, 90_000, 99_999, 100_000)] == [True, False, False, True]
     level.look_ms = None
@@ -190,7 +191,7 @@ def test_time_that_is_too_far_away_has_come() -> None:
 
 
 def test_refused_delivery_is_tried_again_from_where_it_stopped(path: Path) -> None:
-    """In order, nothing twice, nothing left out; other levels go on meanwhile."""
+    """The order stays, no message is repeated or left out; other levels continue meanwhile."""
     queues, delivery = FakeQueues({1: [0, 0, 0], 2: [0]}), FakeDelivery()
     delivery.refusals = 1
     run(path, queues, delivery, until=lambda: len(delivery.delivered) == 4)
@@ -199,7 +200,7 @@ def test_refused_delivery_is_tried_again_from_where_it_stopped(path: Path) -> No
 
 
 def test_a_broken_level_does_not_hold_up_the_others(path: Path) -> None:
-    """It is told, and tried again later."""
+    """The failure is reported, and the level is tried again later."""
     queues, delivery = FakeQueues({1: [0], 2: [0]}), FakeDelivery()
     queues.broken = {1}
     run(path, queues, delivery, until=lambda: bool(delivery.delivered))
@@ -208,7 +209,7 @@ def test_a_broken_level_does_not_hold_up_the_others(path: Path) -> None:
 
 
 def test_a_place_behind_the_queues_end_is_corrected(path: Path) -> None:
-    """The file is of another log: what comes next must not be left out."""
+    """The file is from another log: new messages must not be left out."""
     save_delay_offsets(path, DelayOffsets(1, {1: 9, 2: 9}), DiskStorage())
     queues, delivery = FakeQueues({1: [0, 0]}), FakeDelivery()
     run(path, queues, delivery, seconds=0.05)

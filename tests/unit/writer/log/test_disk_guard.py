@@ -1,4 +1,4 @@
-"""DiskGuard: refuses while the disk is nearly full."""
+"""DiskGuard: refuses appends while the disk is nearly full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemark.errors import DiskFullError
 
 
 def test_guard_refuses_below_the_limit_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks once a second at most, and takes appends again when space is back."""
+    """It checks at most once a second, and accepts appends again when space is back."""
     now, free, looks = [0.0], [100], []
 
     def look(path: Path) -> int:
@@ -35,7 +35,7 @@ def test_guard_refuses_below_the_limit_and_recovers(monkeypatch: pytest.MonkeyPa
 
 
 def test_guard_looks_at_once_after_a_failed_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is not believed to have room for another second."""
+    """A full disk is checked at once, not after a second."""
     free = [100]
     guard = DiskGuard(Path("/store"), 50, look=lambda path: free[0])
     guard.require_room()
@@ -46,5 +46,4 @@ def test_guard_looks_at_once_after_a_failed_write(monkeypatch: pytest.MonkeyPatc
 
 
 def test_free_bytes_asks_the_disk(tmp_path: Path) -> None:
-    """A real disk has some."""
     assert free_bytes(tmp_path) > 0

@@ -1,4 +1,4 @@
-"""Group commit: what is synced together, and in which order."""
+"""Group commit: the batches that share a sync, and the order of syncs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONG_S = 10.0
 
 @dataclass
 class Disk:
-    """Log and journal whose syncs wait until they may end, and fail where they are told to."""
+    """A log and journal whose syncs block until they are released, and fail on demand."""
 
     may_sync: threading.Event = field(default_factory=threading.Event)
     log_fails: bool = False
@@ -48,7 +48,7 @@ class _Sync:
 
 @dataclass
 class Flushing:
-    """A started flusher and what it reported."""
+    """A started flusher with its reports."""
 
     disk: Disk
     flusher: Flusher
@@ -81,7 +81,9 @@ def group(end: int) -> Written:
 
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing, size: int) -> None:
-    """One sync of the log and one of its journal for all of it; much is synced at once, little one after the other."""
+    """One sync of the log and one of its journal cover all of it; large data is synced concurrently, small data in
+    sequence.
+    """
     flushing.flusher.hand_over(group(size))
     assert flushing.disk.is_told.wait(_LONG_S), "the first sync is under way"
     for times in (2, 3, 4):
@@ -99,7 +101,7 @@ def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing, size: 
 @pytest.mark.parametrize("size", [10, 1 << 20])
 @pytest.mark.parametrize("broken", ["log_fails", "journal_fails"])
 def test_without_log_or_journal_nothing_is_flushed(flushing: Flushing, broken: str, size: int) -> None:
-    """A failure of either is reported, once; nothing is synced after it."""
+    """The failure is reported once; nothing is synced after it."""
     setattr(flushing.disk, broken, True)
     flushing.disk.may_sync.set()
     flushing.flusher.hand_over(group(size))

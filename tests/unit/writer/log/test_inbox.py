@@ -1,4 +1,4 @@
-"""What has arrived goes to one appender at a time, in order."""
+"""Received batches go to one appender at a time, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def batch(size: int = 100) -> Batch:
 
 
 def take_in_thread(inbox: Inbox) -> tuple[threading.Thread, list[list[object] | None]]:
-    """A thread that takes once, and what it got."""
+    """Start a thread that takes once; return it and its result."""
     taken: list[list[object] | None] = []
     thread = threading.Thread(target=lambda: taken.append(inbox.take()))  # type: ignore[arg-type]
     thread.start()
@@ -32,7 +32,7 @@ def test_little_is_taken_in_order_and_what_comes_meanwhile_waits() -> None:
     inbox.add(first)
     inbox.add(second)
     assert inbox.take_little(LITTLE) == [first, second]
-    inbox.put(third)  # as from another thread: the one that takes is woken, and must wait
+    inbox.put(third)  # as from another thread: the taking thread is woken, and must wait
     thread.join(0.2)
     assert thread.is_alive()
     assert inbox.take_little(LITTLE) == []
@@ -42,7 +42,7 @@ def test_little_is_taken_in_order_and_what_comes_meanwhile_waits() -> None:
 
 
 def test_a_thread_that_comes_late_waits_for_who_has_taken() -> None:
-    """Its first look must not let itself in beside the one who appends; nor its look at a closed inbox."""
+    """Neither its first check nor its check of a closed inbox may let it append concurrently."""
     inbox = Inbox()
     inbox.add(batch())
     assert inbox.take_little(LITTLE)

@@ -1,4 +1,4 @@
-"""Pages of the log are made ahead where making them is dear, and only there."""
+"""Pages of the log are preallocated only if their allocation is expensive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEAR_S, CHEAP_S = 1.0, 0.0
 
 
 class _Log(MappedFileQueue):
-    """Notes what it was asked to read ahead; *cpu_s* is what each call costs, unless it *is_real*."""
+    """Records the preallocated ranges; each call costs *cpu_s* of CPU time, unless it *is_real*."""
 
     asked: list[tuple[int, int]]
     cpu_s = 0.0
@@ -53,13 +53,13 @@ def pages(log: _Log) -> Iterator[PagesAhead]:
 
 
 def _write(log: _Log, pages: PagesAhead, end: int, cpu_s: float, *, until: int) -> None:
-    """As one that appends again and again, until so many bytes of pages were asked for."""
+    """Append repeatedly until *until* bytes of pages were requested."""
     deadline = time.monotonic() + 5
     while sum(length for _, length in log.asked) < until:
         assert time.monotonic() < deadline
         pages.wrote(end, LEAST_BYTES, cpu_s)
         time.sleep(0.001)
-    time.sleep(0.01)  # until the thread has seen what it cost
+    time.sleep(0.01)  # until the thread has seen the cost
 
 
 def test_a_dear_write_has_the_next_pages_made(log: _Log, pages: PagesAhead) -> None:
@@ -73,20 +73,20 @@ def test_a_dear_write_has_the_next_pages_made(log: _Log, pages: PagesAhead) -> N
     ("size", "cpu_s"), [(1 << 20, CHEAP_S), (LEAST_BYTES - 1, DEAR_S)], ids=["cheap", "little: its time is the call's"]
 )
 def test_any_other_write_has_none_made(log: _Log, pages: PagesAhead, size: int, cpu_s: float) -> None:
-    """What is made first is of the dear write behind it."""
+    """The first request belongs to the expensive write after it."""
     pages.wrote(8 << 20, size, cpu_s)
     _write(log, pages, 1000, DEAR_S, until=AHEAD_BYTES)
     assert log.asked[0][0] == 1000
 
 
 def test_dear_pages_are_made_before_they_run_out_though_writes_are_cheap_now(log: _Log, pages: PagesAhead) -> None:
-    log.cpu_s = 0.002  # of 1 MiB: dear
+    log.cpu_s = 0.002  # expensive for 1 MiB
     _write(log, pages, 0, DEAR_S, until=AHEAD_BYTES)
     pages.wrote(AHEAD_BYTES // 4, LEAST_BYTES, CHEAP_S)
     time.sleep(0.05)
     assert sum(length for _, length in log.asked) == AHEAD_BYTES  # more than half of them is left
     _write(log, pages, AHEAD_BYTES // 2 + 1, CHEAP_S, until=AHEAD_BYTES * 3 // 2)
-    assert log.asked[AHEAD_BYTES >> 20][0] == AHEAD_BYTES  # nothing twice
+    assert log.asked[AHEAD_BYTES >> 20][0] == AHEAD_BYTES  # no range is requested twice
 
 
 def test_cheap_pages_are_not_made_ahead_again(log: _Log, pages: PagesAhead) -> None:
@@ -121,7 +121,7 @@ def test_pages_are_in_memory_and_the_file_is_as_empty_as_before(log: _Log, pages
 
 
 def _pages_in_memory(log: _Log) -> int:
-    """Of the first file, without touching it."""
+    """Return the number of pages of the first file that are in memory, without touching it."""
     libc = ctypes.CDLL(None, use_errno=True)
     found = np.zeros(FILE_BYTES // mmap.PAGESIZE, np.uint8)
     with mmap.mmap(log.opened(0).descriptor, FILE_BYTES, access=mmap.ACCESS_READ) as mapping:

@@ -25,7 +25,7 @@ def table(**offsets: int) -> QueueOffsets:
 
 
 def test_unknown_queue_starts_at_zero() -> None:
-    """Nothing was ever appended to it."""
+    """No message was ever appended to it."""
     assert QueueOffsets().next(A0) == 0
 
 
@@ -38,7 +38,7 @@ def test_raise_to_never_goes_back() -> None:
 
 
 def test_copy_is_a_table_of_its_own() -> None:
-    """The appender goes on while the copy is saved."""
+    """The appender continues while the copy is saved."""
     offsets = table(a0=5)
     copy = offsets.copy()
     offsets.set(A0, 6)
@@ -47,14 +47,14 @@ def test_copy_is_a_table_of_its_own() -> None:
 
 
 def test_snapshot_comes_back(tmp_path: Path) -> None:
-    """Position, time and every number."""
+    """Position, time and every number are restored."""
     snapshot = Snapshot(123, 456, table(a0=1, a1=2, b0=1 << 40))
     save_snapshot(tmp_path / "queue_offsets", snapshot, STORAGE)
     assert load_snapshot(tmp_path / "queue_offsets") == snapshot
 
 
 def test_missing_or_broken_snapshot_falls_back_to_its_copy(tmp_path: Path) -> None:
-    """Without a sound copy to the snapshot before, and then to none: recovery scans the log."""
+    """Without a sound copy it falls back to the previous snapshot, and then to none: recovery scans the log."""
     path = tmp_path / "queue_offsets"
     assert load_snapshot(path) is None
     first, second = Snapshot(1, 1, table(a0=1)), Snapshot(2, 2, table(a0=2))

@@ -1,4 +1,4 @@
-"""Segments: files made ahead, and failed writes made zero again."""
+"""Segments: preallocated files, and zeroing of failed writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE_SIZE = 1 << 18
 
 
 class NoNewBlocks(DiskStorage):
-    """A full disk: overwriting what is there works, writing where only zeros were does not."""
+    """A full disk: writes to allocated blocks succeed, writes into holes fail."""
 
     def __init__(self) -> None:
         self.full = False
@@ -38,7 +38,7 @@ def segments(tmp_path: Path) -> Segments:
 
 
 def test_files_have_their_full_size_from_birth(segments: Segments) -> None:
-    """And asking for one that is there does nothing."""
+    """A request for an existing file does nothing."""
     segments.ensure(0)
     segments.ensure(FILE_SIZE)
     segments.ensure(0)
@@ -47,7 +47,7 @@ def test_files_have_their_full_size_from_birth(segments: Segments) -> None:
 
 
 def test_unused_files_are_dropped(segments: Segments) -> None:
-    """But not the one the log's end lies in, or at whose start it lies."""
+    """The file that contains the log's end, or begins there, stays."""
     for start in (0, FILE_SIZE, 2 * FILE_SIZE):
         segments.ensure(start)
     segments.drop_unused(FILE_SIZE)
@@ -57,7 +57,7 @@ def test_unused_files_are_dropped(segments: Segments) -> None:
 
 
 def test_a_file_that_nobody_expected_is_left_alone(segments: Segments) -> None:
-    """It is told, and not overwritten or deleted."""
+    """It is reported, and neither overwritten nor deleted."""
     segments.ensure(0)
     foreign = segments.log.folder / file_name(FILE_SIZE)
     foreign.write_bytes(b"what is this")
@@ -67,7 +67,7 @@ def test_a_file_that_nobody_expected_is_left_alone(segments: Segments) -> None:
 
 
 def test_wipe_makes_exactly_the_stretch_zero_on_a_full_disk(tmp_path: Path, segments: Segments) -> None:
-    """Bytes before and behind stay; no sector that was zero is written."""
+    """Bytes before and after it stay; no sector that was already zero is written."""
     source = random.Random(3)
     for _ in range(20):
         segments.ensure(0)
@@ -88,7 +88,7 @@ def test_wipe_makes_exactly_the_stretch_zero_on_a_full_disk(tmp_path: Path, segm
 
 
 def test_next_data_skips_holes(segments: Segments) -> None:
-    """From a hole to the first data behind it at most, and to the file's end when there is none."""
+    """From a hole the position moves at most to the next data, or to the file's end if there is none."""
     segments.ensure(0)
     assert segments.next_data(100) in (100, FILE_SIZE)
     segments.log.write(200_000, b"x")

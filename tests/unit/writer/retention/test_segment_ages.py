@@ -16,7 +16,7 @@ NOW_MS = STORE_MS + 10_000_000
 
 
 def log_of(folder: Path, *times_ms: int, body: bytes = bytes(450)) -> MappedFileQueue:
-    """Records of these store times; seven fit into a file of 4 KiB."""
+    """Write records with these store times; a file of 4 KiB holds seven."""
     write_log(folder, SIZE, ({"store_timestamp": time, "body": body} for time in times_ms))
     return MappedFileQueue(folder, SIZE)
 
@@ -26,7 +26,7 @@ def newest(ages: FileAges, log: MappedFileQueue, start: int = 0, *, oldest_kept_
 
 
 def test_the_greatest_time_counts_wherever_it_stands(tmp_path: Path) -> None:
-    """A broker's clock may have gone back; the file's own times on the disk do not matter."""
+    """A broker's clock may have gone back; the modification times of the file do not matter."""
     log = log_of(tmp_path, *[STORE_MS + i for i in (1, 7, 3, 2, 2, 2, 2)], STORE_MS + 99)
     for path in tmp_path.iterdir():
         os.utime(path, (1, 1))
@@ -35,7 +35,7 @@ def test_the_greatest_time_counts_wherever_it_stands(tmp_path: Path) -> None:
 
 
 def test_a_time_that_is_too_new_is_enough_until_it_is_old(tmp_path: Path) -> None:
-    """The walk stops at it, and goes on from there: each part of a file is read once."""
+    """The walk stops at it, and continues from there: each part of a file is read once."""
     rests: list[None] = []
     ages = FileAges(lambda: rests.append(None))
     log = log_of(tmp_path, *[STORE_MS + i for i in range(7)])
@@ -45,7 +45,7 @@ def test_a_time_that_is_too_new_is_enough_until_it_is_old(tmp_path: Path) -> Non
         assert newest(ages, log, oldest_kept_ms=STORE_MS + 1) == STORE_MS + 6
     assert len(rests) == walked
     assert newest(ages, log) == newest(ages, log) == STORE_MS + 6
-    (tmp_path / f"{0:020d}").unlink()  # not read again
+    (tmp_path / f"{0:020d}").unlink()  # it is not read again
     assert newest(ages, log) == STORE_MS + 6
 
 
@@ -57,7 +57,7 @@ def test_a_file_of_which_nothing_can_be_read_has_no_age(tmp_path: Path) -> None:
 
 
 def test_damage_hides_only_the_record_it_is_in(tmp_path: Path) -> None:
-    """The others still tell the age."""
+    """The other records determine the age."""
     log = log_of(tmp_path, *[STORE_MS + i for i in range(7)])
     with (tmp_path / f"{0:020d}").open("r+b") as file:
         file.write(b"\xff" * 300)
@@ -65,7 +65,7 @@ def test_damage_hides_only_the_record_it_is_in(tmp_path: Path) -> None:
 
 
 def test_records_of_a_clock_that_was_ahead_keep_their_file(tmp_path: Path) -> None:
-    """The times at a file's end that have no less behind them are no damaged field, but when the clock was set back."""
+    """High times up to a file's end are no damaged fields: the clock was set back after them."""
     ahead_ms = NOW_MS + 72 * 3_600_000
     log = log_of(tmp_path, *[STORE_MS] * 4, *[ahead_ms] * 3, *[ahead_ms] * 7, STORE_MS)
     ages = FileAges()
@@ -75,6 +75,6 @@ def test_records_of_a_clock_that_was_ahead_keep_their_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("wrong_ms", [1 << 62, NOW_MS + 25 * 3_600_000])
 def test_a_time_that_cannot_be_true_keeps_no_file_for_ever(tmp_path: Path, wrong_ms: int) -> None:
-    """Nothing in a record covers its store time; one flipped bit would stop retention."""
+    """No checksum covers a record's store time; one flipped bit would stop retention."""
     log = log_of(tmp_path, STORE_MS, wrong_ms, STORE_MS + 1, *[STORE_MS] * 5)
     assert newest(FileAges(), log) == STORE_MS + 1

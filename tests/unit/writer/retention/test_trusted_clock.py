@@ -1,4 +1,4 @@
-"""What time it is, for ages."""
+"""The clock that ages are measured with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ START_MS = 1_800_000_000_000
 
 
 class Clocks:
-    """The wall's, and the machine's own, which nobody sets."""
+    """The wall clock, and the machine's own clock, which cannot be set."""
 
     def __init__(self) -> None:
         self.wall_ms = START_MS
@@ -30,12 +30,12 @@ def clocks() -> Clocks:
 
 @pytest.fixture
 def age_clock(clocks: Clocks) -> AgeClock:
-    """It believes a clock that was set ahead after an hour."""
+    """Return a clock that accepts a forward jump after an hour."""
     return AgeClock(grace_ms=HOUR_MS, wall_ms=lambda: clocks.wall_ms, running_ms=lambda: clocks.running_ms)
 
 
 def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: AgeClock) -> None:
-    """Also where that is slewed, or a look is late."""
+    """It follows a slewed clock, and late reads."""
     for step_ms in (10_000, 50 * HOUR_MS, 1):
         clocks.go_on(step_ms)
         clocks.wall_ms += 40_000
@@ -43,7 +43,7 @@ def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: AgeClock) -> Non
 
 
 def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_clock: AgeClock) -> None:
-    """Nothing gets older by it; it is told once. If it stays so, it was right."""
+    """The jump makes nothing older, and is logged once. If it lasts, it is accepted."""
     clocks.wall_ms += 24 * HOUR_MS
     with capture_logs() as logs:
         for _ in range(3):
@@ -55,7 +55,7 @@ def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_c
 
 
 def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: AgeClock) -> None:
-    """And the next one has its own time."""
+    """The next jump starts its own grace period."""
     clocks.wall_ms += 24 * HOUR_MS
     age_clock.now_ms()
     clocks.go_on(HOUR_MS // 2)
@@ -67,6 +67,6 @@ def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: AgeClock)
 
 
 def test_a_clock_that_is_set_back_is_believed_at_once(clocks: Clocks, age_clock: AgeClock) -> None:
-    """Everything is younger then, and stays."""
+    """Everything becomes younger, and is kept."""
     clocks.wall_ms -= 24 * HOUR_MS
     assert age_clock.now_ms() == clocks.wall_ms

@@ -1,4 +1,4 @@
-"""The times of appends, and the warnings for slow ones."""
+"""The times of appends, and the warnings about slow ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.writer.rpc.append_times import AppendTimes
 
 
 class Clock:
-    """Stands in for `time`: both clocks read *now*."""
+    """Replaces `time`: both clocks read *now*."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -32,7 +32,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def append(times: AppendTimes, clock: Clock, seconds: float) -> None:
-    """One append that takes *seconds*."""
+    """Record one append that takes *seconds*."""
     answered: list[Batch] = []
     answer = times.measuring(answered.append)
     clock.now += seconds
@@ -42,7 +42,7 @@ def append(times: AppendTimes, clock: Clock, seconds: float) -> None:
 
 
 def test_warnings_come_once_a_second_and_count_what_they_leave_out(clock: Clock) -> None:
-    """The next one has the number of appends that waited since, and the longest time."""
+    """The next one has the number of slow appends since, and the longest time."""
     times = AppendTimes(500)
     with capture_logs() as events:
         for seconds in (0.5, 0.6, 0.7, 0.001, 0.9, 0.55):
@@ -57,7 +57,7 @@ def test_warnings_come_once_a_second_and_count_what_they_leave_out(clock: Clock)
 
 
 def test_no_warning_where_they_are_off(clock: Clock) -> None:
-    """The time is measured all the same."""
+    """The time is still measured."""
     times = AppendTimes(0)
     with capture_logs() as events:
         append(times, clock, 1000)

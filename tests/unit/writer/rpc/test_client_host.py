@@ -1,4 +1,4 @@
-"""gRPC's peer string → host bytes."""
+"""Conversion of gRPC's peer string to host bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidemark.format.host import Host, decode_host
     ],
 )
 def test_peer_becomes_the_born_host(peer: str, host: Host) -> None:
-    """IPv4 (also mapped into IPv6) takes 8 bytes, IPv6 20; whoever has no address is local."""
+    """IPv4 (also mapped into IPv6) takes 8 bytes, IPv6 20; a peer without an address is local."""
     data = born_host_of(peer)
     assert decode_host(data) == host
     assert len(data) == (20 if ":" in host.address else 8)

@@ -11,7 +11,7 @@ from tidemark.format.topic_name import group_of
 
 @pytest.mark.parametrize("prefix", ["%RETRY%", "%DLQ%"])
 def test_a_groups_name_has_1_to_120_characters(prefix: str) -> None:
-    """In its retry topic and in its dead-letter topic."""
+    """This holds in its retry topic and in its dead-letter topic."""
     require_topic_name(prefix + "g" * 120)
     for group in ("", "g" * 121, "g/h"):
         with pytest.raises(TopicIllegalError):
@@ -19,6 +19,6 @@ def test_a_groups_name_has_1_to_120_characters(prefix: str) -> None:
 
 
 def test_a_groups_own_topics_have_one_queue() -> None:
-    """Others as many as the default says."""
+    """Other topics have the default number."""
     assert [usual_queues(topic, 4) for topic in ("%RETRY%g", "%DLQ%g", "orders", "a%RETRY%g")] == [1, 1, 4, 4]
     assert [group_of(topic) for topic in ("%RETRY%g", "%DLQ%h", "orders")] == ["g", "h", None]
