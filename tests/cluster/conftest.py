@@ -13,20 +13,20 @@ from tests.cluster.standalone import Standalone
 
 @pytest.fixture(scope="session")
 def standalone() -> Iterator[Standalone]:
-    """A master and two workers, each of which has slots for all."""
+    """Run a master and two workers, each of which has slots for all tasks."""
     with Standalone() as standalone:
         yield standalone
 
 
 @pytest.fixture
 def cluster(standalone: Standalone) -> Standalone:
-    """All of it at work, and nobody's, whatever the test before has killed."""
+    """Return a complete cluster without applications, whatever the previous test has killed."""
     standalone.repair()
     return standalone
 
 
 @pytest.fixture
 def run(tmp_path: Path, cluster: Standalone) -> Iterator[FollowRun]:
-    """Writer, pipeline on the cluster, and query, under load, for longer than an epoch."""
+    """Run writer, pipeline on the cluster, and query under load, for longer than an epoch."""
     with FollowRun(tmp_path, cluster) as run:
         yield run

@@ -21,7 +21,7 @@ SHARDS = 2
 SETTINGS = {
     "TIDEMARK_SHARDS": str(SHARDS),
     "TIDEMARK_EPOCH_MS": "2000",
-    "TIDEMARK_WARM_UP_MS": "0",  # who holds a shard is to hold it for a while
+    "TIDEMARK_WARM_UP_MS": "0",  # a holder of a shard keeps it for a while
     "TIDEMARK_DURABLE_INTERVAL_MS": "200",
     "TIDEMARK_LEASE_MS": "2000",
     "TIDEMARK_SPARK_EXECUTOR_TIMEOUT_MS": "6000",
@@ -30,7 +30,7 @@ SETTINGS = {
     "TIDEMARK_INDEX_SLOTS": "2000",
     "TIDEMARK_INDEX_ENTRIES": "8000",
 }
-RECOVERY_S = 240.0  # a bound for what never comes, on a machine that has other work
+RECOVERY_S = 240.0  # a limit for an event that may never come, on a busy machine
 _POLL_S = 0.1
 
 
@@ -65,15 +65,15 @@ class FollowRun:
             self.stack.stop()
 
     def start_pipeline(self) -> None:
-        """Again, after it was killed; its log begins anew."""
+        """Start the pipeline again after a kill, with a new log."""
         self.stack.start_service(PIPELINE)
 
     def epochs(self) -> list[dict[str, Any]]:
-        """What the pipeline has told about each epoch since its last start."""
+        """Return the pipeline's log events of epochs since its last start."""
         return events(self.stack.logs / f"{PIPELINE}.log", "epoch_finished")
 
     def wait_for_epoch(self) -> dict[str, Any]:
-        """The next epoch that ends."""
+        """Return the next epoch that ends."""
         known, deadline = len(self.epochs()), time.monotonic() + RECOVERY_S
         while len(epochs := self.epochs()) == known:
             self.stack.check()
@@ -82,14 +82,14 @@ class FollowRun:
         return epochs[-1]
 
     def wait_for_append(self) -> None:
-        """Until something is committed that was not yet when this was called."""
+        """Wait until a batch is committed that was not yet committed at the call."""
         answered, deadline = len(self.load.acknowledged), time.monotonic() + RECOVERY_S
-        while len(self.load.acknowledged) <= answered + SENDERS:  # some may have been on their way
+        while len(self.load.acknowledged) <= answered + SENDERS:  # some may have been in flight
             assert time.monotonic() < deadline, "nothing is appended"
             time.sleep(_POLL_S)
 
     def recover(self) -> float:
-        """Seconds until everything is visible that is committed now; appends have gone on meanwhile."""
+        """Return the seconds until everything that is committed now is visible; appends must continue meanwhile."""
         answered = len(self.load.acknowledged)
         seconds = self.onlooker.seconds_until_visible(RECOVERY_S)
         time.sleep(1)
@@ -98,9 +98,9 @@ class FollowRun:
         return seconds
 
     def finish(self, *, may_go_back: bool = False) -> None:
-        """Nothing lost, nothing twice, nothing wrong, and the bytes of a rebuild in one go.
+        """Require that nothing is lost, repeated or wrong, and that the bytes are those of one rebuild.
 
-        may_go_back  whether the watermark may have been less than before for a moment
+        may_go_back  whether the watermark may have gone back briefly
         """
         self.load.stop()
         self.onlooker.seconds_until_visible(RECOVERY_S)
@@ -115,26 +115,28 @@ class FollowRun:
 
 
 def events(log: Path, name: str) -> list[dict[str, Any]]:
-    """A service's events of this name, from its log."""
+    """Return a service's events of this name from its log."""
     lines = log.read_text(errors="replace").splitlines()
     found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}") and name in line]
     return [event for event in found if event["event"] == name]
 
 
 def tidemark(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """The command."""
+    """Run the command."""
     return subprocess.run(
         command(*arguments), env=environment, capture_output=True, text=True, timeout=280, check=False
     )
 
 
 def command(*arguments: str) -> list[str]:
-    """How to start it."""
+    """Return the command line."""
     return [sys.executable, "-m", "tidemark.cli", *arguments]
 
 
 def assert_equal_to_rebuild(store: Path, copy: Path) -> None:
-    """Queue files and index of *store* are those that `tidemark store rebuild` makes of its log, without a cluster."""
+    """Require that queue files and index of *store* equal those that `tidemark store rebuild` makes of its log without
+    a cluster.
+    """
     shutil.copytree(store, copy)
     done = tidemark("store", "rebuild", str(copy))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Who builds a shard: the process that has its lock, and the executor behind it."""
+"""The builder of a shard: the process that has its lock, and its executor."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidemark.store.paths import StorePaths
 
 
 def holder_of(store: Path, shard: int) -> psutil.Process | None:
-    """None while nobody does."""
+    """Return the process that holds the shard's lock, or None."""
     inode = (StorePaths(store).indexer / f"shard-{shard}.lock").stat().st_ino
     locks = [
         line.split() for line in Path("/proc/locks").read_text().splitlines()
-    ]  # those who wait begin with an arrow
+    ]  # lines of waiting processes begin with an arrow
     holders = {int(words[4]) for words in locks if words[1] == "FLOCK" and words[5].endswith(f":{inode}")}
     try:
         return psutil.Process(holders.pop()) if holders else None
@@ -23,12 +23,12 @@ def holder_of(store: Path, shard: int) -> psutil.Process | None:
 
 
 def pid_of(executor: str) -> int:
-    """Of the process that forks an executor's tasks, as an event names the executor: host/pid."""
+    """Return the pid of the process that forks an executor's tasks, from an event's host/pid."""
     return int(executor.rpartition("/")[2])
 
 
 def executor_of(task: psutil.Process) -> psutil.Process:
-    """The JVM behind the process that forked *task*."""
+    """Return the JVM of the process that forked *task*."""
     daemon = task.parent()
     assert daemon is not None
     executor = daemon.parent()

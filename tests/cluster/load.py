@@ -1,4 +1,4 @@
-"""Load: senders that append numbered batches to a queue of their own, and note what was answered."""
+"""Load: senders that append numbered batches to their own queues, and record the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PAUSE_S = 0.01
 
 
 class Acknowledged(NamedTuple):
-    """One batch that the writer has answered. Offsets: of its first message; where its records end, exclusive."""
+    """One acknowledged batch. Offsets: of its first message; the exclusive end of its records."""
 
     queue_id: int
     queue_offset: int
@@ -25,7 +25,7 @@ class Acknowledged(NamedTuple):
 
 
 class Load:
-    """Sends until `stop`. sent: bodies by queue; failures: what a send was refused with."""
+    """Sends until `stop`. sent: bodies by queue; failures: errors of sends."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -36,12 +36,12 @@ class Load:
         self._threads = [threading.Thread(target=self._run, args=(queue_id,)) for queue_id in range(SENDERS)]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the senders."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End; every send is answered when this returns."""
+        """Stop the senders; every send is answered when this returns."""
         self._ending.set()
         for thread in self._threads:
             thread.join()

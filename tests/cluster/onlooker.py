@@ -1,4 +1,4 @@
-"""Onlooker: reads over REST while things break, and holds the watermark to what it says."""
+"""Onlooker: reads over REST during failures, and checks the watermark's promise."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PAGE = 2_000
 
 
 class Onlooker:
-    """A thread that looks again and again: what is acknowledged and below the watermark can be read, at its place.
+    """A thread that reads repeatedly: acknowledged messages below the watermark can be read, at their positions.
 
-    bodies   by queue, what was read so far: each page goes on where the one before has ended
-    went_back  how often the watermark was less than before
+    bodies   read so far, by queue: each page starts at the end of the previous one
+    went_back  number of decreases of the watermark
     """
 
     def __init__(self, url: str, load: Load) -> None:
@@ -34,26 +34,26 @@ class Onlooker:
         self._thread = threading.Thread(target=self._run, name="onlooker")
 
     def start(self) -> None:
-        """Begin."""
+        """Start reading."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and raise what was wrong."""
+        """Stop, and raise the failure, if any."""
         self._ending.set()
         self._thread.join()
         self.raise_failure()
 
     def close(self) -> None:
-        """Let go of its connection."""
+        """Close its connection."""
         self._http.close()
 
     def raise_failure(self) -> None:
-        """What the thread has seen that must not be."""
+        """Raise the violation that the thread has seen, if any."""
         if self._failure is not None:
             raise self._failure
 
     def seconds_until_visible(self, timeout_s: float) -> float:
-        """How long until everything may be read that is committed by now."""
+        """Return the seconds until everything that is committed by now may be read."""
         began = time.monotonic()
         target = int(self._get("/v1/watermark")["committed_offset"])
         while self.watermark < target:
@@ -63,7 +63,10 @@ class Onlooker:
         return time.monotonic() - began
 
     def require_everything(self) -> None:
-        """All that was sent is there, each once, in order: for when nobody sends any more and all is visible."""
+        """Require that every sent message is there once, in order.
+
+        Call it without active senders, when all is visible.
+        """
         self._look()
         assert not self._unseen
         assert self.bodies == self._load.sent

@@ -1,7 +1,8 @@
-"""Standalone: a Spark cluster on loopback, a master and workers as processes that may be hurt.
+"""Standalone: a Spark cluster on loopback, with master and workers as processes that tests may kill.
 
-They are the pip package's own classes, started by its `spark-class`. Each is a session of its own, to which what a
-worker starts belongs, too: executors, and their Python processes.
+They are the pip package's own classes, started by its `spark-class`. Each process has its own session, which includes
+the
+worker's executors and their Python processes.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, or again; `Standalone.wait_until_registered` waits."""
+        """Start or restart it; `Standalone.wait_until_registered` waits."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -55,49 +56,49 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """Of its JVM, which has taken the script's place."""
+        """Return the pid of its JVM, which has replaced the script."""
         assert self._process is not None, "it was started"
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and has not ended since."""
+        """Return True if it was started and has not ended since."""
         return self._process is not None and self._process.poll() is None
 
     def last_lines(self, count: int = 20) -> list[str]:
-        """The end of its log."""
+        """Return the end of its log."""
         return self._log.read_text(errors="replace").splitlines()[-count:]
 
     def executors(self) -> list[psutil.Process]:
-        """The JVMs of its executors."""
+        """Return the JVMs of its executors."""
         return [child for child in psutil.Process(self.pid).children() if _is_executor(child)]
 
     def processes(self) -> list[psutil.Process]:
-        """Itself and everything it has started, also what has lost its parent since."""
+        """Return its process and all processes that it has started, including orphaned ones."""
         return [process for process in psutil.process_iter() if _session_of(process) == self.pid]
 
     def kill(self) -> None:
-        """kill -9 of all of it, at once: to the others its host is gone."""
+        """Kill all its processes with SIGKILL at once: for the others, its host is gone."""
         if self._process is None:
             return
-        while processes := self.processes():  # again: of what was forked meanwhile
+        while processes := self.processes():  # again, for processes that were forked meanwhile
             signal_all(processes, signal.SIGKILL)
-            self._process.poll()  # else a zombie
+            self._process.poll()  # otherwise it stays a zombie
         self._process.wait()
         self._process = None
 
 
 class Standalone:
-    """A master and *workers* workers with *cores* slots each; `with` starts them, and leaves nothing behind.
+    """A master and *workers* workers with *cores* slots each; `with` starts them, and removes everything at the end.
 
-    url          what TIDEMARK_SPARK_MASTER is set to
-    environment  what a driver needs in its environment
+    url          value for TIDEMARK_SPARK_MASTER
+    environment  environment variables that a driver needs
     """
 
     def __init__(self, *, workers: int = 2, cores: int = 6) -> None:
         self._folder = tempfile.TemporaryDirectory(
             prefix="tidemark-spark-", ignore_cleanup_errors=True
-        )  # sockets: a short path
+        )  # sockets need a short path
         folder = Path(self._folder.name)
         port, self._ui_port = _free_ports(2)
         self.url = f"spark://{_HOST}:{port}"
@@ -122,7 +123,7 @@ class Standalone:
 
     @staticmethod
     def _environment(folder: Path) -> dict[str, str]:
-        """Nothing of this machine's own Spark, and all that is written below *folder*."""
+        """Return an environment without this machine's own Spark, in which all writes go below *folder*."""
         for name in ("conf", "t", "local", "recovery"):
             (folder / name).mkdir()
         recovery = f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={folder / 'recovery'}"
@@ -143,7 +144,7 @@ class Standalone:
         self.wait_until_registered()
 
     def repair(self) -> None:
-        """Start what has been killed, and wait until no application is left."""
+        """Start the killed processes, and wait until no application is left."""
         for daemon in (self.master, *self.workers):
             if not daemon.is_running:
                 daemon.start()
@@ -151,7 +152,7 @@ class Standalone:
         self._wait_until(lambda status: not status["activeapps"])
 
     def stop(self) -> None:
-        """Kill all, and forget their files."""
+        """Kill all, and remove their files."""
         for daemon in (*self.workers, self.master):
             daemon.kill()
         self._folder.cleanup()
@@ -168,7 +169,7 @@ class Standalone:
         self.stop()
 
     def status(self) -> dict[str, Any] | None:
-        """What the master tells of workers and applications; None while it does not answer."""
+        """Return the master's report of workers and applications; None while it does not answer."""
         try:
             with urllib.request.urlopen(f"http://{_HOST}:{self._ui_port}/json/", timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)
@@ -177,12 +178,12 @@ class Standalone:
         return found
 
     def wait_until_registered(self) -> None:
-        """Until the master knows all workers that run."""
+        """Wait until the master knows all running workers."""
         running = sum(worker.is_running for worker in self.workers)
         self._wait_until(lambda status: status["status"] == "ALIVE" and _alive(status) == running)
 
     def wait_until_application_runs(self) -> None:
-        """Until the master knows an application, and has heard of it."""
+        """Wait until the master knows an application and has received its state."""
         self._wait_until(lambda status: any(app["state"] == "RUNNING" for app in status["activeapps"]))
 
     def _wait_until(self, holds: Callable[[dict[str, Any]], bool]) -> None:
@@ -192,23 +193,23 @@ class Standalone:
             time.sleep(_POLL_S)
 
     def times_told(self, text: str) -> int:
-        """How often executors have logged *text* so far, of all applications."""
+        """Return the number of log lines of executors with *text*, of all applications."""
         logs = Path(self._folder.name).glob("worker-*/app-*/*/stderr")
         return sum(log.read_text(errors="replace").count(text) for log in logs)
 
     def worker_of(self, pid: int) -> Daemon:
-        """Who has started a process, an executor or one of its tasks."""
+        """Return the worker that has started a process, an executor or one of its tasks."""
         (found,) = [worker for worker in self.workers if worker.is_running and worker.pid == os.getsid(pid)]
         return found
 
 
 def parts_of(executor: psutil.Process) -> list[psutil.Process]:
-    """An executor's JVM and its Python processes."""
+    """Return an executor's JVM and its Python processes."""
     return [executor, *executor.children(recursive=True)]
 
 
 def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
-    """Send *number* to those that are still there."""
+    """Send *number* to the processes that still exist."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
@@ -233,7 +234,7 @@ def _session_of(process: psutil.Process) -> int | None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports below those that outgoing connections are given: nobody takes them while the master is down."""
+    """Return ports below the range of outgoing connections, so that they stay free while the master is down."""
     ports: list[int] = []
     while len(ports) < count:
         port = random.randrange(20_000, 32_000)

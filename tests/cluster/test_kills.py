@@ -1,4 +1,4 @@
-"""Parts of the cluster are killed under load: nothing is lost, what lags catches up, the bytes are a rebuild's."""
+"""Parts of the cluster are killed under load: nothing is lost, the lag ends, and the bytes equal a rebuild's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tell = Callable[[str], None]
 
 
 def test_workers_killed_with_their_executors(run: FollowRun, tell: Tell) -> None:
-    """One of them, then, when it is back, the other one, which has all executors by now."""
+    """One worker is killed, and when it is back, the other one, which has all executors by then."""
     first, second = run.cluster.workers
     first.kill()
     tell(f"a worker killed: visible again after {run.recover():.1f} s")
@@ -42,7 +42,7 @@ def test_an_executor_killed(run: FollowRun, tell: Tell) -> None:
 
 
 def test_a_driver_killed(run: FollowRun, tell: Tell) -> None:
-    """Its Python process, its JVM, then both: what it has started ends, and the next one goes on."""
+    """Its Python process is killed, then its JVM, then both: the tasks end, and the next driver continues."""
     for victims in ("python", "jvm", "both"):
         before = _python_of_executors(run)
         began = time.monotonic()
@@ -56,7 +56,7 @@ def test_a_driver_killed(run: FollowRun, tell: Tell) -> None:
 
 
 def test_a_master_killed_and_started(run: FollowRun, tell: Tell) -> None:
-    """The followers do not need it; the next one knows workers and application, and replaces an executor."""
+    """The followers do not need it; the new master knows workers and application, and replaces an executor."""
     run.cluster.master.kill()
     run.wait_for_epoch()
     tell(f"without a master: visible after {run.recover():.1f} s")
@@ -78,11 +78,11 @@ def _kill_driver(run: FollowRun, victims: str) -> None:
     os.kill(service.pid if victims == "python" else jvm.pid, signal.SIGKILL)
     assert service.wait(RECOVERY_S) == (-signal.SIGKILL if victims == "python" else 1)
     assert psutil.wait_procs([jvm], timeout=RECOVERY_S) == ([jvm], [])
-    service.kill()  # nothing is left of it; its log belongs to the next one
+    service.kill()  # ends all its processes; the log belongs to the next one
 
 
 def _python_of_executors(run: FollowRun) -> list[psutil.Process]:
-    """They have the store's files open."""
+    """Return the Python processes of executors, which have the store's files open."""
     executors = [executor for worker in run.cluster.workers for executor in worker.executors()]
     found = [part for executor in executors for part in parts_of(executor)[1:]]
     assert found

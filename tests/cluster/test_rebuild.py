@@ -1,4 +1,4 @@
-"""`tidemark store rebuild` with a cluster's master in the environment: its tasks are the cluster's."""
+"""`tidemark store rebuild` with a cluster's master in the environment: its tasks run on the cluster."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _SETTINGS = {
     "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(16 << 20),
     "TIDEMARK_INDEX_SLOTS": "100000",
     "TIDEMARK_INDEX_ENTRIES": "400000",
-    "TIDEMARK_SPARK_CORES_MAX": "12",  # of both workers: they are waited for
+    "TIDEMARK_SPARK_CORES_MAX": "12",  # slots of both workers, for which it waits
     "TIDEMARK_SCAN_RANGE_SIZE_BYTES": str(16 << 20),
-    "TIDEMARK_CHUNK_SIZE_BYTES": str(1 << 13),  # small: there is time to kill
+    "TIDEMARK_CHUNK_SIZE_BYTES": str(1 << 13),  # small, so that there is time to kill
 }
 
 
 @pytest.fixture
 def followed(tmp_path: Path, cluster: Standalone) -> Path:
-    """A store that the cluster has followed."""
+    """Return a store that the cluster has followed."""
     environment = {**_SETTINGS, **cluster.environment}
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
     rows = pa.table({"body": np.arange(_ROWS).astype("S64"), "key": np.arange(_ROWS).astype("U")})
@@ -53,7 +53,7 @@ def followed(tmp_path: Path, cluster: Standalone) -> Path:
 def test_it_makes_the_followers_bytes_also_when_an_executor_is_killed(
     followed: Path, cluster: Standalone, tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
-    """Ranges are scanned side by side, each shard is built by a task; those of a killed executor start again."""
+    """Ranges are scanned concurrently, each shard is built by a task; those of a killed executor start again."""
     queues, index = queue_files(followed), index_contents(followed)
     (whole,) = events(_rebuild(followed, cluster, kill=False), "drain_finished")
     assert whole["ranges"] > 1
@@ -68,7 +68,7 @@ def test_it_makes_the_followers_bytes_also_when_an_executor_is_killed(
 
 
 def _rebuild(store: Path, cluster: Standalone, *, kill: bool) -> Path:
-    """Run it to its end; the pipeline's log."""
+    """Run it to its end; return the pipeline's log."""
     environment = {**os.environ, **_SETTINGS, **cluster.environment}
     marks = Marks.open_read_only(StorePaths(store).marks)
     end = marks.watermark()
@@ -82,7 +82,7 @@ def _rebuild(store: Path, cluster: Standalone, *, kill: bool) -> Path:
 
 
 def _kill_an_executor_in_the_middle(store: Path, marks: Marks, end: int) -> None:
-    """That of a task which is still far from the log's end."""
+    """Kill the executor of a task that is still far from the log's end."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not (begun := [shard for shard in range(marks.shards) if 0 < marks.intended(shard) < end / 2]):
         assert time.monotonic() < deadline, [marks.intended(shard) for shard in range(marks.shards)]

@@ -1,4 +1,4 @@
-"""Where the shards are built."""
+"""The distribution of shards over executors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(900
 
 
 def test_shards_are_followed_in_executors_of_different_workers(run: FollowRun, tell: Callable[[str], None]) -> None:
-    """As each epoch tells; and these executors are there, below both workers."""
+    """The epochs report them, and these executors exist, in both workers."""
     for _ in range(4):
         executors = run.wait_for_epoch()["executors"]
         assert len(executors) == SHARDS + 1

@@ -1,11 +1,14 @@
-"""The compose stack for real: build, up, append, pull, compare, restart each service in the middle, down.
+"""The real compose stack: build, up, append, pull, compare, restart each service in the middle, down.
 
-Once as it is; once with the profiles `cluster`, whose workers then must have the pipeline's tasks, and `observability`,
-whose Prometheus must see all three services; and once over TLS, with the profile `tls` and an access file.
+It runs once as it is; once with the profiles `cluster`, whose workers then must have the pipeline's tasks, and
+`observability`, whose Prometheus must scrape all three services; and once over TLS, with the profile `tls` and an
+access
+file.
 
-Run by `make compose-test`; plain Python, so it needs no .venv. A project name of its own keeps its volumes apart from
-those of `make up`, whose ports it needs, however. Without a Docker engine it says SKIPPED and succeeds.
-`python3 tests/compose/run.py PROJECT` checks a stack that is up already under that name, and leaves it up.
+Run by `make compose-test`; plain Python, so it needs no .venv. Its own project name keeps its volumes apart from those
+of
+`make up`, but it needs the same ports. Without a Docker engine it prints SKIPPED and succeeds.
+`python3 tests/compose/run.py PROJECT` checks a stack that already runs under that name, and leaves it running.
 """
 
 import json
@@ -39,7 +42,7 @@ KILLED = 137  # exit status of a container that ignored SIGTERM
 
 
 def main() -> None:
-    """Skip or run, and always take the stack down again with its volumes."""
+    """Skip or run, and always remove the stack with its volumes."""
     if not engine_answers():
         print("SKIPPED: no Docker engine with compose answers here")
         return
@@ -53,7 +56,7 @@ def main() -> None:
 
 
 def up_and_down() -> None:
-    """Bring it up, look at it, and take it down in any case."""
+    """Start the stack, check it, and remove it in any case."""
     compose = ("compose", "--project-name", PROJECT)
     try:
         docker(*compose, "up", "--build", "--detach", "--wait")
@@ -76,7 +79,7 @@ def check_stack(project: str) -> None:
     on_cluster = bool(container_of(project, CLUSTER[0]))
     for service in (*SERVICES, *CLUSTER) if on_cluster else SERVICES:
         restart(project, service)
-        if on_cluster and service == "indexer":  # before, the worker that was there first may have all of them
+        if on_cluster and service == "indexer":  # before that, the first worker may have all of them
             require_tasks_in_workers(project)
         append(door, sent, queue_id)
         assert pull(door, queue_id, len(sent)) == sent, f"after the restart of {service}"
@@ -86,7 +89,7 @@ def check_stack(project: str) -> None:
 
 
 class Door:
-    """The query service of a stack that is up: over TLS, and with a token, where the stack asks for them."""
+    """The query service of a running stack: over TLS, and with a token, if the stack requires them."""
 
     def __init__(self, project: str) -> None:
         query = container_of(project, "query")
@@ -98,7 +101,7 @@ class Door:
         self.url = f"{'https' if self.is_tls else 'http'}://127.0.0.1:8080"
 
     def require_closed(self) -> None:
-        """Without TLS, and without a token, nobody gets in where the stack has them."""
+        """Require that a request without TLS, or without a token, is refused if the stack requires them."""
         if self.is_guarded:
             assert self.status_of(self.url + "/v1/topics") == 401
             print("without a token: 401")
@@ -107,7 +110,7 @@ class Door:
             print("without TLS: no answer")
 
     def status_of(self, url: str) -> int | None:
-        """Of a GET without a token; None where it is not answered in HTTP."""
+        """Return the status of a GET without a token; None without an HTTP response."""
         try:
             with urllib.request.urlopen(url, timeout=30, context=self.context) as response:
                 return int(response.status)
@@ -118,12 +121,12 @@ class Door:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of each request."""
+        """Return the headers of each request."""
         return {"Authorization": f"Bearer {TOKEN}"} if self.is_guarded else {}
 
 
 def append(door: Door, sent: list[str], queue_id: int | None) -> int:
-    """One batch to *queue_id* (None: the writer chooses), noted in *sent*; returns the queue it went to."""
+    """Append one batch to *queue_id* (None: the writer chooses), add it to *sent*, and return its queue."""
     bodies = [f"message {len(sent) + n}" for n in range(BATCH)]
     messages = [{"body": body, "body_encoding": "utf8", "tag": "A", "keys": ["k1"]} for body in bodies]
     request = {"messages": messages} if queue_id is None else {"messages": messages, "queue_id": queue_id}
@@ -133,7 +136,7 @@ def append(door: Door, sent: list[str], queue_id: int | None) -> int:
 
 
 def pull(door: Door, queue_id: int, count: int) -> list[str]:
-    """Bodies of the queue's first *count* messages, waiting for them."""
+    """Wait for the queue's first *count* messages, and return their bodies."""
     bodies: list[str] = []
     next_offset, deadline = 0, time.monotonic() + DEADLINE_S
     while len(bodies) < count:
@@ -149,7 +152,7 @@ def pull(door: Door, queue_id: int, count: int) -> list[str]:
 
 
 def call(door: Door, url: str, body: dict[str, Any] | None = None, *, request_id: str = "") -> Any:
-    """GET, or POST *body*, again until the service answers: an id of its own makes a repeated POST harmless."""
+    """GET, or POST *body*, until the service answers: a request id makes a repeated POST harmless."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json", "Idempotency-Key": request_id} if data else {}
     headers |= door.headers
@@ -170,7 +173,7 @@ def call(door: Door, url: str, body: dict[str, Any] | None = None, *, request_id
 
 
 def require_tasks_in_workers(project: str) -> None:
-    """The pipeline has taken slots of both workers."""
+    """Require that the pipeline has slots of both workers."""
     deadline = time.monotonic() + DEADLINE_S
     master = container_of(project, "spark-master")
     while True:
@@ -184,7 +187,7 @@ def require_tasks_in_workers(project: str) -> None:
 
 
 def require_all_scraped(door: Door) -> None:
-    """Prometheus gets the metrics of each service."""
+    """Require that Prometheus gets the metrics of each service."""
     deadline = time.monotonic() + DEADLINE_S
     wanted = {f"tidemark-{service}": "1" for service in ("writer", "pipeline", "query")}
     while True:
@@ -197,13 +200,13 @@ def require_all_scraped(door: Door) -> None:
 
 
 def container_of(project: str, service: str) -> str:
-    """Id of a service's container; empty when it does not run."""
+    """Return the id of a service's container; empty if it does not run."""
     labels = (f"com.docker.compose.project={project}", f"com.docker.compose.service={service}")
     return docker("ps", "--quiet", *(f"--filter=label={label}" for label in labels)).strip()
 
 
 def restart(project: str, service: str) -> None:
-    """Stop with SIGTERM, which it must heed, start, and wait until it is healthy."""
+    """Stop with SIGTERM, which the service must obey, start it, and wait until it is healthy."""
     container = container_of(project, service)
     docker("stop", "-t", "60", container)
     state = docker("inspect", "--format", "{{.State.ExitCode}}", container).strip()
@@ -216,7 +219,7 @@ def restart(project: str, service: str) -> None:
 
 
 def engine_answers() -> bool:
-    """Whether a Docker engine and its compose plugin are there."""
+    """Return True if a Docker engine and its compose plugin are available."""
     try:
         docker("info")
         docker("compose", "version")
@@ -226,7 +229,7 @@ def engine_answers() -> bool:
 
 
 def docker(*arguments: str, check: bool = True) -> str:
-    """Standard output of one docker command, shown as well where it is a compose command that does something."""
+    """Return the standard output of one docker command; print it too for a compose command with effects."""
     quiet = arguments[0] != "compose" or arguments[-1] == "version"
     stderr = subprocess.DEVNULL if quiet else None
     done = subprocess.run(

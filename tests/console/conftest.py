@@ -1,4 +1,4 @@
-"""A real browser, and stores to look at with it."""
+"""A real browser, and stores to view with it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Callable[..., Watched]]:
-    """Opens a page: look(url, place, dark=, width=). At the end none may have seen a fault."""
+    """Return look(url, place, dark=, width=), which opens a page. At the end no page may have had a fault."""
     opened: list[Watched] = []
 
     def open_page(url: str, place: str = "", *, dark: bool = False, width: int = 1280) -> Watched:
@@ -39,7 +39,7 @@ def look(browser: Browser) -> Iterator[Callable[..., Watched]]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> BuiltStore:
-    """Topic `orders`: 50 messages in queue 0, of ten keys and two tags; topic `batches`; a group."""
+    """Return a store with topic `orders`: 50 messages in queue 0, ten keys, two tags; topic `batches`; a group."""
     store = BuiltStore(tmp_path / "store", log_file_size=4096)
     store.topic("orders", queues=2)
     store.topic("batches", batch=True)
@@ -52,7 +52,7 @@ def store(tmp_path: Path) -> BuiltStore:
 
 @pytest.fixture
 def url(store: BuiltStore) -> Iterator[str]:
-    """Where `store` is served."""
+    """Serve `store`, and yield the URL."""
     with serve_query(store.root) as client:
         client.put("/v1/groups/billing/topics/orders/queues/0/offset", json={"offset": 20}).raise_for_status()
         yield str(client.base_url)
@@ -60,7 +60,7 @@ def url(store: BuiltStore) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def hostile_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a store is served in which everything that may be foreign text is hostile."""
+    """Serve a store in which all foreign text is hostile, and yield the URL."""
     root = tmp_path_factory.mktemp("hostile") / "store"
     hostile_store(root)
     with serve_query(root) as client:

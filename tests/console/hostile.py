@@ -1,4 +1,4 @@
-"""A store in which all foreign text tries to be more than text."""
+"""A store in which all foreign text tries to inject markup or code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BODIES = (
 
 
 def hostile_store(root: Path) -> BuiltStore:
-    """Bodies, keys, tags, properties, groups and the ledger."""
+    """Write hostile bodies, keys, tags, properties, groups and ledger entries."""
     store = BuiltStore(root, log_file_size=4 << 20)
     store.topic(TOPIC)
     for number, body in enumerate(BODIES):

@@ -1,4 +1,4 @@
-"""axe-core finds nothing, and no page scrolls sideways: all of them, light and dark, wide and narrow."""
+"""axe-core finds nothing, and no page scrolls sideways: every page, light and dark, wide and narrow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLACES = (
 
 @pytest.fixture
 def damaged_url(store: BuiltStore) -> Iterator[str]:
-    """The usual store, and a ledger with one place."""
+    """Serve the usual store with one entry in the ledger."""
     ledger = store.root / "tidemark" / "indexer" / "ledger-0.jsonl"
     ledger.write_text(
         '{"physical_offset": 0, "size": 100, "reason": "BODY_CRC", "topic": "orders", "queue_id": 0, '
@@ -47,7 +47,7 @@ def damaged_url(store: BuiltStore) -> Iterator[str]:
 
 
 def found_by_axe(page: Watched) -> list[str]:
-    """Rule and first element of each violation."""
+    """Return rule and first element of each violation."""
     violations = Axe().run(page.page).response["violations"]
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in violations]
 
@@ -55,7 +55,7 @@ def found_by_axe(page: Watched) -> list[str]:
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_every_page_is_accessible_and_fits(look: Look, damaged_url: str, dark: bool, width: int) -> None:
-    """With the first message, the table and the form open, where there are any."""
+    """The first message, the table and the form are open, if there are any."""
     page = look(damaged_url, dark=dark, width=width)
     for place in PLACES:
         page.go(place)
@@ -70,7 +70,7 @@ def test_every_page_is_accessible_and_fits(look: Look, damaged_url: str, dark: b
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_dialogs_are_accessible(look: Look, damaged_url: str, dark: bool) -> None:
-    """The reset of a group, in both of its steps."""
+    """The dialog is the reset of a group, in both of its steps."""
     page = look(damaged_url, "#/group?name=billing", dark=dark, width=400)
     page.button("Reset queue 0 of orders").click()
     assert found_by_axe(page) == []
@@ -80,7 +80,7 @@ def test_dialogs_are_accessible(look: Look, damaged_url: str, dark: bool) -> Non
 
 
 def test_the_theme_can_be_chosen_against_the_systems(look: Look, url: str) -> None:
-    """And is kept."""
+    """The choice is kept."""
     page = look(url, dark=True)
     ground = "getComputedStyle(document.body).backgroundColor"
     dark = page.page.evaluate(ground)

@@ -1,4 +1,4 @@
-"""What changes something: topics created, groups reset. And the service that goes and comes back."""
+"""Actions that change something: creation of topics, reset of groups. And the loss and return of the service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OFFSET = "/v1/groups/billing/topics/orders/queues/0/offset"
 
 
 def test_a_topic_is_created_by_a_real_writer(look: Look, tmp_path: Path) -> None:
-    """And its page is a link away."""
+    """The page links to it."""
     with (
         RunningWriter(tmp_path / "store") as writer,
         serve_query(writer.root, writer_address=writer.address) as client,
@@ -45,7 +45,7 @@ def test_without_a_writer_creating_says_what_to_do(look: Look, url: str) -> None
 
 
 def test_a_group_is_reset_once_it_is_confirmed(look: Look, url: str) -> None:
-    """The dialog tells first what changes; until then nothing does."""
+    """The dialog shows the changes first; nothing changes before the confirmation."""
     page = look(url, "#/group?name=billing")
     page.button("Reset queue 0 of orders").click()
     dialog = page.page.locator("dialog")
@@ -60,7 +60,7 @@ def test_a_group_is_reset_once_it_is_confirmed(look: Look, url: str) -> None:
 
 
 def test_another_choice_takes_the_confirmation_away(look: Look, url: str) -> None:
-    """Nobody confirms what they did not see."""
+    """An operator must not confirm unseen changes."""
     page = look(url, "#/group?name=billing")
     page.button("Reset orders").click()
     dialog = page.page.locator("dialog")
@@ -73,7 +73,7 @@ def test_another_choice_takes_the_confirmation_away(look: Look, url: str) -> Non
 
 
 def test_a_group_with_members_is_not_reset(look: Look, url: str) -> None:
-    """The dialog says why."""
+    """The dialog gives the reason."""
     httpx.post(f"{url}/v1/groups/billing/members", json={"topics": ["orders"]}).raise_for_status()
     page = look(url, "#/group?name=billing")
     page.button("Reset queue 0 of orders").click()
@@ -84,7 +84,7 @@ def test_a_group_with_members_is_not_reset(look: Look, url: str) -> None:
 
 
 def test_a_service_that_is_gone_is_told_and_comes_back_by_itself(look: Look, store: BuiltStore) -> None:
-    """On the overview: nobody has to reload."""
+    """The overview does not need a reload."""
     with serve_query(store.root) as client:
         url, port = str(client.base_url), client.base_url.port
         page = look(url, "#/")
@@ -97,7 +97,7 @@ def test_a_service_that_is_gone_is_told_and_comes_back_by_itself(look: Look, sto
 
 
 def test_nobody_asks_while_the_page_is_hidden(look: Look, url: str) -> None:
-    """And everybody does again once it is shown."""
+    """Requests resume when the page is shown."""
     page = look(url, "#/")
     asked: list[str] = []
     page.page.on("request", lambda request: asked.append(request.url))

@@ -1,4 +1,4 @@
-"""What is copied runs elsewhere and asks for the very same, whatever stands in it."""
+"""Copied commands run elsewhere and request the same data, whatever text they contain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNNERS = {"curl": ["bash", "-c"], "Python": [sys.executable, "-c"]}
 
 
 def run(kind: str, text: str, folder: Path) -> Any:
-    """The answer, as JSON. Nothing else may come of it."""
+    """Return the answer as JSON. Nothing else may happen."""
     done = subprocess.run([*RUNNERS[kind], text], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert list(folder.iterdir()) == []
@@ -29,7 +29,7 @@ def run(kind: str, text: str, folder: Path) -> Any:
 
 
 def copied(page: Watched, kind: str, *, last: bool = False) -> str:
-    """What a click on its button leaves on the clipboard."""
+    """Return the clipboard's content after a click on its button."""
     buttons = page.main.get_by_role("button", name=f"Copy as {kind}", exact=True)
     (buttons.last if last else buttons.first).click()
     expect(page.page.locator("#said")).to_have_text(f"Copied as {kind}")
@@ -39,7 +39,7 @@ def copied(page: Watched, kind: str, *, last: bool = False) -> str:
 
 @pytest.mark.parametrize("kind", RUNNERS)
 def test_a_message_is_asked_for_alone(look: Look, url: str, tmp_path: Path, kind: str) -> None:
-    """By its queue and offset."""
+    """The request has its queue and offset."""
     if kind == "curl" and shutil.which("curl") is None:
         pytest.skip("no curl")
     page = look(url, "#/messages?topic=orders&queue=0&value=4")
@@ -53,7 +53,7 @@ def test_a_message_is_asked_for_alone(look: Look, url: str, tmp_path: Path, kind
 @pytest.mark.parametrize("kind", RUNNERS)
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_hostile_key_is_only_a_key(look: Look, hostile_url: str, tmp_path: Path, kind: str, text: str) -> None:
-    """Quotes, substitutions, line feeds: the service gets them as they are, and finds no key with a space."""
+    """Quotes, substitutions and line feeds reach the service unchanged, and it finds no key with a space."""
     if kind == "curl" and shutil.which("curl") is None:
         pytest.skip("no curl")
     page = look(hostile_url, "#/messages?topic=hostile&by=key")
@@ -66,7 +66,7 @@ def test_a_hostile_key_is_only_a_key(look: Look, hostile_url: str, tmp_path: Pat
 
 
 def test_words_survive_shell_and_python(look: Look, url: str) -> None:
-    """The quoting itself, also of what a URL would have escaped."""
+    """Only the quoting is tested, also of characters that a URL would escape."""
     texts = [*TEXTS, "a\nb\tc", "ü€😀", "\\u0041", "", "-n", "$HOME", QUOTES * 3]
     page = look(url)
     words, literals = page.page.evaluate(
@@ -75,7 +75,7 @@ def test_words_survive_shell_and_python(look: Look, url: str) -> None:
         texts,
     )
     for text, word, literal in zip(texts, words, literals, strict=True):
-        shell_text = text.replace("\0", "")  # no argument holds a NUL
+        shell_text = text.replace("\0", "")  # an argument cannot contain a NUL
         done = subprocess.run(["bash", "-c", f"printf %s {word.replace(chr(0), '')}"], capture_output=True, check=True)
         assert done.stdout.decode() == shell_text
         done = subprocess.run([sys.executable, "-c", f"print(ascii({literal}))"], capture_output=True, check=True)

@@ -1,6 +1,6 @@
 """Hostile text stays text: in bodies, keys, tags, properties, topics, groups, the ledger, and in the URL itself.
 
-That nothing ran, opened or broke the policy is what the fixture `look` asserts at the end of each test.
+The fixture `look` asserts at the end of each test that no script ran, no page opened, and no policy was violated.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PAGES = ("/topics", "/topic", "/messages", "/groups", "/group", "/log", "/damag
 
 
 def assert_only_text(page: Watched) -> None:
-    """Nothing of it became an element, and no link leads out of the console."""
+    """Assert that no text became an element, and no link leads out of the console."""
     assert page.page.locator(_ELEMENTS).count() == 0
     links = page.page.locator("main a").evaluate_all("links => links.map((link) => link.getAttribute('href'))")
     assert all(link.startswith("#/") for link in links)
 
 
 def tell_hostile_topics(page: Watched) -> None:
-    """The list of topics has hostile names: this service leaves them out, and another, or a proxy, may not."""
+    """Put hostile names into the list of topics: this service omits them, but another one, or a proxy, may not."""
 
     def add(route: Route) -> None:
         answer = route.fetch().json()
@@ -40,7 +40,7 @@ def tell_hostile_topics(page: Watched) -> None:
 
 
 def test_every_message_opens_in_every_view(look: Look, hostile_url: str) -> None:
-    """Text, JSON and hex of all bodies; NULs, invalid UTF-8 and lines of a million bytes among them."""
+    """Text, JSON and hex of all bodies are covered, including NULs, invalid UTF-8 and lines of a million bytes."""
     page = look(hostile_url)
     for number in range(len(BODIES)):
         page.go(f"#/messages?topic={TOPIC}&queue=0&value={number}")
@@ -55,7 +55,7 @@ def test_every_message_opens_in_every_view(look: Look, hostile_url: str) -> None
 
 
 def test_what_is_shown_is_what_was_sent(look: Look, hostile_url: str) -> None:
-    """Letter by letter."""
+    """Every character is compared."""
     page = look(hostile_url, f"#/messages?topic={TOPIC}&queue=0&value=0")
     for number, text in ((0, MARKUP), (1, SCRIPT), (4, QUOTES)):
         page.main.locator(".opener").nth(number).click()
@@ -65,7 +65,7 @@ def test_what_is_shown_is_what_was_sent(look: Look, hostile_url: str) -> None:
 
 
 def test_characters_that_cannot_be_seen_are_shown(look: Look, hostile_url: str) -> None:
-    """Direction marks, zero-width ones and NULs, in the row and in its detail."""
+    """They are direction marks, zero-width characters and NULs, in the row and in its detail."""
     page = look(hostile_url, f"#/messages?topic={TOPIC}&queue=0&value=3&open=x")
     row = page.main.locator("tr.opens").first
     shown = "user⟨U+202E⟩gnp.exe⟨U+2066⟩⟨U+200B⟩⟨U+0000⟩end"
@@ -77,7 +77,7 @@ def test_characters_that_cannot_be_seen_are_shown(look: Look, hostile_url: str) 
 
 @pytest.mark.parametrize("place", ["#/", "#/topics", "#/groups", "#/damage", "#/damage?place=0", "#/log"])
 def test_lists_show_hostile_names_as_text(look: Look, hostile_url: str, place: str) -> None:
-    """Of topics, groups and reasons of damage."""
+    """The lists are of topics, groups and reasons of damage."""
     page = look(hostile_url)
     tell_hostile_topics(page)
     page.go(place)
@@ -88,7 +88,7 @@ def test_lists_show_hostile_names_as_text(look: Look, hostile_url: str, place: s
 
 
 def test_links_to_hostile_names_lead_to_a_refusal(look: Look, hostile_url: str) -> None:
-    """A topic that no path can name is refused before anybody is asked."""
+    """A topic that no path can name is refused before a request is sent."""
     page = look(hostile_url)
     tell_hostile_topics(page)
     page.go("#/topics")
@@ -101,7 +101,7 @@ def test_links_to_hostile_names_lead_to_a_refusal(look: Look, hostile_url: str) 
 
 @pytest.mark.parametrize("page_name", _PAGES)
 def test_hostile_parameters_of_the_url_are_only_text(look: Look, hostile_url: str, page_name: str) -> None:
-    """Every parameter of every page, with every text."""
+    """Every parameter of every page is tried with every text."""
     names = (
         "name",
         "topic",
@@ -135,7 +135,7 @@ def test_hostile_parameters_of_the_url_are_only_text(look: Look, hostile_url: st
     "place", [MARKUP, "/constructor", "/__proto__?x=1", f"/{LINK}", "//evil.example/", "/topics/../x"]
 )
 def test_a_page_that_there_is_not_says_so(look: Look, hostile_url: str, place: str) -> None:
-    """Also where an object has such a property."""
+    """This includes names of built-in object properties."""
     page = look(hostile_url, "#/topics")
     page.page.evaluate("hash => { location.hash = hash }", f"#{place}" if place.startswith("/") else f"#/{place}")
     expect(page.main.locator("h1")).to_have_text("No such page")
@@ -143,7 +143,7 @@ def test_a_page_that_there_is_not_says_so(look: Look, hostile_url: str, place: s
 
 
 def test_hostile_text_in_go_to_leads_nowhere_else(look: Look, hostile_url: str) -> None:
-    """Whatever is typed stays in the console."""
+    """The browser stays in the console, whatever is typed."""
     page = look(hostile_url)
     for text in (MARKUP, LINK, "//evil.example", "../../x", QUOTES):
         page.page.locator("#goto-text").fill(text)

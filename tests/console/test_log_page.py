@@ -1,4 +1,4 @@
-"""The log drawn to scale, and the bytes of a damaged place."""
+"""The log drawn to scale, and the bytes of a damaged record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE_SIZE = 4096
 
 @pytest.fixture
 def damaged(store: BuiltStore) -> Iterator[tuple[str, Written]]:
-    """(url, a record whose body is another than it was)."""
+    """Yield the URL, and a record with a changed body."""
     written = store.append("orders", b"to be changed" * 20)
     store.append("orders", b"behind it")
     store.write_log(written.physical_offset + 100, b"!")
@@ -31,7 +31,7 @@ def damaged(store: BuiltStore) -> Iterator[tuple[str, Written]]:
 
 
 def widths(page: Watched, selector: str) -> list[float]:
-    """Of drawn rectangles."""
+    """Return the widths of the drawn rectangles."""
     found: list[float] = page.main.locator(selector).evaluate_all(
         "all => all.map((one) => Number(one.getAttribute('width')))"
     )
@@ -39,7 +39,7 @@ def widths(page: Watched, selector: str) -> list[float]:
 
 
 def test_files_are_drawn_to_scale(look: Look, store: BuiltStore, url: str) -> None:
-    """What is written of the last one is as much of its width."""
+    """The written part of the last file is proportional to its width."""
     page = look(url, "#/log")
     files = widths(page, ".files rect.unwritten")
     data = widths(page, ".files rect.data")
@@ -49,7 +49,7 @@ def test_files_are_drawn_to_scale(look: Look, store: BuiltStore, url: str) -> No
 
 
 def test_marks_tell_their_numbers(look: Look, store: BuiltStore, url: str) -> None:
-    """Where nobody has told how far it is flushed, nothing stands."""
+    """An unknown flushed offset has no mark."""
     page = look(url, "#/log")
     lanes = [text.split() for text in page.main.locator(".lane-row").all_inner_texts()]
     end = f"{store.end:,}"
@@ -57,7 +57,7 @@ def test_marks_tell_their_numbers(look: Look, store: BuiltStore, url: str) -> No
 
 
 def test_records_are_drawn_to_scale_and_lead_to_their_messages(look: Look, url: str) -> None:
-    """By a click, and by Tab, arrow key and Enter."""
+    """A click leads there, and so do Tab, arrow key and Enter."""
     page = look(url, "#/log?from=0")
     blocks = page.main.locator("svg.records a")
     first = blocks.first.get_attribute("aria-label") or ""
@@ -70,7 +70,7 @@ def test_records_are_drawn_to_scale_and_lead_to_their_messages(look: Look, url: 
 
 
 def test_the_drawing_stands_there_as_a_table_too(look: Look, store: BuiltStore, url: str) -> None:
-    """Each piece a row: the sizes are the whole log."""
+    """Each piece is a row: the sizes add up to the whole log."""
     page = look(url, "#/log?from=0")
     for summary in page.main.locator("summary").all():
         summary.click()
@@ -81,7 +81,7 @@ def test_the_drawing_stands_there_as_a_table_too(look: Look, store: BuiltStore, 
 
 
 def test_damage_is_marked_in_the_log(look: Look, damaged: tuple[str, Written]) -> None:
-    """With its reason, and in the colour of damage."""
+    """The mark has its reason, and the colour of damage."""
     url, (place, size, *_) = damaged
     page = look(url, f"#/log?from={place}")
     block = page.main.locator("svg.records a").first
@@ -91,7 +91,7 @@ def test_damage_is_marked_in_the_log(look: Look, damaged: tuple[str, Written]) -
 
 
 def test_a_damaged_place_is_shown_byte_by_byte(look: Look, damaged: tuple[str, Written], store: BuiltStore) -> None:
-    """The place is marked, with what stands before and behind it."""
+    """The record is marked, with the bytes before and after it."""
     url, (place, *_) = damaged
     page = look(url, "#/damage")
     page.main.get_by_role("link", name=f"{place:,}").click()

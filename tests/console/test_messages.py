@@ -16,11 +16,11 @@ from tests.console.watched import Watched
 from tests.query_server import serve_query
 
 Look = Callable[..., Watched]
-BEYOND_DOUBLES = (1 << 60) + (1 << 20)  # a double would be 256 off
+BEYOND_DOUBLES = (1 << 60) + (1 << 20)  # a double would be wrong by 256
 
 
 def offsets(page: Watched) -> list[str]:
-    """'queue / offset' of all rows, in their order."""
+    """Return 'queue / offset' of all rows, in their order."""
     return page.main.locator(".opener").all_inner_texts()
 
 
@@ -38,14 +38,14 @@ def offsets(page: Watched) -> list[str]:
     ],
 )
 def test_each_way_to_look_finds_its_messages(look: Look, url: str, place: str, expected: list[str]) -> None:
-    """By newest, offset, tag, key, time and place."""
+    """The ways are newest, offset, tag, key, time and position."""
     page = look(url, f"#/messages?{place}")
     expect(page.main.locator(".opener")).to_have_count(len(expected))
     assert offsets(page) == expected
 
 
 def test_a_message_is_found_by_its_id(look: Look, url: str) -> None:
-    """Typed into the field of the bar, after a slash."""
+    """The id is typed into the bar's field, after a slash."""
     page = look(url, "#/messages?topic=orders&queue=0&value=4")
     page.main.locator(".opener").first.click()
     message_id = page.main.locator("dt", has_text="Offset message id").locator("xpath=../dd").inner_text()
@@ -57,7 +57,7 @@ def test_a_message_is_found_by_its_id(look: Look, url: str) -> None:
 
 
 def test_the_form_leads_to_a_place_that_can_be_shared(look: Look, url: str) -> None:
-    """What was asked stands in the URL, and back and forward go through it."""
+    """The URL has the search, and back and forward move through it."""
     page = look(url, "#/messages?topic=orders")
     page.main.get_by_label("Look by").select_option("Key")
     page.main.locator("input[name=value]").fill("k7")
@@ -74,7 +74,7 @@ def test_the_form_leads_to_a_place_that_can_be_shared(look: Look, url: str) -> N
 
 
 def test_pages_lead_to_older_and_newer_messages(look: Look, url: str) -> None:
-    """To the first, step by step, and to the newest."""
+    """They lead to the first page, step by step, and to the newest."""
     page = look(url, "#/messages?topic=orders&queue=0")
     for step, first in (("Older", 10), ("First", 0), ("Newer", 20), ("Newest", 30)):
         page.main.get_by_role("link", name=step, exact=True).click()
@@ -83,7 +83,7 @@ def test_pages_lead_to_older_and_newer_messages(look: Look, url: str) -> None:
 
 
 def test_an_open_message_stands_in_the_url(look: Look, url: str) -> None:
-    """And is open for whom it is sent to."""
+    """A shared URL opens the message."""
     page = look(url, "#/messages?topic=orders&queue=0&value=4")
     page.main.locator(".opener").nth(2).click()
     other = look(url, page.hash())
@@ -101,7 +101,7 @@ def test_rows_are_walked_by_arrow_keys_and_opened_by_enter(look: Look, url: str)
 
 
 def test_the_live_tail_shows_what_becomes_visible(look: Look, store: BuiltStore, url: str) -> None:
-    """Of one queue and of a whole topic, the newest first; and nothing while it is paused."""
+    """It shows one queue or a whole topic, the newest first; and no new message while it is paused."""
     one = look(url, "#/messages?topic=orders&by=tail&queue=0&tag=A")
     all_queues = look(url, "#/messages?topic=orders&by=tail")
     expect(one.main.get_by_text("Waiting for the next message.")).to_be_visible()
@@ -121,7 +121,7 @@ def test_the_live_tail_shows_what_becomes_visible(look: Look, store: BuiltStore,
 
 
 def test_numbers_beyond_doubles_are_not_rounded(look: Look, tmp_path: Path) -> None:
-    """Places above 2^53: shown, linked and asked for to the last digit."""
+    """Positions above 2^53 are shown, linked and requested to the last digit."""
     store = BuiltStore(tmp_path / "store", log_file_size=1 << 20)
     store.topic("orders")
     store.end = BEYOND_DOUBLES
@@ -141,7 +141,7 @@ def test_numbers_beyond_doubles_are_not_rounded(look: Look, tmp_path: Path) -> N
 
 
 def test_json_keeps_its_numbers_and_its_order(look: Look, tmp_path: Path) -> None:
-    """Indented, not written anew: 1.10 stays 1.10, and twenty digits stay twenty."""
+    """The text is indented, not written anew: 1.10 stays 1.10, and twenty digits stay twenty."""
     body = '{"b":12345678901234567890,"a":[1.10,{}, [] ,"x\\"y,{"],"b":null}'
     store = BuiltStore(tmp_path / "store")
     store.topic("orders")

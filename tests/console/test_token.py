@@ -1,4 +1,4 @@
-"""A service that wants a token: the console asks for it, sends it, forgets it, and tells what is not allowed."""
+"""A service that requires a token: the console asks for it, sends it, forgets it, and shows refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKEN = "correct horse"
 
 
 def guarded(page: Watched, *, may_write: bool = True) -> list[str | None]:
-    """Every request of the page wants TOKEN from now on; the credentials that came, in their order."""
+    """Require TOKEN for every request of the page from now on; return the received credentials, in order."""
     came: list[str | None] = []
 
     def guard(route: Route) -> None:
@@ -33,7 +33,7 @@ def guarded(page: Watched, *, may_write: bool = True) -> list[str | None]:
 
 
 def look_guarded(look: Look, url: str, place: str, *, may_write: bool = True) -> Watched:
-    """A page that was opened afresh, and has been asked for a token."""
+    """Open a page that asks for a token."""
     page = look(url)
     guarded(page, may_write=may_write)
     page.page.goto(f"{url}/console{place}")
@@ -42,19 +42,19 @@ def look_guarded(look: Look, url: str, place: str, *, may_write: bool = True) ->
 
 
 def refuse(route: Route, status: int, reason: str, headers: dict[str, str]) -> None:
-    """As problem+json."""
+    """Answer with problem+json."""
     content = json.dumps({"type": "urn:x", "title": reason, "status": status, "reason": reason, "detail": "no"})
     route.fulfill(status=status, content_type="application/problem+json", headers=headers, body=content)
 
 
 def give(page: Watched, token: str) -> None:
-    """Into the dialog."""
+    """Enter the token into the dialog."""
     page.page.locator("dialog input[type=password]").fill(token)
     page.button("Go on").click()
 
 
 def test_the_console_asks_once_and_goes_on(look: Look, url: str) -> None:
-    """A page of several requests asks for one token, and is there afterwards."""
+    """A page with several requests asks for one token, and then shows its data."""
     page = look(url)
     came = guarded(page)
     page.page.goto(f"{url}/console#/messages?topic=orders")
@@ -75,7 +75,7 @@ def test_a_wrong_token_is_asked_for_again(look: Look, url: str) -> None:
 
 
 def test_a_token_is_kept_in_the_tab_alone(look: Look, url: str) -> None:
-    """It survives a reload; it is in no cookie, no URL and nothing that outlives the tab."""
+    """It survives a reload; it is in no cookie, no URL and no storage that outlives the tab."""
     page = look_guarded(look, url, "#/topics")
     give(page, TOKEN)
     expect(page.main.get_by_role("link", name="orders", exact=True)).to_be_visible()
@@ -86,7 +86,7 @@ def test_a_token_is_kept_in_the_tab_alone(look: Look, url: str) -> None:
 
 
 def test_a_token_can_be_forgotten(look: Look, url: str) -> None:
-    """Then the console asks again."""
+    """The console then asks again."""
     page = look_guarded(look, url, "#/topics")
     give(page, TOKEN)
     expect(page.button("Forget token")).to_be_visible()
@@ -96,7 +96,7 @@ def test_a_token_can_be_forgotten(look: Look, url: str) -> None:
 
 
 def test_without_a_token_the_page_says_so(look: Look, url: str) -> None:
-    """Whoever cancels gets no data, and no second dialog for the same page."""
+    """After a cancel there is no data, and no second dialog for the same page."""
     page = look_guarded(look, url, "#/topics")
     page.button("Cancel").click()
     expect(page.main.get_by_role("alert")).to_contain_text("UNAUTHENTICATED")
@@ -114,7 +114,7 @@ def test_what_is_copied_names_the_token_and_does_not_hold_it(look: Look, url: st
 
 
 def test_an_action_that_is_not_allowed_says_so(look: Look, url: str) -> None:
-    """Creating a topic and resetting a group; nothing has changed."""
+    """The actions are the creation of a topic and the reset of a group; nothing has changed."""
     page = look_guarded(look, url, "#/topics", may_write=False)
     give(page, TOKEN)
     page.main.locator("summary").click()

@@ -1,4 +1,4 @@
-"""A page of the console under watch: whatever its policy forbids, throws or opens is a fault of the test."""
+"""A page of the console under watch: any policy violation, exception or new window is a fault of the test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ expect.set_options(timeout=_TIMEOUT_MS)
 
 
 class Watched:
-    """A page, and what went wrong on it."""
+    """A page with its faults."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
@@ -36,41 +36,41 @@ class Watched:
         dialog.dismiss()
 
     def go(self, place: str) -> None:
-        """To a place of the console, as by a link from elsewhere: '#/topics'."""
+        """Go to a place of the console, as from an external link: '#/topics'."""
         self.page.goto(f"{self._url}/console{place}")
         self.settle()
 
     def settle(self) -> None:
-        """Until the page has its heading and nobody is loading it any more."""
+        """Wait until the page has its heading and has finished loading."""
         expect(self.page.locator("h1").first).to_be_visible()
         self.page.wait_for_timeout(150)
 
     @property
     def main(self) -> Locator:
-        """What stands below the bar."""
+        """Return the area below the bar."""
         return self.page.locator("main")
 
     def text(self) -> str:
-        """All of it, as people read it."""
+        """Return its whole visible text."""
         return self.main.inner_text()
 
     def button(self, name: str, *, within: Locator | None = None) -> Locator:
-        """The first button of this very name."""
+        """Return the first button of exactly this name."""
         return (within or self.page.locator("body")).get_by_role("button", name=name, exact=True).first
 
     def hash(self) -> str:
-        """The place it shows."""
+        """Return the place that it shows."""
         found: str = self.page.evaluate("location.hash")
         return found
 
     def close(self) -> None:
-        """AssertionError with what went wrong."""
+        """Raise AssertionError with the faults, if there are any."""
         self.page.context.close()
         assert self.faults == []
 
 
 def watched(browser: Browser, url: str, *, dark: bool, width: int) -> Watched:
-    """A page in a context of its own, which may write to the clipboard."""
+    """Return a page in its own context, which may write to the clipboard."""
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if dark else "light",

@@ -1,4 +1,4 @@
-"""The units of deploy/systemd, as systemd itself reads them: `make deploy-test`, where there is systemd-analyze."""
+"""The units of deploy/systemd, as systemd itself reads them: `make deploy-test`, on machines with systemd-analyze."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 
 from tests.unit.deploy.test_systemd_units import FOLDER, UNITS
 
-MOST_EXPOSED = 30  # of 100: tenths of what `systemd-analyze security` calls the exposure level
+MOST_EXPOSED = 30  # of 100: tenths of the exposure level of `systemd-analyze security`
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The units where a Python stands in for that of /opt/tidemark, which this machine does not have."""
+    """Return the units with another Python in place of that of /opt/tidemark, which this machine does not have."""
     for path in FOLDER.glob("tidemark*.*"):
         (tmp_path / path.name).write_text(path.read_text().replace("/opt/tidemark/bin/python", sys.executable))
     return tmp_path
 
 
 def test_systemd_finds_nothing_wrong(installed: Path) -> None:
-    """No unknown directive, no wrong value, no unit that is not there."""
+    """There is no unknown directive, wrong value or missing unit."""
     units = [str(installed / name) for name in (*UNITS, "tidemark.target")]
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units],
@@ -37,7 +37,7 @@ def test_systemd_finds_nothing_wrong(installed: Path) -> None:
 
 @pytest.mark.parametrize("name", UNITS)
 def test_little_is_exposed(installed: Path, name: str) -> None:
-    """By systemd's own measure."""
+    """The measure is systemd's own."""
     done = subprocess.run(
         [
             "systemd-analyze",

@@ -1,4 +1,4 @@
-"""Shares the time of a run among its targets, and says what it takes to repeat it."""
+"""Divide the time of a run among its targets, and print the facts that repeat the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz.target import RUN, told
 
 _FOLDER = Path(__file__).parent
-_GRACE_S = 180  # a round that began within its share, and shrinking what it found
+_GRACE_S = 180  # for a round that began within the share, and the shrinking of its result
 
 
 def pytest_report_header() -> str | None:

@@ -1,4 +1,4 @@
-"""Rows of records as a real broker has written them, for changing."""
+"""Rows of records that a real broker has written, for mutation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROWS_A_STORE = 60
 
 
 class Row(NamedTuple):
-    """Bytes of a log, from a record's edge to another's. base_offset: physical, of their first."""
+    """Bytes of a log between two edges of records. base_offset: physical, of the first one."""
 
     base_offset: int
     data: bytes
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 @cache
 def rows_of(unpack: Callable[[str], Path], stores: tuple[str, ...]) -> list[Row]:
-    """Some rows of each store, always the same ones."""
+    """Return some rows of each store, always the same ones."""
     chosen = random.Random(7)
     rows: list[Row] = []
     for store in stores:

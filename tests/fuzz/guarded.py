@@ -1,6 +1,6 @@
-"""Bytes between two pages that nobody may touch: a compiled loop that reads or writes beyond them ends the process.
+"""Bytes between two inaccessible pages: a compiled loop that reads or writes beyond them ends the process.
 
-What lies there is in a file as well, `build/fuzz/last-input`, which outlives a process that is ended so.
+The bytes are also in the file `build/fuzz/last-input`, which outlives such a process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NO_ACCESS = 0
 
 
 class GuardedBuffer:
-    """Room for *size* bytes, to be lent again and again; only the last ones lent may be used."""
+    """A buffer of *size* bytes that is lent repeatedly; only the last loan may be used."""
 
     def __init__(self, size: int) -> None:
         self._room = -(-size // _PAGE) * _PAGE
@@ -33,7 +33,7 @@ class GuardedBuffer:
         LAST_INPUT.parent.mkdir(parents=True, exist_ok=True)
 
     def lend(self, data: bytes, *, at_end: bool) -> U8Array:
-        """A copy of *data*: its last byte beside the forbidden page, or its first one."""
+        """Return a copy of *data* whose last byte, or first one, is next to the inaccessible page."""
         LAST_INPUT.write_bytes(data)
         stretch = self._bytes[self._room - len(data) :] if at_end else self._bytes[: len(data)]
         stretch[:] = np.frombuffer(data, np.uint8)

@@ -1,4 +1,4 @@
-"""Bytes that were right once: the same with some of them flipped, overwritten, cut out, doubled or put in."""
+"""Valid bytes with some of them flipped, overwritten, removed, doubled or inserted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST = 4
 
 @st.composite
 def mutated(draw: st.DrawFn, originals: st.SearchStrategy[bytes]) -> bytes:
-    """One of *originals* after up to four changes."""
+    """Draw one of *originals* after up to four changes."""
     data = bytearray(draw(originals))
     for _ in range(draw(st.integers(0, _MOST))):
         at = draw(st.integers(0, len(data)))

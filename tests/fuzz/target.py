@@ -1,7 +1,7 @@
-"""A fuzz target: a hypothesis test that goes on, with new examples, until its share of the time is over.
+"""A fuzz target: a hypothesis test that continues with new examples until its share of the time is over.
 
-`make fuzz` sets FUZZ_SECONDS, the time of all targets together. Without it a target looks at a few examples, always the
-same ones, so that it does not rot between two runs.
+`make fuzz` sets FUZZ_SECONDS, the time of all targets together. Without it a target tries a few fixed examples, so that
+it stays in working order between two runs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PHASES = (Phase.explicit, Phase.generate, Phase.target, Phase.shrink)  # withou
 
 @dataclass
 class Run:
-    """What this run was asked for. share_s: of each target; 0 for the few examples that are always the same."""
+    """The parameters of this run. share_s: of each target; 0 for the few fixed examples."""
 
     seconds: float
     seed: int
     share_s: float = 0.0
 
     def share_among(self, targets: int) -> None:
-        """So many targets run."""
+        """Divide the time among *targets* targets."""
         self.share_s = self.seconds / max(targets, 1)
 
 
@@ -39,15 +39,15 @@ _lines: list[str] = []
 
 
 def told() -> list[str]:
-    """A line a target that has had its share: how many examples it has seen."""
+    """Return one line per finished target: the number of its examples."""
     return _lines
 
 
 def fuzz(*, few: int = 30, at_once: int = 200, **strategies: SearchStrategy[Any]) -> Callable[[Any], Any]:
-    """Decorates a test of (fixtures, and an argument for each of *strategies*).
+    """Decorate a test of (fixtures, and an argument for each of *strategies*).
 
     few      examples without FUZZ_SECONDS
-    at_once  examples between two looks at the clock; each such round begins anew from a seed of its own
+    at_once  examples between two reads of the clock; each such round starts with its own seed
     """
 
     def decorate(check: Callable[..., None]) -> Callable[..., None]:

@@ -1,5 +1,7 @@
-"""Access files, headers and tokens of any form: read, or refused by name; and nobody is let in by a token that its
-issuer has not signed."""
+"""Access files, headers and tokens of any form are accepted, or refused by name; no token without its issuer's
+signature
+gives access.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,13 @@ HEADERS = st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64", "
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where files are written over."""
+    """Return a folder whose files are overwritten."""
     return tmp_path_factory.mktemp("access")
 
 
 @pytest.fixture(scope="module")
 def authenticator(folder: Path) -> Authenticator:
-    """Of an issuer, and a principal with a static token."""
+    """Return an authenticator of an issuer, and a principal with a static token."""
     files = AccessFolder(folder)
     files.jwt(ISSUED)
     files.principal("orders")
@@ -54,7 +56,7 @@ def authenticator(folder: Path) -> Authenticator:
 
 
 def good_file() -> bytes:
-    """A file with everything in it."""
+    """Return a file with every kind of entry."""
     return b"""version = 1
 [jwt]
 jwks_file = "jwks.json"
@@ -78,7 +80,7 @@ sources = ["10.0.0.0/8", "::1/128"]
 
 @fuzz(few=100, at_once=500, content=st.one_of(mutated(st.just(good_file())), st.binary(max_size=200)))
 def test_an_access_file_is_read_or_refused_by_name(folder: Path, content: bytes) -> None:
-    """And what was read answers every question."""
+    """An accepted file can decide every request."""
     path = folder / "fuzzed.toml"
     path.write_bytes(content)
     ISSUED.write(folder / "jwks.json")
@@ -93,7 +95,7 @@ def test_an_access_file_is_read_or_refused_by_name(folder: Path, content: bytes)
 
 @fuzz(few=60, at_once=500, keys=st.one_of(JSON.map(json.dumps), st.text(max_size=50), st.just('{"keys": [{}]}')))
 def test_a_key_set_is_read_or_refused_by_name(folder: Path, keys: str) -> None:
-    """Whatever the provider writes."""
+    """The provider may write anything."""
     path = folder / "with-keys.toml"
     path.write_bytes(good_file())
     (folder / "jwks.json").write_text(keys, "utf-8", errors="replace")
@@ -107,14 +109,14 @@ def test_a_key_set_is_read_or_refused_by_name(folder: Path, keys: str) -> None:
     header=st.one_of(st.text(max_size=60), st.binary(max_size=60).map(lambda raw: raw.decode("latin-1"))),
 )
 def test_a_header_that_nobody_made_lets_nobody_in(authenticator: Authenticator, header: str) -> None:
-    """Nor ends in another error."""
+    """It raises no other error either."""
     for text in (header, f"Bearer {header}", f"bearer {header}.{header}.{header}"):
         with pytest.raises(UnauthenticatedError):
             authenticator.identify(Presented.of(text, None))
 
 
 def encoded(content: Any) -> str:
-    """A part of a token."""
+    """Encode a part of a token."""
     return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
 
 
@@ -122,7 +124,7 @@ def encoded(content: Any) -> str:
 def test_a_token_that_nobody_signed_lets_nobody_in(
     authenticator: Authenticator, header: dict[str, Any], claims: dict[str, Any], signature: bytes
 ) -> None:
-    """Whatever its header says of the way to check it."""
+    """The algorithm in its header does not matter."""
     content = {"sub": "a", "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + 60, **claims}
     signed = base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
     token = ".".join([encoded({"alg": "ES256", "kid": ISSUED.kid, **header}), encoded(content), signed])
@@ -132,7 +134,7 @@ def test_a_token_that_nobody_signed_lets_nobody_in(
 
 @fuzz(few=60, at_once=300, claims=CLAIMS)
 def test_a_signed_token_is_taken_by_what_it_says(authenticator: Authenticator, claims: dict[str, Any]) -> None:
-    """Whom it lets in has a subject, and is let in for as long as it says."""
+    """An accepted token has a subject, and is valid until its expiry."""
     content = {"sub": "a", "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 60, **claims}
     token = jwt.api_jws.encode(json.dumps(content).encode(), ISSUED.key, algorithm="ES256", headers={"kid": ISSUED.kid})
     try:
@@ -147,13 +149,13 @@ def test_a_signed_token_is_taken_by_what_it_says(authenticator: Authenticator, c
 
 @fuzz(few=60, at_once=500, token=mutated(st.just(ISSUED.token(exp=time.time() + 1e6).encode())))
 def test_a_changed_token_is_not_good(authenticator: Authenticator, token: bytes) -> None:
-    """A byte more, less or other."""
+    """A byte is added, removed or changed."""
     try:
         known = authenticator.identify(Presented.of(b"Bearer " + token, None))
     except UnauthenticatedError:
         return
-    assert known.identity.name == "jwt:alice"  # base64 has bits that say nothing
-    header, payload, _ = token.decode("latin-1").strip().split(".")  # what stands around a token is not its
+    assert known.identity.name == "jwt:alice"  # base64 has unused bits
+    header, payload, _ = token.decode("latin-1").strip().split(".")  # surrounding whitespace is not part of a token
     good = ISSUED.token(exp=0).split(".")[0]
     assert header == good
     assert json.loads(base64.urlsafe_b64decode(payload + "=="))["sub"] == "alice"

@@ -1,4 +1,4 @@
-"""A store of which one file is not what it was: readers show what is whole, and name what is not."""
+"""A store with one damaged file: readers return the whole data, and name the damage."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def properties(number: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two topics, one of inner batches, as a real writer and the pipeline's own code leave them."""
+    """Build two topics, one of inner batches, with a real writer and the pipeline's own code."""
     root = tmp_path_factory.mktemp("whole") / "store"
     with RunningWriter(root, commit_log_segment_size_bytes=8192) as writer:
         writer.topics.CreateTopic(
@@ -83,7 +83,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: Path) -> tuple[str, bytes]:
-    """(a file of the store, what it holds now)."""
+    """Draw (a file of the store, its new content)."""
     files = sorted(str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file())
     kinds = {Path(name).parts[0] for name in files}
     kind = draw(st.sampled_from(sorted(kinds)))
@@ -91,7 +91,7 @@ def damaged(draw: st.DrawFn, whole: Path) -> tuple[str, bytes]:
     right = (whole / name).read_bytes()
     if len(right) <= 512 or draw(st.integers(0, 3)) == 0:
         return name, draw(mutated(st.just(right)) | st.binary(max_size=64))
-    data = bytearray(right)  # bytes of a large file that mean something
+    data = bytearray(right)  # significant bytes of a large file
     used = max(len(right.rstrip(b"\0")), 8)
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, used - 1)) & -4
@@ -103,7 +103,7 @@ def damaged(draw: st.DrawFn, whole: Path) -> tuple[str, bytes]:
 
 
 async def ask(root: Path) -> None:
-    """Every question, of a query service that opens the store as it is."""
+    """Send every kind of request to a query service that opens the store as it is."""
     try:
         app = create_app(QuerySettings(store_root=root, index_slots=20, index_entries=80))
     except StoreError:
@@ -121,7 +121,7 @@ async def ask(root: Path) -> None:
 
 @fuzz(few=12, at_once=25, data=st.data())
 def test_readers_name_what_is_wrong(whole: Path, copy: Path, data: st.DataObject) -> None:
-    """Questions over HTTP and the check of the store; the end of the log and a writer's start say it by name, too."""
+    """HTTP requests and the store check name it; so do the search for the log's end and a writer's start."""
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(whole, copy)
     name, content = data.draw(damaged(whole))

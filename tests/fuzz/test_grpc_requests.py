@@ -1,4 +1,4 @@
-"""Requests to a real writer, every field as bad as can be: each answer is a named one, and the log stays sound."""
+"""Requests to a real writer with arbitrary field values: each response is a named one, and the log stays sound."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ PAYLOADS: st.SearchStrategy[dict[str, Any]] = st.one_of(
 
 @st.composite
 def append_requests(draw: st.DrawFn) -> pb.AppendBatchRequest:
-    """Of one batch."""
+    """Draw a request of one batch."""
     given = draw(st.sets(st.sampled_from(sorted(OPTIONAL)), max_size=4))
     fields: dict[str, Any] = {name: draw(OPTIONAL[name]) for name in sorted(given)}
     return pb.AppendBatchRequest(topic=draw(NAMES), **fields, **draw(PAYLOADS))
@@ -123,7 +123,7 @@ REQUESTS = st.one_of(
     st.just(("tidemark.v1.CommitLogService/GetLogInfo", pb.GetLogInfoRequest())),
 )
 READS = st.builds(pb.ReadLogRequest, physical_offset=I8_OR_SMALL, max_bytes=I8_OR_SMALL)
-OF_GRPC = {  # what gRPC itself answers, before anything of ours is asked
+OF_GRPC = {  # gRPC's own responses, before Tidemark's code runs
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.UNIMPLEMENTED,
 }
@@ -131,7 +131,7 @@ OF_GRPC = {  # what gRPC itself answers, before anything of ours is asked
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWriter]:
-    """Small limits, so that they are met; whatever was asked of it, its log is sound at the end."""
+    """Run a writer with small limits, so that they are reached; its log must be sound at the end."""
     root = tmp_path_factory.mktemp("hostile") / "store"
     with RunningWriter(root, max_message_size_bytes=4096, max_in_flight_bytes=1 << 16) as running:
         running.topics.CreateTopic(
@@ -148,7 +148,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWriter]:
 
 
 def require_named(error: grpc.RpcError) -> None:
-    """A reason of the table, and no bug."""
+    """Require a reason of the table that is no bug."""
     call: Any = error
     if call.code() in OF_GRPC and not call.trailing_metadata():
         return
@@ -158,7 +158,7 @@ def require_named(error: grpc.RpcError) -> None:
 
 
 def ask(writer: RunningWriter, method: str, request: bytes) -> None:
-    """One call with these bytes; whatever is answered has to be an answer, or a named refusal."""
+    """Call the method with these bytes; expect a response or a named refusal."""
     call = writer.channel.unary_unary(f"/{method}", lambda raw: raw, lambda raw: raw)
     try:
         call(request, timeout=20)
@@ -168,7 +168,7 @@ def ask(writer: RunningWriter, method: str, request: bytes) -> None:
 
 @fuzz(few=60, at_once=150, request=REQUESTS)
 def test_every_answer_is_a_named_one(writer: RunningWriter, request: tuple[str, ProtoMessage]) -> None:
-    """Fields of any value."""
+    """Fields have any value."""
     method, message = request
     ask(writer, method, message.SerializeToString())
 
@@ -177,7 +177,7 @@ def test_every_answer_is_a_named_one(writer: RunningWriter, request: tuple[str, 
 def test_bytes_that_are_no_message_are_a_named_refusal(
     writer: RunningWriter, request: tuple[str, ProtoMessage], data: st.DataObject
 ) -> None:
-    """Cut off, changed, or text that is no UTF-8."""
+    """They are truncated, changed, or text that is not UTF-8."""
     method, message = request
     ask(writer, method, data.draw(mutated(st.just(message.SerializeToString())) | st.binary(max_size=40)))
 
@@ -186,7 +186,7 @@ def test_bytes_that_are_no_message_are_a_named_refusal(
 def test_a_stream_answers_each_batch(
     writer: RunningWriter, batches: list[pb.AppendBatchRequest], junk: bytes | None
 ) -> None:
-    """A batch that is refused has its own status, and does not end the stream; bytes that are no message do."""
+    """A refused batch has its own status and does not end the stream; bytes that are no message do."""
     entries = [pb.AppendStreamRequest.Entry(correlation_id=i, batch=batch) for i, batch in enumerate(batches)]
     sent = [pb.AppendStreamRequest(batches=[entry]).SerializeToString() for entry in entries]
     call = writer.channel.stream_stream(
@@ -208,7 +208,7 @@ def test_a_stream_answers_each_batch(
 
 @fuzz(few=20, at_once=100, request=READS)
 def test_reads_of_any_place_are_answered(writer: RunningWriter, request: pb.ReadLogRequest) -> None:
-    """With bytes of the log, or why there are none."""
+    """The response has bytes of the log, or the reason for their absence."""
     try:
         for response in writer.log.ReadLog(request, timeout=20):
             assert response.physical_offset >= 0

@@ -1,4 +1,4 @@
-"""Whether the other targets would tell: a loop that reads one byte too many does not come back."""
+"""The guard itself: a loop that reads one byte too many ends its process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print("nobody noticed")
 
 @pytest.mark.parametrize(("at_end", "at"), [(True, 5), (False, -9)])
 def test_reading_beyond_the_buffer_ends_the_process(at_end: bool, at: int) -> None:
-    """One byte behind its end; and before its begin, farther than negative numbers lead that count from the end."""
+    """The read is one byte past the end, or so far before the begin that negative indices do not reach it."""
     program = PROGRAM.format(at_end=at_end, at=at)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, ""), done.stderr

@@ -20,7 +20,7 @@ from tidemark.status import BY_REASON
 
 pytestmark = pytest.mark.integration
 
-NOT_OF_THE_TABLE = {"NO_SUCH_PATH", "METHOD_NOT_ALLOWED", "NOT_ACCEPTABLE", "HTTP_ERROR"}  # of HTTP itself
+NOT_OF_THE_TABLE = {"NO_SUCH_PATH", "METHOD_NOT_ALLOWED", "NOT_ACCEPTABLE", "HTTP_ERROR"}  # reasons of HTTP itself
 NUMBERS = st.sampled_from(
     ["0", "1", "-1", "", "x", "1e3", "1.5", "٣", "00", "+1", " 1", "9" * 19, "9" * 5_000]
 ) | I8.map(str)
@@ -140,7 +140,7 @@ KEYS = st.sampled_from(["", "k", "é" * 200, "x" * 1_024, "x" * 1_025]) | st.tex
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Some messages, one queue of inner batches; the log goes on growing, and what is visible stays as it was."""
+    """Serve some messages, one queue of inner batches; the log keeps growing, and the visible part stays."""
     root = tmp_path_factory.mktemp("served") / "store"
     with RunningWriter(root, max_message_size_bytes=1 << 16) as writer:
         with serve_query(root, writer_address=writer.address, query_max_wait_ms=200) as client:
@@ -157,7 +157,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def require_no_failure(answer: httpx.Response) -> None:
-    """An answer, or a problem of the table that is not about ourselves."""
+    """Require an answer, or a problem of the table that is no failure of the service."""
     if answer.status_code < 400:
         return
     assert answer.headers["content-type"] == "application/problem+json", answer.text
@@ -178,7 +178,7 @@ def require_no_failure(answer: httpx.Response) -> None:
 def test_no_question_makes_it_fail(
     client: httpx.Client, path: tuple[str, ...], arguments: list[tuple[str, str]], accept: str, method: str
 ) -> None:
-    """Paths, what stands behind their question mark, and what the answer should look like."""
+    """Paths, query parameters and Accept headers vary."""
     url = "/v1/" + "/".join(quote(part.encode("utf-8", "surrogatepass"), safe="") for part in path)
     headers = {"accept": accept} if accept else {}
     pairs = [
@@ -193,6 +193,6 @@ def test_no_question_makes_it_fail(
 
 @fuzz(few=50, at_once=300, path=PATHS, body=BODIES, key=KEYS, method=st.sampled_from(["POST", "POST", "PUT", "DELETE"]))
 def test_no_body_makes_it_fail(client: httpx.Client, path: tuple[str, ...], body: bytes, key: str, method: str) -> None:
-    """JSON of any shape, and what is none, to every path that takes a body."""
+    """The body is JSON of any shape, or no JSON, for every path that takes a body."""
     url = "/v1/" + "/".join(quote(part.encode("utf-8", "surrogatepass"), safe="") for part in path)
     require_no_failure(client.request(method, url, content=body, headers={b"idempotency-key": key.encode("latin-1")}))

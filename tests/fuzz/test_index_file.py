@@ -1,4 +1,4 @@
-"""The key index: tables that no writer of it has made."""
+"""The key index: arbitrary tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TIME = st.integers(0, 1 << 42) | I8
 def test_chains_lead_nowhere_outside_of_the_tables(
     raw: bytes, slots: bytes, entries: bytes, key_hash: int, times: tuple[int, int], at_end: bool
 ) -> None:
-    """A chain that goes in a ring, backwards or out of the file ends; what is found are offsets of entries."""
+    """A circular or backward chain, or one that leaves the file, ends; the results are offsets of entries."""
     try:
         header = decode_header(raw)
     except CorruptStoreError:

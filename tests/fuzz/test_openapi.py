@@ -1,4 +1,4 @@
-"""The REST contract against what a real service answers: schemathesis makes requests out of the served document."""
+"""The REST contract against a real service: schemathesis makes requests from the served document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fuzz.test_http_requests import client
 
 __all__ = ["client"]
 pytestmark = pytest.mark.integration
-OF_ANY_HTTP_SERVER = {400, 414, 431}  # before it is known which operation is meant
+OF_ANY_HTTP_SERVER = {400, 414, 431}  # before the operation is known
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     openapi.status_code_conformance,
@@ -26,13 +26,13 @@ CHECKS = [
 
 @pytest.fixture(scope="module")
 def contract(client: httpx.Client) -> Any:
-    """What the service says of itself."""
+    """Return the service's own document."""
     return schemathesis.openapi.from_dict(client.get("/openapi.json").json())
 
 
 @fuzz(few=60, at_once=100, data=st.data())
 def test_the_service_answers_as_its_document_says(client: httpx.Client, contract: Any, data: st.DataObject) -> None:
-    """Documented status, media type and shape, for requests that fit the document and for such that do not."""
+    """Status, media type and shape are documented, for requests that match the document and for others."""
     operations = [result.ok() for result in contract.get_all_operations()]
     operation = data.draw(st.sampled_from(operations), label="operation")
     mode = data.draw(st.sampled_from(list(schemathesis.GenerationMode)))

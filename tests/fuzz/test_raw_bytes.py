@@ -1,4 +1,4 @@
-"""Bytes that are no protocol at all, to the ports of a real writer and a real query service: both live on."""
+"""Arbitrary bytes to the ports of a real writer and a real query service: both keep running."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HTTP = st.sampled_from(
         b"CONNECT x:1 HTTP/1.1\r\n\r\n",
         b"GET http://x:99999/%zz?%zz#f HTTP/1.1\r\n\r\n",
         b"GET /v1/status HTTP/9.9\r\nContent-Length: -1\r\nContent-Length: 5\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # a TLS hello's first bytes
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # the first bytes of a TLS hello
     ]
 )
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -37,7 +37,7 @@ SETTINGS = bytes(3) + b"\x04" + bytes(5)
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """Of HTTP/2."""
+    """Return a frame of HTTP/2."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + (stream & 0x7FFFFFFF).to_bytes(4, "big") + payload
 
 
@@ -65,7 +65,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running
 
 
 def send(address: tuple[str, int], data: bytes, *, reads: bool) -> bytes:
-    """What comes back within a moment; the connection is cut, or closed."""
+    """Return the bytes that come back shortly; the connection is reset or closed."""
     with socket.create_connection(address, timeout=10) as connection, contextlib.suppress(OSError):
         connection.sendall(data)
         connection.settimeout(0.02)
@@ -75,7 +75,7 @@ def send(address: tuple[str, int], data: bytes, *, reads: bool) -> bytes:
 
 @fuzz(few=40, at_once=100, data=mutated(HTTP) | HTTP | st.binary(max_size=200), reads=st.booleans())
 def test_the_http_port_lives_on(services: tuple[RunningWriter, httpx.Client], data: bytes, reads: bool) -> None:
-    """An answer to what is a request, 400 to what is none; never a failure of the service's own."""
+    """A valid request is answered, an invalid one gets 400; the service never fails."""
     _, client = services
     answer = send((client.base_url.host, client.base_url.port or 0), data, reads=reads)
     assert not answer.startswith(b"HTTP/1.1 500"), answer
@@ -84,7 +84,7 @@ def test_the_http_port_lives_on(services: tuple[RunningWriter, httpx.Client], da
 
 @fuzz(few=40, at_once=100, data=mutated(FRAMES) | FRAMES | HTTP | st.binary(max_size=200), reads=st.booleans())
 def test_the_grpc_port_lives_on(services: tuple[RunningWriter, httpx.Client], data: bytes, reads: bool) -> None:
-    """Frames of HTTP/2 in any order."""
+    """Frames of HTTP/2 come in any order."""
     writer, _ = services
     host, _, port = writer.address.rpartition(":")
     send((host, int(port)), data, reads=reads)

@@ -1,4 +1,4 @@
-"""Records of the log: what a disk, or another program, may have made of them."""
+"""Records of the log after arbitrary changes by a disk or another program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Unpack = Callable[[str], Path]
 
 
 def damaged(data: st.DataObject, golden_store: Unpack) -> tuple[int, bytes]:
-    """(base offset, bytes): a broker's records or ours, some of them changed."""
+    """Draw (base offset, bytes): a broker's records or Tidemark's, some of them changed."""
     row = data.draw(st.sampled_from(rows_of(golden_store, STORES)))
     if data.draw(st.booleans()):
         return row.base_offset, data.draw(mutated(st.just(row.data)))
@@ -46,7 +46,7 @@ def damaged(data: st.DataObject, golden_store: Unpack) -> tuple[int, bytes]:
 def test_walk_accepts_only_whole_records(
     golden_store: Unpack, data: st.DataObject, at_end: bool, crc: Crc, shards: int
 ) -> None:
-    """It equals its plain twin, stops within the bytes, and accepts what it has accepted when it stands alone."""
+    """It equals its plain twin, stops within the bytes, and accepts each accepted record when it is alone."""
     base, raw = damaged(data, golden_store)
     file_end = data.draw(st.none() | st.integers(0, len(raw) + 64))
     buffer = ROOM.lend(raw, at_end=at_end)
@@ -73,7 +73,7 @@ def test_walk_accepts_only_whole_records(
 
 @fuzz(few=40, at_once=500, data=st.data(), at_end=st.booleans())
 def test_the_next_record_is_a_right_one(golden_store: Unpack, data: st.DataObject, at_end: bool) -> None:
-    """What is found behind damage begins a record that the walk accepts, or the file's blank record."""
+    """The result of a search after damage begins a record that the walk accepts, or the file's blank record."""
     base, raw = damaged(data, golden_store)
     start = data.draw(st.integers(0, len(raw)))
     found = find_next_record(ROOM.lend(raw, at_end=at_end), base_offset=base, start=start, file_end=len(raw))
@@ -87,7 +87,7 @@ def test_the_next_record_is_a_right_one(golden_store: Unpack, data: st.DataObjec
 
 
 def pulled(buffer: U8Array, base: int, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> PulledPart:
-    """As a pull has them when its units say that records lie at *places*."""
+    """Return them as a pull does whose units point at *places*."""
     edges = np.append(places, buffer.size)
     rows = message.check_records(buffer, places=places, physical_offsets=base + places, sizes=np.diff(edges))
     records = Records(buffer, places, rows)
@@ -98,7 +98,7 @@ def pulled(buffer: U8Array, base: int, places: np.ndarray[tuple[int], np.dtype[n
 def test_what_is_shown_can_be_shown_in_every_form(
     golden_store: Unpack, data: st.DataObject, at_end: bool, encoding: BodyEncoding
 ) -> None:
-    """Whatever units point at: records that pass become JSON, the same by both writers, and an Arrow stream."""
+    """Units may point anywhere: valid records become JSON, the same by both writers, and an Arrow stream."""
     base, raw = damaged(data, golden_store)
     cuts = data.draw(st.sets(st.integers(0, max(len(raw) - 1, 0)), max_size=6)) | {0}
     right = [int(row["physical_offset"]) - base for row in plain_rows(raw, base)]
@@ -115,7 +115,7 @@ def test_what_is_shown_can_be_shown_in_every_form(
 
 
 def plain_rows(raw: bytes, base: int) -> list[plain_check.Row]:
-    """Rows of the plain walk, up to where it stops."""
+    """Return the rows of the plain walk, up to its end."""
     return plain_check.walk(
         raw, base_offset=base, file_end=None, crc="MARKS", shard=0, shards=1, light=False, max_rows=1_000
     ).rows
@@ -123,7 +123,7 @@ def plain_rows(raw: bytes, base: int) -> list[plain_check.Row]:
 
 @fuzz(few=40, at_once=500, data=st.data(), at_end=st.booleans())
 def test_a_row_of_records_is_found_again_or_refused(golden_store: Unpack, data: st.DataObject, at_end: bool) -> None:
-    """Places that a client finds in a pull of stored records lie within it, each behind the one before."""
+    """The positions that a client finds in a pull of stored records are within it, and ascend."""
     _, raw = damaged(data, golden_store)
     try:
         places = message.record_places(ROOM.lend(raw, at_end=at_end)).tolist()

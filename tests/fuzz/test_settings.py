@@ -1,4 +1,4 @@
-"""Settings of any value: a service reads them, or refuses each by its name in a line of its own."""
+"""Settings of any value: a service accepts them, or refuses each by its name in a separate line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ VALUES = st.one_of(
 
 
 def read_or_refuse(service: str, kind: type[BaseSettings]) -> BaseSettings | None:
-    """The settings; None where they are refused, in lines that begin with the service's name."""
+    """Return the settings; None if they are refused, in lines that begin with the service's name."""
     refused: tuple[str, ...] = ()
     try:
         return read_settings(service, kind)
@@ -77,7 +77,7 @@ def read_or_refuse(service: str, kind: type[BaseSettings]) -> BaseSettings | Non
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_there_are_settings_to_fuzz(service: str) -> None:
-    """Each service's."""
+    """Each service has some."""
     assert len(settings_class(service).model_fields) > 5
 
 
@@ -88,7 +88,7 @@ def test_there_are_settings_to_fuzz(service: str) -> None:
     given=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4),
 )
 def test_they_are_read_or_refused_by_name(service: str, given: dict[str, str]) -> None:
-    """No other error; and what was read is of use: folders and addresses can be made of it."""
+    """No other error occurs; folders and addresses can be made from accepted settings."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
     with mock.patch.dict(os.environ, {**own, **given}, clear=True):
         settings = read_or_refuse(service, settings_class(service))
@@ -105,6 +105,6 @@ def test_they_are_read_or_refused_by_name(service: str, given: dict[str, str]) -
 
 @fuzz(few=60, at_once=500, given=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4))
 def test_those_of_clients_too(given: dict[str, str]) -> None:
-    """As a service's."""
+    """The rule is the same as for a service."""
     with mock.patch.dict(os.environ, given, clear=True):
         read_or_refuse(CLIENT, ClientSettings)

@@ -1,4 +1,4 @@
-"""The small files of a store: what stands in them is what this program means, or is refused by name."""
+"""The small files of a store: arbitrary content is valid, or refused by name."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def _checkpoint(paths: StorePaths) -> object:
 
 
 def _members(paths: StorePaths) -> object:
-    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # as the facade: told in a warning
+    # like the query service, which reports it in a warning
+    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
         Leases("store", max_groups=9, max_members=9).take_over(take_members(paths, DiskStorage()))
     return None
 
@@ -132,7 +133,7 @@ JSON = st.recursive(
 
 @st.composite
 def with_another_value(draw: st.DrawFn, right: bytes) -> bytes:
-    """A JSON document with something else at one place; or, where it is none, only bytes that were changed."""
+    """Draw the JSON document with another value at one place, or, if it is no JSON, changed bytes."""
     try:
         document = orjson.loads(right)
     except orjson.JSONDecodeError:
@@ -151,7 +152,7 @@ def with_another_value(draw: st.DrawFn, right: bytes) -> bytes:
 
 
 def to_json(value: Any) -> bytes:
-    """Also numbers that orjson does not write."""
+    """Encode *value*, including numbers that orjson does not write."""
     return json.dumps(value).encode()
 
 
@@ -162,7 +163,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> StorePaths:
 
 @fuzz(few=250, at_once=1_000, file=st.sampled_from(FILES), data=st.data())
 def test_junk_is_a_named_failure_or_a_value(paths: StorePaths, file: SmallFile, data: st.DataObject) -> None:
-    """A StoreError, or that there is no such file; nothing else is raised."""
+    """It raises a StoreError, or reports that there is no such file."""
     right = st.just(file.right)
     nested = st.integers(1, 50_000).map(lambda depth: b'{"offsetTable":' * (depth > 1_000) + b"[" * depth)
     content = data.draw(

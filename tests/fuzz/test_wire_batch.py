@@ -1,4 +1,4 @@
-"""The batch body that producers send: what no producer of ours would."""
+"""The batch body that producers send, with content that no Tidemark producer sends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPIC = np.frombuffer(b"\x05topic", np.uint8)
 
 
 def plainly_decoded(wire: bytes) -> list[Element] | int:
-    """Its elements, or where the first malformed one begins."""
+    """Return the elements, or the position of the first malformed one."""
     try:
         return list(decode_elements(wire))
     except BatchMalformedError as error:
@@ -32,7 +32,7 @@ def plainly_decoded(wire: bytes) -> list[Element] | int:
 
 @fuzz(few=150, at_once=2_000, wire=mutated(BATCHES) | st.binary(max_size=200), at_end=st.booleans())
 def test_compiled_and_plain_agree_on_any_bytes(wire: bytes, at_end: bool) -> None:
-    """Both refuse the batch at the same byte, or both see the same messages; no byte outside of it is read."""
+    """Both refuse the batch at the same byte, or both return the same messages; no byte outside of it is read."""
     plain = plainly_decoded(wire)
     try:
         facts = wire_batch.scan(ROOM.lend(wire, at_end=at_end))
@@ -51,7 +51,7 @@ def test_compiled_and_plain_agree_on_any_bytes(wire: bytes, at_end: bool) -> Non
 
 @fuzz(few=100, at_once=2_000, wire=mutated(BATCHES), at_end=st.booleans())
 def test_what_is_accepted_is_written_within_its_room(wire: bytes, at_end: bool) -> None:
-    """Records take exactly the bytes that the batch's facts foretell, and carry its bodies."""
+    """Records take exactly the bytes that the batch's facts predict, and carry its bodies."""
     buffer = ROOM.lend(wire, at_end=at_end)
     try:
         facts = wire_batch.scan(buffer)

@@ -22,13 +22,13 @@ _MESSAGE = {"messages": [{"body": "x", "body_encoding": "utf8"}], "queue_id": 0}
 
 @pytest.fixture(scope="session")
 def promtool() -> str:
-    """The program; fetched where it is missing."""
+    """Return the program; download it if it is missing."""
     return str(tool("promtool"))
 
 
 @pytest.fixture(scope="session")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """Writer, pipeline and query with short epochs, and where each serves its metrics."""
+    """Run writer, pipeline and query with short epochs, and yield the addresses of their metrics."""
     ports = {name: free_port() for name in ("writer", "pipeline")}
     environment = {
         **{f"TIDEMARK_{name.upper()}_METRICS_LISTEN": f"127.0.0.1:{port}" for name, port in ports.items()},
@@ -49,7 +49,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 def _load(stack: LocalStack, stop: threading.Event) -> None:
-    """Appends, some of them refused, pulls, and a group that goes on behind them."""
+    """Append, with some refusals, pull, and commit for a group."""
     with Producer(stack.writer_address) as producer, httpx.Client(base_url=stack.query_url, timeout=30) as client:
         producer.topics.create("orders", queues=1)
         for number in range(1_000_000):

@@ -1,4 +1,4 @@
-"""Reading what services and Prometheus serve."""
+"""Metrics of the services and of Prometheus."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Watched(NamedTuple):
     addresses: dict[str, str]
 
     def exposition(self, service: str) -> str:
-        """What it serves now."""
+        """Return the metrics that it serves now."""
         answer = httpx.get(f"http://{self.addresses[service]}/metrics", timeout=30)
         answer.raise_for_status()
         return answer.text
 
 
 def types(exposition: str) -> dict[str, str]:
-    """Type by name of each metric."""
+    """Return the type of each metric by name."""
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", exposition, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""What each real service serves, and what promtool says to it and to the alert rules."""
+"""The metrics of each real service, and promtool's verdict on them and on the alert rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 
 @pytest.mark.parametrize("service", WATCHED)
 def test_each_service_serves_what_the_table_says(watched: Watched, service: str) -> None:
-    """These metrics of these types, and beside them only those of the process."""
+    """Metrics and types match; apart from them there are only those of the process."""
     served = types(watched.exposition(service))
     ours = {name: kind for name, kind in served.items() if not name.startswith("process_")}
     its = {service, EACH} if service == PIPELINE else {service, EACH, BOTH}
@@ -26,7 +26,7 @@ def test_each_service_serves_what_the_table_says(watched: Watched, service: str)
 
 @pytest.mark.parametrize("service", WATCHED)
 def test_promtool_finds_nothing_wrong_with_it(watched: Watched, promtool: str, service: str) -> None:
-    """Neither in the format nor in the names."""
+    """Format and names are right."""
     done = subprocess.run(
         [promtool, "check", "metrics"],
         input=watched.exposition(service),
@@ -39,7 +39,7 @@ def test_promtool_finds_nothing_wrong_with_it(watched: Watched, promtool: str, s
 
 @pytest.mark.parametrize("command", [("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")])
 def test_the_alert_rules_are_sound_and_fire_when_they_must(promtool: str, command: tuple[str, ...]) -> None:
-    """Series for each alert stand in alerts_test.yml."""
+    """The series for each alert are in alerts_test.yml."""
     *verb, name = command
     done = subprocess.run([promtool, *verb, DEPLOY / name], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,13 +21,13 @@ _POLL_S = 0.2
 
 @pytest.fixture(scope="module")
 def prometheus(watched: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Its API; it scrapes every second."""
+    """Yield a client of its API; it scrapes every second."""
     with prometheus_over(watched.addresses, tmp_path_factory.mktemp("prometheus")) as client:
         yield client
 
 
 def ask(prometheus: httpx.Client, promql: str) -> list[float]:
-    """Values of the vector that *promql* gives now; it must not fail."""
+    """Return the values of the vector that *promql* gives now; it must not fail."""
     answer: dict[str, Any] = prometheus.get("/api/v1/query", params={"query": promql}).json()
     assert answer["status"] == "success", answer
     return [float(series["value"][1]) for series in answer["data"]["result"]]
@@ -37,7 +37,7 @@ def ask(prometheus: httpx.Client, promql: str) -> list[float]:
     ("title", "promql"), [(panel.title, query.promql) for panel in PANELS for query in panel.queries]
 )
 def test_every_query_of_the_dashboard_has_data(prometheus: httpx.Client, title: str, promql: str) -> None:
-    """A number, not NaN, once a few scrapes and epochs are over."""
+    """Each gives a number, not NaN, after a few scrapes and epochs."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not any(map(math.isfinite, ask(prometheus, promql.replace("$__rate_interval", "10s")))):
         assert time.monotonic() < deadline, f"{title} stays empty"
@@ -45,7 +45,7 @@ def test_every_query_of_the_dashboard_has_data(prometheus: httpx.Client, title: 
 
 
 def test_every_rule_can_be_evaluated_and_a_sound_stack_fires_none(prometheus: httpx.Client) -> None:
-    """After all services were scraped."""
+    """All services were scraped before."""
     deadline = time.monotonic() + _TIMEOUT_S
     while sum(ask(prometheus, 'up{job=~"tidemark-.*"}')) < 3:
         assert time.monotonic() < deadline, "a service is not scraped"

@@ -31,7 +31,7 @@ class PlannedError(Exception):
 
 
 class Stored:
-    """One queue. Every fifth message is filtered out by the service, every seventh is not wanted by the program."""
+    """One queue. The service filters out every fifth message, and the program skips every seventh."""
 
     def __init__(self) -> None:
         self.min_offset = 0
@@ -45,7 +45,7 @@ class Stored:
         return self.is_served(offset) and offset % 7 != 6
 
     def next_wanted(self, offset: int) -> int | None:
-        """The first offset from *offset* on that a program with `where` is to get."""
+        """Return the first offset from *offset* that a program with `where` must get."""
         return next((o for o in range(offset, self.max_offset) if self.is_wanted(o)), None)
 
 
@@ -53,14 +53,15 @@ class Faults:
     """The next failures of each kind. The thread of the consumer uses each entry once."""
 
     def __init__(self) -> None:
-        self.answers: list[BaseException | str] = []  # raised by one answer's decoding; "late": it does not come yet
+        # raised by the decoding of one answer; "late": it does not come yet
+        self.answers: list[BaseException | str] = []
         self.fetches: list[BaseException] = []  # raised by the pulls themselves
         self.commits: list[StoreError] = []
         self.lookups: list[StoreError] = []
         self.on_assigned: list[BaseException] = []
         self.on_revoked: list[BaseException] = []
         self.where: list[BaseException] = []  # once, for any message
-        self.poison: set[tuple[TopicQueue, int]] = set()  # for as long as it is there
+        self.poison: set[tuple[TopicQueue, int]] = set()  # for as long as the entry is there
 
     def clear(self) -> None:
         self.__init__()  # type: ignore[misc]
@@ -77,13 +78,14 @@ class World:
         self.record: dict[TopicQueue, int] = {}
         self.assigned: frozenset[TopicQueue] = frozenset(QUEUES)
         self.incarnation = 1
-        self.model: dict[TopicQueue, int | None] = {}  # positions; None: wherever the first answer begins
+        self.model: dict[TopicQueue, int | None] = {}  # positions; None: the position where the first answer begins
         self.snapshot: dict[TopicQueue, int] | None = None
         self.known_topics: set[str] = set()
-        self.earliest: dict[TopicQueue, int | None] = {}  # where a seek to "earliest" has led
-        self.raised: dict[TopicQueue, set[int]] = {queue: set() for queue in QUEUES}  # `where` raised on these
+        self.earliest: dict[TopicQueue, int | None] = {}  # the position to which a seek to "earliest" has led
+        self.raised: dict[TopicQueue, set[int]] = {queue: set() for queue in QUEUES}  # offsets for which `where` raised
 
-    # ── what the consumer calls ─────────────────────────────────────────────────────────────────────────────────────
+    # ── called by the consumer
+    # ──────────────────────────────────────────────────────────────────────────────────────────
 
     def lookup(self) -> None:
         if self.faults.lookups:
@@ -108,7 +110,7 @@ class World:
         assert offset <= stored.max_offset
 
     def reset(self, queue: TopicQueue, error: type[StoreError]) -> StoreError:
-        """The service refuses an offset: the model moves as `out_of_range` says."""
+        """Refuse an offset as the service does; the model moves as `out_of_range` says."""
         stored = self.queues[queue]
         is_earliest = error is OffsetTooSmallError and self.model[queue] == self.earliest.get(queue)
         if is_earliest:
@@ -122,7 +124,7 @@ class World:
     # ── the model ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, queue: TopicQueue) -> None:
-        """*queue* was assigned: the model's position is the group's, or the start's."""
+        """Note the assignment of *queue*: the model's position is the group's, or the start's."""
         if queue in self.record:
             self.move(queue, self.record[queue])
         elif self.start == "earliest" or self.snapshot is None or queue.topic in self.known_topics:
@@ -132,7 +134,7 @@ class World:
             self.move(queue, end)
 
     def receive(self, queue: TopicQueue, offset: int, *, with_unwanted: bool = False) -> None:
-        """The program gets a message: it must be the next one."""
+        """Note a message that the program gets: it must be the next one."""
         stored = self.queues[queue]
         assert queue in self.assigned, f"{queue} is another member's"
         position = self.model[queue]
@@ -150,12 +152,12 @@ class World:
         self.model[queue] = offset + 1
 
     def held(self, queue: TopicQueue) -> list[int]:
-        """Offsets that others may have passed, because the program's function raised on them."""
+        """Return the offsets that other messages may have passed, because the program's function raised for them."""
         position = self.model.get(queue) or 0
         return sorted(offset for offset in self.raised[queue] if offset < position)
 
     def move(self, queue: TopicQueue, position: int | None, *, is_earliest: bool = False) -> None:
-        """The program sought, or *queue* was assigned."""
+        """Note a seek of the program, or an assignment of *queue*."""
         self.model[queue] = position
         self.earliest[queue] = position if is_earliest else None
         self.raised[queue].clear()
@@ -193,7 +195,7 @@ class FakeAssigned:
 
 
 class FakeQuery:
-    """The few answers that a consumer asks the service for."""
+    """The few answers that a consumer requests from the service."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -320,7 +322,7 @@ def unavailable() -> QueryUnreachableError:
 
 
 class Clock:
-    """Time that passes with each look and each wait, so that a run is the same whenever it is repeated."""
+    """A clock that advances with each read and each wait, so that runs are repeatable."""
 
     def __init__(self) -> None:
         self._now = 1000.0

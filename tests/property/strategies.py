@@ -1,4 +1,4 @@
-"""Bytes to be checked: arbitrary ones, right logs, and right logs with a little damage where it hurts."""
+"""Bytes to be checked: arbitrary ones, valid logs, and valid logs with a little damage at sensitive positions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PROPERTY_ENTRIES = st.one_of(
 
 @st.composite
 def property_bytes(draw: st.DrawFn) -> bytes:
-    """A properties string, right or nearly so."""
+    """Draw a properties string, valid or nearly so."""
     entries = draw(st.lists(PROPERTY_ENTRIES, max_size=5))
     data = b"".join(f"{name}\x01{value}\x02".encode() for name, value in entries)
     if draw(st.booleans()):
@@ -62,7 +62,7 @@ def property_bytes(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def record_fields(draw: st.DrawFn) -> dict[str, Any]:
-    """Keyword arguments of builders.record_bytes, without the place."""
+    """Draw keyword arguments of builders.record_bytes, without the position."""
     magic = draw(st.sampled_from([MAGIC_V1, MAGIC_V1, MAGIC_V2]))
     topic = draw(TOPICS)
     if magic == MAGIC_V2 and draw(st.booleans()):
@@ -86,14 +86,14 @@ def record_fields(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def logs(draw: st.DrawFn, base_offset: int = 0, max_size: int = 5) -> bytes:
-    """Right records, one behind the other."""
+    """Draw contiguous valid records."""
     records = draw(st.lists(st.tuples(record_fields(), st.booleans()), max_size=max_size))
     return builders.row_of_records(({**one, "property_crc": crc} for one, crc in records), base_offset=base_offset)
 
 
 @st.composite
 def damaged_logs(draw: st.DrawFn, base_offset: int = 0) -> bytes:
-    """Records of which some bytes are wrong, missing or too many; perhaps a blank record or zero bytes behind them."""
+    """Draw records with wrong, missing or additional bytes, and perhaps a blank record or zero bytes after them."""
     data = bytearray(draw(logs(base_offset=base_offset)))
     tail = draw(st.integers(0, 3))
     if tail == 1:
@@ -117,13 +117,13 @@ def damaged_logs(draw: st.DrawFn, base_offset: int = 0) -> bytes:
 
 @st.composite
 def wire_batches(draw: st.DrawFn) -> list[tuple[bytes, bytes, int]]:
-    """Elements (body, properties, flag) of a right wire batch."""
+    """Draw elements (body, properties, flag) of a valid wire batch."""
     return draw(st.lists(st.tuples(st.binary(max_size=40), property_bytes(), I4), max_size=5))
 
 
 @st.composite
 def damaged_wire_batches(draw: st.DrawFn) -> bytes:
-    """A wire batch with a wrong number somewhere, cut off, or with bytes behind it."""
+    """Draw a wire batch with a wrong number, a cut, or additional bytes."""
     data = bytearray(builders.wire_batch(*draw(wire_batches())))
     if len(data) >= 22 and draw(st.booleans()):
         at = draw(st.one_of(st.sampled_from([0, 16, 20]), st.integers(0, len(data) - 4)))

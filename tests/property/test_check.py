@@ -1,4 +1,4 @@
-"""The compiled walk equals its plain twin, on right, nearly right and arbitrary bytes."""
+"""The compiled walk equals its plain twin, on valid, nearly valid and arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FILE_ENDS = st.one_of(st.none(), st.integers(-10, 1000))
 def test_walk_equals_plain_twin(
     data: bytes, file_end: int | None, crc: Crc, shards: int, light: bool, max_rows: int
 ) -> None:
-    """Rows, outcome, fault and place of the compiled walk are those of the plain one."""
+    """Rows, outcome, fault and position of the compiled walk are those of the plain one."""
     file_end = None if file_end is None else max(len(data) + file_end, 0)
     for shard in range(shards):
         checker = Checker(crc=crc, shard=shard, shards=shards, light=light, max_rows=max_rows)
@@ -66,7 +66,7 @@ def test_walk_equals_plain_twin(
 
 @given(data=logs(base_offset=BASE), before=st.binary(max_size=20), behind=st.binary(max_size=20))
 def test_walk_of_a_stretch_reads_only_the_stretch(data: bytes, before: bytes, behind: bytes) -> None:
-    """What lies before start and behind end changes nothing but the places."""
+    """Bytes before start and after end change only the positions."""
     plain = as_plain(Checker().check(u8(data), base_offset=BASE))
     buffer = before + data + behind
     outer = Checker().check(u8(buffer), base_offset=BASE - len(before), start=len(before), end=len(before) + len(data))
@@ -77,7 +77,7 @@ def test_walk_of_a_stretch_reads_only_the_stretch(data: bytes, before: bytes, be
 
 @given(data=damaged_logs(base_offset=BASE), start=st.integers(0, 200), file_end=FILE_ENDS)
 def test_find_next_record_equals_trying_every_place(data: bytes, start: int, file_end: int | None) -> None:
-    """The search behind damage finds what brute force finds."""
+    """The search after damage finds the same as brute force."""
     file_end = None if file_end is None else max(len(data) + file_end, 0)
     start = min(start, len(data))
     found = find_next_record(u8(data), base_offset=BASE, start=start, file_end=file_end)
@@ -86,7 +86,7 @@ def test_find_next_record_equals_trying_every_place(data: bytes, start: int, fil
 
 @given(fields=st.lists(record_fields(), min_size=1, max_size=4), data=st.data())
 def test_find_next_record_finds_the_record_behind_garbage(fields: list[dict[str, Any]], data: st.DataObject) -> None:
-    """Whatever stands before a right record, it is found, or an earlier right one."""
+    """A valid record is found after any bytes, unless an earlier valid one is."""
     garbage = data.draw(st.binary(max_size=30))
     log = garbage + builders.row_of_records(fields, base_offset=BASE + len(garbage))
     found = find_next_record(u8(log), base_offset=BASE)
@@ -96,7 +96,7 @@ def test_find_next_record_finds_the_record_behind_garbage(fields: list[dict[str,
 
 @given(fields=st.lists(record_fields(), max_size=5), cut=st.integers(0, 1200))
 def test_log_cut_anywhere_checks_as_a_prefix_of_itself(fields: list[dict[str, Any]], cut: int) -> None:
-    """The rows of a cut log are the first rows of the whole one, and the cut is told as what it is."""
+    """The rows of a cut log are the first rows of the whole one, and the cut has its own outcome."""
     log = builders.row_of_records(fields, base_offset=BASE)
     cut = min(cut, len(log))
     whole = as_plain(Checker().check(u8(log), base_offset=BASE))
@@ -109,7 +109,7 @@ def test_log_cut_anywhere_checks_as_a_prefix_of_itself(fields: list[dict[str, An
 
 @given(topic=st.binary(max_size=300), queue_id=st.integers(-(1 << 31), (1 << 31) - 1), shards=st.integers(1, 100))
 def test_shard_of_equals_plain_twin(topic: bytes, queue_id: int, shards: int) -> None:
-    """A queue's shard follows from the CRC of its topic and id alone."""
+    """A queue's shard follows only from the CRC of its topic and id."""
     assert shard_of(topic, queue_id, shards) == plain_check.owner_of(topic, queue_id, shards)
 
 
@@ -126,7 +126,7 @@ def test_shards_share_out_all_records(data: bytes, shards: int) -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(-1, None), (0, 101), (60, 50), (101, None)])
 def test_stretch_outside_the_buffer_is_refused(start: int, end: int | None) -> None:
-    """Compiled loops never get a stretch that is not within the buffer."""
+    """Compiled loops never get a range that is not within the buffer."""
     with pytest.raises(ValueError, match="of a contiguous buffer of 100"):
         Checker().check(np.zeros(100, np.uint8), base_offset=0, start=start, end=end)
     with pytest.raises(ValueError, match="of a contiguous buffer of 100"):

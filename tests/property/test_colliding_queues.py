@@ -68,7 +68,7 @@ def two_bits() -> Iterator[None]:
 
 
 class Store:
-    """A writer, and the messages that it has acknowledged: bodies by queue, in the order of their offsets."""
+    """A writer with its acknowledged messages: bodies by queue, in the order of their offsets."""
 
     def __init__(self, root: Path, shards: int) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""A Consumer against a model of positions: nothing passed over, nothing invented, nothing committed unseen.
+"""A Consumer against a model of positions: no message is skipped, invented, or committed unseen.
 
 Each run is a program that polls, seeks, pauses, commits and restarts while answers, commits, callbacks and its own
 functions fail, queues move between members, retention deletes, and asynchronous calls are cancelled at any point.
@@ -45,7 +45,7 @@ FAULTS: dict[str, list[Any]] = {
     "where": [PlannedError("planned"), KeyboardInterrupt()],
 }
 queues = st.sampled_from(QUEUES)
-NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # with threads it takes minutes
+NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # with threads, shrinking takes minutes
 _TIMEOUT_S = 0.012
 
 
@@ -79,7 +79,7 @@ class Program(RuleBasedStateMachine):
         return Consumer(["a", "b"], **settings)
 
     def open(self) -> None:
-        """A new process of the program."""
+        """Start a new process of the program."""
         world = self.world
         self.begun.clear()
         self.paused.clear()
@@ -148,7 +148,7 @@ class Program(RuleBasedStateMachine):
 
     @rule(queue=queues, count=st.integers(1, 12))
     def append(self, queue: TopicQueue, count: int) -> None:
-        """More messages."""
+        """Append messages."""
         self.world.queues[queue].max_offset += count
 
     @rule(queue=queues, count=st.integers(1, 4))
@@ -162,20 +162,20 @@ class Program(RuleBasedStateMachine):
 
     @rule()
     def fence(self) -> None:
-        """The member was out: the queues that it gets anew begin at the group's record."""
+        """Expel the member: queues that it gets again begin at the group's record."""
         self.world.incarnation += 1
         self.begun.clear()
         self.paused.clear()
 
     @rule(kind=st.sampled_from(sorted(FAULTS)), number=st.integers(0, 3))
     def plan_fault(self, kind: str, number: int) -> None:
-        """Something fails once, the next time that it is reached."""
+        """Plan a failure at the next use of *kind*."""
         faults = FAULTS[kind]
         getattr(self.world.faults, kind).append(self.planned(faults[number % len(faults)]))
 
     @rule(queue=queues, ahead=st.integers(0, 4))
     def plan_poison(self, queue: TopicQueue, ahead: int) -> None:
-        """A message that `where` raises on for as long as it is there."""
+        """Plan a message for which `where` raises for as long as it exists."""
         position = self.world.model.get(queue) or 0
         self.world.faults.poison.add((queue, position + ahead))
 
@@ -186,7 +186,7 @@ class Program(RuleBasedStateMachine):
     # ── the program ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, call: Callable[[Consumer], R]) -> R | None:
-        """Call; None for a planned failure."""
+        """Return the call's result, or None for a planned failure."""
         try:
             return call(self.consumer)
         except PLANNED:
@@ -214,7 +214,7 @@ class Program(RuleBasedStateMachine):
 
     @rule(most=st.sampled_from([1, 2, None]), kind=st.sampled_from(sorted(FAULTS)), number=st.integers(0, 3))
     def fail_in_poll(self, most: int | None, kind: str, number: int) -> None:
-        """Most failures meet messages that are buffered or taken."""
+        """Plan a failure that meets buffered or taken messages."""
         self.poll(most, 1)
         self.plan_fault(kind, number)
         self.poll(most, 2)
@@ -261,12 +261,12 @@ class Program(RuleBasedStateMachine):
 
     @rule(commit=st.booleans())
     def restart(self, commit: bool) -> None:
-        """The process ends, with or without its last commit, and begins again at the record."""
+        """End the process, with or without its last commit, and start it again at the record."""
         self.run(lambda consumer: consumer.close(commit=commit))
         self.open()
 
     def teardown(self) -> None:
-        """Without further failures every message that is not deleted comes."""
+        """Expect every message that is not deleted, without further failures."""
         if not hasattr(self, "world"):
             return
         with self.patches:
@@ -325,7 +325,7 @@ class AsyncProgram(Program):
 
     @property
     def consumer(self) -> Consumer:
-        """The consumer, once its thread has done everything that was under way."""
+        """Return the consumer once its thread has finished its work."""
         if self.wrapper._closing is None:
             self.wrapper._thread.submit(int).result(10)
         return self.wrapper.consumer
@@ -340,14 +340,14 @@ class AsyncProgram(Program):
         return self.wrapper.consumer
 
     def run(self, call: Callable[[Consumer], R]) -> R | None:
-        """Call in the consumer's thread, after everything that is under way."""
+        """Run the call in the consumer's thread, after the work in progress."""
         try:
             return self.wrapper._thread.submit(call, self.consumer).result(10)
         except PLANNED:
             return None
 
     def planned(self, fault: Any) -> Any:
-        """A signal interrupts the main thread alone, never the consumer's."""
+        """A signal interrupts only the main thread, never the consumer's."""
         return PlannedError("planned") if isinstance(fault, KeyboardInterrupt) else fault
 
     def wait_for(self, awaitable: Awaitable[R]) -> R | None:
@@ -361,7 +361,7 @@ class AsyncProgram(Program):
 
     @rule(most=st.sampled_from([None, 1, 2]), turns=st.integers(0, 3), is_taken=st.booleans(), then=st.integers(0, 4))
     def cancel_poll(self, most: int | None, turns: int, is_taken: bool, then: int) -> None:
-        """Cancelled before it begins, while it waits, or when its messages are taken and the task is not resumed."""
+        """Cancel a poll before it begins, while it waits, or after its messages are taken but not returned."""
 
         async def cancel() -> None:
             polling = asyncio.ensure_future(
@@ -389,7 +389,7 @@ class AsyncProgram(Program):
 
     @rule(turns=st.integers(0, 4))
     def commit_during_poll(self, turns: int) -> None:
-        """Another task commits while a poll is under way, which is cancelled then."""
+        """Commit in another task during a poll, which is then cancelled."""
 
         async def both() -> None:
             polling = asyncio.ensure_future(
@@ -411,7 +411,7 @@ class AsyncProgram(Program):
     @precondition(lambda self: not self.tables)
     @rule(count=st.integers(1, 3), cancelled_at=st.integers(0, 3))
     def iterate(self, count: int, cancelled_at: int) -> None:
-        """Iteration that is cancelled in one of its steps, and abandoned."""
+        """Iterate, cancel in one of the steps, and abandon the iteration."""
 
         async def steps() -> None:
             iterator = aiter(self.wrapper)

@@ -95,7 +95,7 @@ PUTS = st.lists(
 def append(
     header: Header, slots: np.ndarray[tuple[int], np.dtype[np.uint8]], puts: list[Put]
 ) -> tuple[memoryview, Header]:
-    """make_entries of *puts*; sets the slots in place."""
+    """Return make_entries of *puts*; set the slots in place."""
     new = make_entries(
         header,
         slots,
@@ -112,7 +112,7 @@ def append(
 def test_entries_in_any_portions_equal_puts_one_by_one(
     puts: list[Put], slots: int, cuts: set[int], rolled: bool
 ) -> None:
-    """Entries, slots and header do not depend on how a run of keys is cut, and are those of docs/format.md §6."""
+    """Entries, slots and header do not depend on the division of a run of keys, and follow docs/format.md §6."""
     start = {"begin_timestamp": 1_000_000, "begin_physical_offset": 77} if rolled else {}
     plain = PlainIndex(slots, **start)
     header, table, entries = plain.header(), np.zeros(4 * slots, np.uint8), b""
@@ -138,7 +138,7 @@ def test_entries_in_any_portions_equal_puts_one_by_one(
 def test_slots_written_in_stretches_are_those_that_were_set(
     table: list[int], new: dict[int, int], gap: int, most_slots: int, most_stretches: int
 ) -> None:
-    """However few bytes and stretches fit in at once; no stretch begins or ends with a slot that is not set."""
+    """This holds however few bytes and runs fit at once; no run begins or ends with an unset slot."""
     numbers = sorted(number for number in new if number < len(table))
     slots, written = np.array(table, ">i4"), np.array(table, ">i4")
     done = 0
@@ -168,7 +168,7 @@ def test_slots_written_in_stretches_are_those_that_were_set(
     limit=st.integers(0, 40),
 )
 def test_find_entries_equals_walking_the_chain(puts: list[Put], slots: int, begin: int, span: int, limit: int) -> None:
-    """Every hash that was put is found, newest first, within the times asked."""
+    """Every hash that was put is found, newest first, within the requested times."""
     plain = PlainIndex(slots)
     for put in puts:
         plain.put(*put)
@@ -200,7 +200,7 @@ def test_find_entries_equals_walking_the_chain(puts: list[Put], slots: int, begi
 def test_find_entries_ends_on_any_bytes(
     slots: bytes, entries: list[tuple[int, int, int, int]], slot_values: list[int], header: Header
 ) -> None:
-    """Loops, wild numbers and a count beyond the file end a lookup; it reads nothing outside of the tables."""
+    """Loops, arbitrary numbers and a count beyond the file end a lookup; it reads nothing outside of the tables."""
     table = np.frombuffer(b"".join(struct.pack(">i", value) for value in slot_values), np.uint8)
     rows = np.frombuffer(b"".join(struct.pack(">iqii", *entry) for entry in entries), np.uint8)
     for one_table in (table, np.frombuffer(slots[: len(slots) // 4 * 4], np.uint8)):
@@ -211,7 +211,7 @@ def test_find_entries_ends_on_any_bytes(
 
 @given(data=logs())
 def test_hash_keys_are_those_of_the_spec(data: bytes) -> None:
-    """UNIQ_KEY first, then each piece of KEYS; nothing of rolled-back records (docs/format.md §6)."""
+    """UNIQ_KEY comes first, then each piece of KEYS; rolled-back records have none (docs/format.md §6)."""
     buffer = np.frombuffer(data, np.uint8)
     requests = Checker().check(buffer, base_offset=0).requests
     expected: list[tuple[int, int]] = []
@@ -233,7 +233,7 @@ def test_hash_keys_are_those_of_the_spec(data: bytes) -> None:
 
 @given(header=st.builds(Header, *[st.integers(-(1 << 63), (1 << 63) - 1)] * 4, st.integers(0, 99), st.integers(-3, 99)))
 def test_header_comes_back(header: Header) -> None:
-    """A header decodes as it was; an entry number of 0 or less counts as 1."""
+    """A header decodes unchanged; an entry number of 0 or less counts as 1."""
     encoded = encode_header(header)
     assert encoded == struct.pack(">qqqqii", *header)
     assert decode_header(encoded + b"behind") == header._replace(index_count=max(header.index_count, 1))
@@ -241,7 +241,7 @@ def test_header_comes_back(header: Header) -> None:
 
 
 def test_key_whose_hash_stays_negative_counts_as_0() -> None:
-    """Topic and key whose joined hash is the least integer get hash 0, in every implementation."""
+    """Topic and key whose joined hash is the minimum integer get hash 0, in every implementation."""
     topic, key = _texts_of_least_hash()
     assert plain_check.java_hash(f"{topic}#{key}") == -(1 << 31)
     assert index_file.key_hash(topic, key) == 0
@@ -252,7 +252,7 @@ def test_key_whose_hash_stays_negative_counts_as_0() -> None:
 
 
 def _texts_of_least_hash() -> tuple[str, str]:
-    """A key whose hash makes up what topic and # leave to the least integer, digit by digit in base 31."""
+    """Return a topic, and a key that completes the hash to the minimum integer, digit by digit in base 31."""
     topic = "T"
     for length in range(5, 9):
         rest = ((1 << 31) - plain_check.java_hash(f"{topic}#") * 31**length) % (1 << 32)

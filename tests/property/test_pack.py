@@ -42,7 +42,7 @@ def test_packed_batches_equal_the_plain_encoding(
     max_bytes: int,
     binary: bool,
 ) -> None:
-    """Also with nulls, empty texts, several chunks and a slice that starts within one; every row once, in order."""
+    """There are nulls, empty texts, several chunks and a slice within one; every row comes once, in order."""
     names = ["body", "tag", "key", "unique_key"]
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
     if binary:
@@ -78,7 +78,7 @@ _PROPERTIES = st.dictionaries(_TEXT.filter(bool), _TEXT, max_size=3)
 def test_other_properties_stand_behind_and_the_first_of_several_keys_chooses(
     rows: list[tuple[list[str], dict[str, str]]], queues: int
 ) -> None:
-    """As the plain encoding of all properties in that order."""
+    """The result is the plain encoding of all properties in that order."""
     keys = [" ".join(row[0]) for row in rows]
     others = [encode_properties(row[1]) for row in rows]
     table = pa.table({"body": [b"x"] * len(rows), "key": keys, "properties": pa.array(others, pa.binary())})

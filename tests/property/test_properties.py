@@ -1,4 +1,4 @@
-"""Properties: encoder and parser go back and forth, and the compiled scan finds what the parser reads."""
+"""Properties: encoder and parser are inverse, and the compiled scan finds the parser's results."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SINGLE_NAMES = {
 
 @given(entries=st.dictionaries(CLEAN, CLEAN))
 def test_decode_of_encode_is_the_same(entries: dict[str, str]) -> None:
-    """Any names and values without separators come back, in their order."""
+    """Any names and values without separators are decoded in their order."""
     assert list(decode_properties(encode_properties(entries)).items()) == list(entries.items())
 
 
 @given(data=st.one_of(property_bytes(), st.binary(max_size=60)))
 def test_decode_equals_the_parser_over_bytes(data: bytes) -> None:
-    """Reading text, as the spec's parser does, and reading bytes, as the compiled scan does, agree on any bytes."""
+    """The spec's parser over text and the compiled scan over bytes agree on any bytes."""
     plain: dict[str, str] = {}
     for name, (at, length) in plain_check.find_properties(data, 0, len(data)).items():
         plain[name.decode("utf-8", "replace")] = data[at : at + length].decode("utf-8", "replace")
@@ -55,7 +55,7 @@ def test_decode_equals_the_parser_over_bytes(data: bytes) -> None:
     behind=st.binary(max_size=5),
 )
 def test_scan_finds_what_the_parser_reads(data: bytes, before: bytes, behind: bytes) -> None:
-    """Place and length of each value the store reads are the parser's; 0 and 0 where it reads none."""
+    """Position and length of each value are the parser's; 0 and 0 if there is none."""
     found = np.full((kernel.N_NAMES, 2), -77, np.int64)
     buffer = before + data + behind
     kernel.scan_properties(np.frombuffer(buffer, np.uint8), len(before), len(before) + len(data), found)

@@ -1,4 +1,4 @@
-"""What a reader decides in compiled loops equals the same in plain Python."""
+"""Limits of a read in compiled loops equal the same in plain Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLANK = consume_queue.PRE_BLANK_SIZE
 
 
 class Unit(NamedTuple):
-    """Of either queue; base_offset and messages say something in a BatchConsumeQueue only."""
+    """A unit of either queue; base_offset and messages are used only in a BatchConsumeQueue."""
 
     start: int
     size: int
@@ -78,7 +78,7 @@ def test_as_many_are_read_as_the_limits_allow(
     is_whole: bool,
     counts: bool,
 ) -> None:
-    """By sums from the beginning, as the limits are told; the first one comes whatever it takes."""
+    """The limits count sums from the beginning; the first one is always read."""
     candidates = [number for number, row in enumerate(rows) if row[2]]
     n = 0
     while n < len(candidates):
@@ -114,7 +114,7 @@ def test_as_many_are_read_as_the_limits_allow(
 def test_records_are_read_together_where_they_lie_close(
     records: list[tuple[int, int]], file_size: int, gap: int, together: int
 ) -> None:
-    """records: bytes between each and the one before, and its size."""
+    """Each pair of *records* is the gap before a record, and its size."""
     offsets, sizes, at = [], [], 0
     for between, size in records:
         at += between

@@ -1,4 +1,4 @@
-"""Records: plain encoder and decoder go back and forth, agree with struct, and survive any bytes."""
+"""Records: plain encoder and decoder are inverse, agree with struct, and accept any bytes without crashing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemark.format.record import Record, decode_record, encode_record
 
 @given(fields=record_fields(), physical_offset=st.integers(0, 1 << 50), behind=st.binary(max_size=5))
 def test_decode_of_encode_is_the_same(fields: dict[str, Any], physical_offset: int, behind: bytes) -> None:
-    """Every field comes back, and the bytes are those of the layout as struct writes it."""
+    """Every field is decoded, and the bytes are those of the layout as struct writes it."""
     record = Record(**fields, physical_offset=physical_offset, born_timestamp=builders.BORN_MS)
     data = encode_record(record)
     assert data == builders.record_bytes(**fields, physical_offset=physical_offset)
@@ -30,7 +30,7 @@ def test_decode_of_encode_is_the_same(fields: dict[str, Any], physical_offset: i
 
 @given(data=st.one_of(damaged_logs(), st.binary(max_size=200)))
 def test_any_bytes_are_a_record_or_corrupt(data: bytes) -> None:
-    """decode_record raises nothing else, and agrees with the plain reader about what is a record."""
+    """decode_record raises nothing else, and agrees with the plain reader on which bytes are a record."""
     try:
         record = decode_record(data)
     except CorruptMessageError as error:
@@ -42,7 +42,7 @@ def test_any_bytes_are_a_record_or_corrupt(data: bytes) -> None:
 
 
 def is_record(data: bytes) -> bool:
-    """Whether a whole record of consistent lengths stands at byte 0, wherever it says it lies."""
+    """Return True if a whole record of consistent lengths is at byte 0, whatever its PHYSICALOFFSET."""
     if len(data) < 40:
         return False
     try:
@@ -54,7 +54,7 @@ def is_record(data: bytes) -> bool:
 
 @given(data=st.binary(max_size=80))
 def test_any_bytes_decode_as_properties(data: bytes) -> None:
-    """The lenient parser refuses nothing, and gives no empty name or value."""
+    """The lenient parser refuses nothing, and returns no empty name or value."""
     assert all(name and value for name, value in decode_properties(data).items())
 
 
@@ -71,7 +71,7 @@ def test_any_bytes_are_a_header_or_too_short(data: bytes) -> None:
 
 @given(data=st.binary(max_size=24))
 def test_any_bytes_are_a_host_or_a_value_error(data: bytes) -> None:
-    """8 or 20 bytes, whatever they are."""
+    """Any 8 or 20 bytes are a host."""
     try:
         decode_host(data)
     except ValueError:
@@ -88,7 +88,7 @@ HEXLIKE = st.sampled_from([32, 56]).flatmap(
 
 @given(text=st.one_of(HEXLIKE, st.text(max_size=60)))
 def test_any_text_is_a_message_id_or_a_value_error(text: str) -> None:
-    """Ids come from users: nothing else is raised, and blanks make no hex digit."""
+    """Ids come from users: nothing else is raised, and blanks are no hex digits."""
     for decode in (decode_offset_message_id, decode_unique_key):
         try:
             decode(text)

@@ -11,13 +11,13 @@ from tests.soak.history import Append
 from tests.unit.soak.simulated import Simulated
 from tests.unit.soak.simulated_groups import MAX_ATTEMPTS, READERS, SimulatedGroups
 
-LENGTHS = st.floats(0, 5)  # how long before and after the moment at which an operation takes effect
+LENGTHS = st.floats(0, 5)  # durations before and after the moment at which an operation takes effect
 QUEUES = st.integers(0, 1)
 
 
 @given(data=st.data(), steps=st.integers(1, 30))
 def test_random_right_histories_pass(data: st.DataObject, steps: int) -> None:
-    """Overlapping operations on two queues of two topics, a lagging watermark, changing terms."""
+    """Operations on two queues of two topics overlap, the watermark lags, and terms change."""
     service = Simulated()
     appends: list[Append] = []
     for _ in range(steps):
@@ -50,7 +50,9 @@ def test_random_right_histories_pass(data: st.DataObject, steps: int) -> None:
 
 @given(data=st.data(), steps=st.integers(1, 30))
 def test_random_right_group_histories_pass(data: st.DataObject, steps: int) -> None:
-    """Polls, seeks back, commits at or below the position, failing handlers, and topics that are created again."""
+    """There are polls, seeks back, commits at or below the position, failing handlers, and topics that are created
+    again.
+    """
     service = Simulated()
     groups = SimulatedGroups(service).with_handlers()
     orders, fleeting = Queue("orders", 0), Queue("fleeting", 0)

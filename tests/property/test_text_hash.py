@@ -24,7 +24,7 @@ ANY_BYTES = st.one_of(UTF8_EDGES, st.binary(max_size=40), TEXTS)
 
 @given(data=ANY_BYTES, before=st.binary(max_size=3), behind=UTF8_EDGES)
 def test_text_hash_equals_java_hash_of_the_decoded_text(data: bytes, before: bytes, behind: bytes) -> None:
-    """Malformed parts included, and whatever stands around the text."""
+    """This includes malformed parts, and any bytes around the text."""
     buffer = np.frombuffer(before + data + behind, np.uint8)
     value = int(np.uint32(text_hash(buffer, len(before), len(data), 0)).astype(np.int32))
     assert value == java_hash(data.decode("utf-8", "replace")) == plain_check.text_hash(data)
@@ -32,7 +32,7 @@ def test_text_hash_equals_java_hash_of_the_decoded_text(data: bytes, before: byt
 
 @pytest.mark.parametrize("odd", [b"", "é".encode(), "€".encode(), "😀".encode(), b"\xff", b"\xe2\x82"])
 def test_what_is_hashed_eight_characters_at_a_time(odd: bytes) -> None:
-    """Texts around that length, with something else than ASCII at each place."""
+    """Texts of about that length have a non-ASCII character at each place."""
     letters = bytes(range(0x5A, 0x7F))
     for length in range(20):
         for at in range(length + 1):
@@ -53,7 +53,7 @@ def test_hash_goes_on_from_a_seed(head: str, tail: str) -> None:
 
 @given(data=st.binary(max_size=5000), at=st.integers(0, 64))
 def test_masked_crc_equals_zlib(data: bytes, at: int) -> None:
-    """CRC-32 without its highest bit, from any place in a buffer."""
+    """The CRC-32 lacks its highest bit, and may start at any position of a buffer."""
     at = min(at, len(data))
     expected = plain_check.masked_crc(data[at:])
     assert int(masked_crc32(np.frombuffer(data, np.uint8), at, len(data) - at)) == expected == plain_crc(data[at:])

@@ -27,7 +27,7 @@ def first(values: list[bool]) -> int | None:
 
 
 def decoded(wire: bytes) -> tuple[list[Element], int | None]:
-    """Elements, and where the first malformed one starts, if any."""
+    """Return the elements, and the position of the first malformed one, if any."""
     elements = []
     try:
         for element in decode_elements(wire):
@@ -43,7 +43,7 @@ def is_delayed(properties: dict[str, str]) -> bool:
 
 @given(elements=wire_batches())
 def test_encoded_elements_are_the_bytes_of_the_layout(elements: Elements) -> None:
-    """encode_elements writes what struct writes from docs/format.md §3, and decode_elements reads it back."""
+    """encode_elements writes the same as struct by docs/format.md §3, and decode_elements reads it back."""
     wire = encode_elements(Element(*element) for element in elements)
     assert wire == builders.wire_batch(*elements)
     assert list(decode_elements(wire)) == [Element(*element) for element in elements]
@@ -76,7 +76,7 @@ def test_scan_accepts_what_the_plain_decoder_accepts(wire: bytes) -> None:
 
 @given(elements=wire_batches().filter(bool))
 def test_scan_tells_the_first_elements_keys(elements: Elements) -> None:
-    """unique_key and keys are the bytes of the first element's properties, empty when it has none."""
+    """unique_key and keys are the bytes of the first element's properties, or empty."""
     facts = scan(builders.wire_batch(*elements))
     named = decode_properties(elements[0][1])
     assert facts.unique_key.decode("utf-8", "replace") == named.get("UNIQ_KEY", "")
@@ -106,7 +106,7 @@ def test_scan_is_the_same_for_an_array(wire: bytes) -> None:
 def test_encoded_records_are_those_of_encode_record(
     elements: Elements, topic: bytes, is_v2: bool, first_extra: bytes, queue_offset: int, physical_offset: int
 ) -> None:
-    """Each record the compiled loop writes is byte-equal to the plain encoder's and to struct's."""
+    """Each record of the compiled loop equals the plain encoder's and struct's, byte by byte."""
     common = {
         "topic": topic,
         "queue_id": 3,

@@ -1,4 +1,4 @@
-"""Programs: threads that do what an application does, until they are told to stop."""
+"""Programs: threads that do an application's work until they are stopped."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Program = Callable[[threading.Event], None]
 
 
 class Programs:
-    """They run from `with` on until `stop`. Each is called with the event that tells it to end.
+    """They run from `with` until `stop`. Each is called with the event that ends it.
 
-    errors     what reached a program, whatever it was; it has ended there
-    longest_s  the longest that one of them waited for what it does
+    errors     exceptions of a program, which has ended at the first one
+    longest_s  the longest wait of one of them
     """
 
     def __init__(self, programs: Sequence[Program]) -> None:
@@ -30,7 +30,7 @@ class Programs:
             self.errors.append(error)
 
     def stop(self) -> None:
-        """All have ended when this returns."""
+        """Stop all; they have ended when this returns."""
         self._ending.set()
         for thread in self._threads:
             thread.join()

@@ -1,4 +1,4 @@
-"""Programs that poll, with a Consumer as anybody makes it: alone, or several of a group."""
+"""Programs that poll with an ordinary Consumer: alone, or several of a group."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _POLL_S = 0.5
 
 
 class Readers(Programs):
-    """*count* of them. longest_s: from a send's begin until a reader had the message.
+    """*count* readers. longest_s: from the start of a send until a reader had the message.
 
-    commit  whether each commits after each poll, as who wants nothing twice does
-    read    bodies in the order they came, of each reader
+    commit  whether each commits after each poll, so that it reads nothing twice
+    read    bodies in the order of arrival, of each reader
     """
 
     def __init__(self, url: str, count: int = 1, *, commit: bool = False, **options: Any) -> None:
@@ -30,7 +30,7 @@ class Readers(Programs):
 
     @property
     def bodies(self) -> list[str]:
-        """Of all readers together."""
+        """Return the bodies of all readers."""
         return [body for read in self.read for body in list(read)]
 
     def _poll(self, read: list[str], ending: threading.Event) -> None:

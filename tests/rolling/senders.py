@@ -1,4 +1,4 @@
-"""Programs that send one message after the other and wait for each answer, with a Producer as anybody makes it."""
+"""Programs that send one message after the other, and wait for each answer, with an ordinary Producer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAUSE_S = 0.005
 class Senders(Programs):
     """A body is `<sender>/<number>/<when>`: seconds of the monotonic clock. longest_s: of one send.
 
-    acknowledged  bodies by sender, in the order they were sent
+    acknowledged  bodies by sender, in the order of sends
     """
 
     def __init__(self, address: str) -> None:
@@ -27,7 +27,7 @@ class Senders(Programs):
 
     @property
     def sent(self) -> list[str]:
-        """All bodies that were acknowledged so far."""
+        """Return all acknowledged bodies so far."""
         return [body for bodies in self.acknowledged for body in list(bodies)]
 
     def _send(self, sender: int, ending: threading.Event) -> None:

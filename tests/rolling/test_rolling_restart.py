@@ -17,14 +17,14 @@ from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 pytestmark = [pytest.mark.integration, pytest.mark.exhaustive, pytest.mark.spark, pytest.mark.slow]
 ROUNDS = 2
 STOP_TIMEOUT_S = 60.0
-SEND_TIMEOUT_S = 10.0  # a Producer's own default: a longer pause is an error to a program
+SEND_TIMEOUT_S = 10.0  # a Producer's default: a longer pause is an error of a program
 MOST_VISIBLE_S = 60.0  # Spark's start on a slow machine, while the pipeline is restarted
 ENVIRONMENT = {"TIDEMARK_EPOCH_MS": "3000", "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(1 << 20)}
 
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[LocalStack]:
-    """All three services, with short epochs and small files: hand-overs and rolls happen meanwhile, too."""
+    """Run all three services with short epochs and small files, so that hand-overs and rolls happen meanwhile."""
     with LocalStack(tmp_path / "store", environment=ENVIRONMENT) as running:
         with Topics(running.writer_address) as topics:
             topics.create(TOPIC, queues=4)
@@ -32,7 +32,7 @@ def stack(tmp_path: Path) -> Iterator[LocalStack]:
 
 
 def wait_for_a_send(senders: Senders) -> None:
-    """Until a further one is acknowledged, or one has failed: the test tells of that."""
+    """Wait until a further send is acknowledged, or one has failed, which the test reports."""
     deadline, before = time.monotonic() + 2 * SEND_TIMEOUT_S, len(senders.sent)
     while len(senders.sent) == before and not senders.errors:
         assert time.monotonic() < deadline, "sends do not go on"
@@ -40,7 +40,7 @@ def wait_for_a_send(senders: Senders) -> None:
 
 
 def wait_until_read(bodies: set[str], everybody: Sequence[Readers]) -> None:
-    """Until all of them have read all *bodies*, or one has failed."""
+    """Wait until all readers have read all *bodies*, or one has failed."""
     deadline = time.monotonic() + 2 * MOST_VISIBLE_S
     while not all(bodies <= set(one.bodies) for one in everybody) and not any(one.errors for one in everybody):
         assert time.monotonic() < deadline, [len(bodies - set(one.bodies)) for one in everybody]

@@ -1,4 +1,4 @@
-"""Clients that are not what a service would wish for, and what they do to its memory."""
+"""Hostile clients, and measurements of a service's memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MEBIBYTE = 1 << 20
 
 
 def connect(port: int, data: bytes = b"", *, receive_buffer: int | None = None) -> socket.socket:
-    """A connection to a port of this machine that has sent *data*."""
+    """Return a connection to a local port that has sent *data*."""
     connection = socket.socket()
-    if receive_buffer is not None:  # before it is connected: the window follows
+    if receive_buffer is not None:  # set before the connection is made, because it determines the window
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     connection.settimeout(20)
     connection.connect(("127.0.0.1", port))
@@ -27,7 +27,7 @@ def connect(port: int, data: bytes = b"", *, receive_buffer: int | None = None) 
 
 @contextlib.contextmanager
 def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """So many that say nothing."""
+    """Open *count* connections that send nothing."""
     connections: list[socket.socket] = []
     try:
         connections.extend(connect(port) for _ in range(count))
@@ -38,7 +38,7 @@ def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 
 def closed_after(connection: socket.socket, within_s: float) -> tuple[float, bytes]:
-    """(seconds until the other side closes, what it said); AssertionError when it does not within that time."""
+    """Return the seconds until the other side closes, and its data; AssertionError if it does not close in time."""
     began, said = time.monotonic(), b""
     connection.settimeout(within_s)
     with connection, contextlib.suppress(ConnectionError):
@@ -51,13 +51,13 @@ def closed_after(connection: socket.socket, within_s: float) -> tuple[float, byt
 
 
 def memory_of(stack: LocalStack, service: str) -> int:
-    """Bytes of its memory."""
+    """Return the service's memory in bytes."""
     pid = stack.services[service].pid
     return int(psutil.Process(pid).memory_info().rss)
 
 
 def until_closed(connections: list[socket.socket], within_s: float) -> int:
-    """How many of them the other side has closed by then."""
+    """Return the number of connections that the other side has closed by then."""
     deadline = time.monotonic() + within_s
     left = set(connections)
     while left and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Writer and query service as processes of their own, with limits that are soon met."""
+"""Writer and query service as separate processes with low limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Start = Callable[..., LocalStack]
 
 @pytest.fixture(autouse=True, scope="session")
 def _many_files() -> None:
-    """This process holds as many connections as the services."""
+    """Raise the limit of open files, because this process holds as many connections as the services."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """start(QUERY_HEAD_TIMEOUT_MS=500): both services with these settings, until the test ends."""
+    """Return start(QUERY_HEAD_TIMEOUT_MS=500): run both services with these settings until the test ends."""
     with ExitStack() as running:
 
         def begin(*services: str, **settings: object) -> LocalStack:

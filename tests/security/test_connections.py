@@ -1,4 +1,4 @@
-"""Thousands of connections that say nothing: those who work do not notice, and there is an end to them."""
+"""Thousands of silent connections: working clients are not affected, and the connections are closed in the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER_WITHIN_S = 5.0
 
 
 def test_ten_thousand_idle_connections_keep_nobody_from_working(start: Start, tell: Callable[[str], None]) -> None:
-    """To each service at once: sends and questions go on meanwhile, and memory is what sockets take."""
+    """Each service has them at once: sends and requests continue, and memory grows only by the sockets."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(WANTED, (files - 1_000) // 2)
     stack = start(HANDSHAKE_TIMEOUT_MS=600_000, QUERY_HEAD_TIMEOUT_MS=600_000)
@@ -42,7 +42,7 @@ def test_ten_thousand_idle_connections_keep_nobody_from_working(start: Start, te
 
 
 def test_more_connections_than_there_may_be(start: Start) -> None:
-    """HTTP is told 429 and when to try again; gRPC is closed. Who is connected already goes on."""
+    """HTTP answers 429 with a retry time; gRPC closes the connection. Existing connections continue."""
     stack = start(MAX_CONNECTIONS=30)
     with Producer(stack.writer_address) as producer, httpx.Client(base_url=stack.query_url) as client:
         producer.send("orders", b"first")
@@ -64,7 +64,7 @@ def test_more_connections_than_there_may_be(start: Start) -> None:
 
 
 def test_connections_that_say_nothing_are_closed(start: Start) -> None:
-    """A new one, after the time for a head or a handshake; one that was used, after the time to be kept."""
+    """A new one is closed after the time for a head or a handshake, a used one after the keep-alive time."""
     stack = start(HANDSHAKE_TIMEOUT_MS=1_000, QUERY_HEAD_TIMEOUT_MS=1_000)
     for port in (stack.writer_port, stack.query_port):
         seconds, _ = closed_after(connect(port), 10)

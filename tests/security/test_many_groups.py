@@ -1,6 +1,6 @@
-"""Groups, members, waiting requests, tags and keys without number: each has a limit, and an error with a reason.
+"""Unlimited numbers of groups, members, waiting requests, tags and keys: each has a limit, and an error with a reason.
 
-Each row of the report shows memory, file size and answer time before and after.
+Each row of the report shows memory, file size and response time before and after.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def request_of(method: str, path: str, body: str) -> bytes:
 
 
 def ask(port: int, requests: Iterable[bytes]) -> Counter[int]:
-    """Send all requests over one connection, many at a time; return how often each status was answered."""
+    """Send all requests over one connection, many at a time; return the number of responses of each status."""
     statuses: Counter[int] = Counter()
     waiting = iter(requests)
     with connect(port) as connection:
@@ -47,7 +47,7 @@ def ask(port: int, requests: Iterable[bytes]) -> Counter[int]:
 
 
 def answer_ms(stack: LocalStack, path: str) -> float:
-    """Return the median time of a few answers."""
+    """Return the median time of a few responses."""
     times = []
     with httpx.Client(base_url=stack.query_url) as client:
         for _ in range(9):
@@ -105,7 +105,7 @@ def test_offsets_of_unknown_groups_are_limited(start: Start, row: Row) -> None:
 
 
 def test_members_that_never_return_are_limited_and_forgotten(start: Start, row: Row) -> None:
-    """By group and by session: after it they make room."""
+    """They are limited by group and by session, and make room when it ends."""
     stack = with_topic(start(QUERY_MAX_GROUPS=MOST, QUERY_MAX_GROUP_MEMBERS=50))
     body = '{"topics": ["orders"], "session_timeout_ms": 300000}'
     short = '{"topics": ["orders"], "session_timeout_ms": 1000}'
@@ -146,7 +146,7 @@ def test_waiting_requests_are_limited(start: Start, row: Row) -> None:
 
 
 def test_tags_keys_and_topics_leave_no_labels(start: Start, row: Row) -> None:
-    """Distinct ones in pulls and searches."""
+    """Pulls and searches have distinct ones."""
     stack = with_topic(start())
 
     def series() -> int:

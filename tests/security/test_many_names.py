@@ -1,4 +1,4 @@
-"""A hundred thousand topics, groups and paths in requests: neither labels of metrics nor memory grow with them."""
+"""A hundred thousand topics, groups and paths in requests: neither metric labels nor memory grow with them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tidemark.v1 import commit_log_pb2 as pb
 from .conftest import Start
 
 NAMES = 100_000
-WARM = 5_000  # what a service keeps of the first ones, caches that are bounded among it
+WARM = 5_000  # the first requests, whose data a service keeps, such as bounded caches
 AT_ONCE = 100
 
 
 def ask_for(port: int, paths: Iterator[str]) -> None:
-    """Each with GET, a hundred on the way at a time, over one connection."""
+    """Request each path with GET over one connection, with a hundred outstanding."""
     with connect(port) as connection:
         for some in iter(lambda: [path for _, path in zip(range(AT_ONCE), paths, strict=False)], []):
             connection.sendall("".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n" for path in some).encode())
@@ -29,7 +29,7 @@ def ask_for(port: int, paths: Iterator[str]) -> None:
 
 
 def read_answers(connection: socket.socket, count: int) -> None:
-    """So many problems, none of which is about the service."""
+    """Read *count* problems, none of which is a failure of the service."""
     received = b""
     while received.count(b'"reason"') < count or not received.endswith(b"}"):
         piece = connection.recv(1 << 20)
@@ -39,7 +39,7 @@ def read_answers(connection: socket.socket, count: int) -> None:
 
 
 def series(text: str) -> int:
-    """Of a page of metrics."""
+    """Return the number of series of a page of metrics."""
     return sum(not line.startswith("#") for line in text.splitlines())
 
 
@@ -50,10 +50,10 @@ def paths_of(numbers: range) -> Iterator[str]:
 
 
 def test_names_in_questions_leave_nothing_behind(start: Start, tell: Callable[[str], None]) -> None:
-    """Topics and groups that there are not, and paths that lead nowhere."""
+    """The topics and groups do not exist, and the paths have no route."""
     stack = start(QUERY)
     ask_for(stack.query_port, paths_of(range(WARM)))
-    httpx.get(f"{stack.query_url}/metrics")  # which counts itself
+    httpx.get(f"{stack.query_url}/metrics")  # this request counts itself
     before, labels = memory_of(stack, QUERY), series(httpx.get(f"{stack.query_url}/metrics").text)
     ask_for(stack.query_port, paths_of(range(WARM, NAMES)))
     grown = memory_of(stack, QUERY) - before
@@ -74,7 +74,7 @@ def batches(numbers: range) -> Iterator[pb.AppendStreamRequest]:
 
 
 def refused(address: str, numbers: range) -> int:
-    """How many of these topics the writer does not take."""
+    """Return the number of these topics that the writer refuses."""
     with grpc.insecure_channel(address) as channel:
         call = channel.stream_stream(
             "/tidemark.v1.CommitLogService/AppendStream",
@@ -86,7 +86,7 @@ def refused(address: str, numbers: range) -> int:
 
 
 def test_names_in_appends_leave_nothing_behind(start: Start, tell: Callable[[str], None]) -> None:
-    """Where topics are made by an operator alone: TOPIC_NOT_FOUND each, and none is counted by its name."""
+    """Topics are not created automatically: each append fails with TOPIC_NOT_FOUND, and none is counted by its name."""
     metrics = free_port()
     stack = start(WRITER, AUTO_CREATE_TOPICS=False, WRITER_METRICS_LISTEN=f"127.0.0.1:{metrics}")
     assert refused(stack.writer_address, range(WARM)) == WARM

@@ -1,4 +1,4 @@
-"""Clients that ask for much and take nothing of it: what waits for them is bounded, and they are cut off."""
+"""Clients that request much data and read none of it: the unsent data is bounded, and the clients are disconnected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLIENTS = 40
 
 
 def filled(stack: LocalStack) -> None:
-    """64 MiB in one queue, visible."""
+    """Store 64 MiB in one queue, visible."""
     with Producer(stack.writer_address) as producer:
         for _ in range(64):
             producer.send("orders", bytes(MEBIBYTE - 1_000), queue_id=0)
@@ -35,7 +35,7 @@ def filled(stack: LocalStack) -> None:
 
 @contextlib.contextmanager
 def asking(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """Clients that have asked for all of it, and read nothing."""
+    """Open clients that have requested all of it, and read nothing."""
     connections = [connect(port, PULL + RECORDS, receive_buffer=4096) for _ in range(count)]
     try:
         yield connections
@@ -45,7 +45,7 @@ def asking(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 
 def greatest_memory(stack: LocalStack, service: str, during_s: float) -> int:
-    """Of a service, within the next seconds."""
+    """Return the maximum memory of a service within the next seconds."""
     most, until = 0, time.monotonic() + during_s
     while time.monotonic() < until:
         most = max(most, memory_of(stack, service))
@@ -54,7 +54,7 @@ def greatest_memory(stack: LocalStack, service: str, during_s: float) -> int:
 
 
 def test_answers_that_nobody_takes_are_bounded_and_end(start: Start, tell: Callable[[str], None]) -> None:
-    """Forty times 64 MiB: few of them lie in memory, the others are told 429; in the end all are cut off."""
+    """Of forty times 64 MiB, few are in memory, the others get 429; in the end all are disconnected."""
     limit = 256 * MEBIBYTE
     stack = start(QUERY_MAX_UNTAKEN_BYTES=limit, QUERY_WRITE_TIMEOUT_MS=8_000)
     filled(stack)
@@ -65,15 +65,15 @@ def test_answers_that_nobody_takes_are_bounded_and_end(start: Start, tell: Calla
         refusal = httpx.get(f"{stack.query_url}/v1/topics/orders/queues/0/messages", timeout=60)
         assert (refusal.status_code, refusal.json()["reason"]) == (429, "IN_FLIGHT_LIMIT")
         assert refusal.headers["retry-after"] == "1"
-        time.sleep(18)  # twice the time: at first the kernel takes some of it
+        time.sleep(18)  # twice the time: at first the kernel buffers some of it
         assert until_closed(connections, 10) == CLIENTS
     tell(f"{CLIENTS} clients that asked for 64 MiB each and took nothing: query's memory + {grown // MEBIBYTE} MiB")
-    assert grown < 2 * limit + 300 * MEBIBYTE  # and what is being made meanwhile
+    assert grown < 2 * limit + 300 * MEBIBYTE  # plus the data that is being made meanwhile
     assert httpx.get(f"{stack.query_url}/v1/topics/orders/queues/0/messages", timeout=60).status_code == 200
 
 
 def test_a_stream_whose_answers_nobody_reads_is_not_read_on(start: Start) -> None:
-    """AppendStream: the writer takes so many batches and no more, and serves others meanwhile."""
+    """AppendStream: the writer accepts a limited number of batches, and serves others meanwhile."""
     stack = start(WRITER, FLUSH_MODE="async")
     sent = 0
 
@@ -92,7 +92,7 @@ def test_a_stream_whose_answers_nobody_reads_is_not_read_on(start: Start) -> Non
         )(batches())
         seen = -1
         deadline = time.monotonic() + 60
-        while seen != sent:  # until it stands still
+        while seen != sent:  # until it stops
             assert time.monotonic() < deadline
             seen = sent
             time.sleep(2)
@@ -104,7 +104,7 @@ def test_a_stream_whose_answers_nobody_reads_is_not_read_on(start: Start) -> Non
 
 
 def test_a_log_that_nobody_reads_takes_no_memory(start: Start) -> None:
-    """ReadLog: fifty streams of 64 MiB each, of which nothing is taken."""
+    """ReadLog: fifty streams of 64 MiB each, of which nothing is read."""
     stack = start(WRITER)
     with Producer(stack.writer_address) as producer:
         for _ in range(64):
@@ -124,7 +124,7 @@ def test_a_log_that_nobody_reads_takes_no_memory(start: Start) -> None:
 
 @pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 def test_a_compressed_request_is_as_large_as_it_becomes(start: Start, algorithm: grpc.Compression) -> None:
-    """A bomb of gRPC's own compression: a gigabyte of zeros in a megabyte is refused before it is unpacked whole."""
+    """A compression bomb of gRPC, a gigabyte of zeros in a megabyte, is refused before it is fully decompressed."""
     stack = start(WRITER)
     before = memory_of(stack, WRITER)
     body = bytes(1 << 30)

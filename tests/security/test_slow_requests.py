@@ -1,4 +1,4 @@
-"""Requests that come a byte at a time, or are larger than a request may be."""
+"""Requests that arrive byte by byte, or are larger than allowed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAD = b"POST /v1/topics/t/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 10000
 
 
 def drip(connection: socket.socket, data: bytes, every_s: float) -> float:
-    """Send it byte by byte; after how many seconds the other side has closed."""
+    """Send *data* byte by byte; return the seconds until the other side has closed."""
     began = time.monotonic()
     connection.settimeout(every_s)
     with connection, contextlib.suppress(ConnectionError):
@@ -35,14 +35,14 @@ def drip(connection: socket.socket, data: bytes, every_s: float) -> float:
 
 
 def test_a_head_that_comes_byte_by_byte_is_not_waited_for(start: Start) -> None:
-    """It ends after its time, whatever still comes: a byte does not begin it anew."""
+    """The time limit ends it; another byte does not restart the limit."""
     stack = start(QUERY, QUERY_HEAD_TIMEOUT_MS=1_000)
     assert drip(connect(stack.query_port, b"GET / HTTP/1.1\r\n"), b"X: y\r\n", 0.05) < 3
     assert drip(connect(stack.query_port, b"GET /healthz HTTP/1.1\r\n\r\nGET"), b" ", 0.05) < 3  # the next one, too
 
 
 def test_a_body_that_comes_byte_by_byte_is_not_waited_for(start: Start) -> None:
-    """The same; and nothing of it is in the log, which would be anybody's to fill."""
+    """The same limit applies; nothing of it is in the log, which any client could otherwise fill."""
     stack = start(QUERY, QUERY_BODY_TIMEOUT_MS=1_000)
     assert drip(connect(stack.query_port, HEAD), b" ", 0.05) < 3
     assert "rror" not in (stack.logs / "query.log").read_text()
@@ -56,7 +56,7 @@ def test_a_client_that_goes_within_its_body_leaves_no_line_in_the_log(start: Sta
 
 
 def test_a_preface_that_comes_byte_by_byte_is_not_waited_for(start: Start) -> None:
-    """HTTP/2's first bytes, at the writer."""
+    """These are HTTP/2's first bytes, at the writer."""
     stack = start(WRITER, HANDSHAKE_TIMEOUT_MS=1_000)
     assert drip(connect(stack.writer_port), PREFACE, 0.2) < 4
 
@@ -72,18 +72,19 @@ def test_a_preface_that_comes_byte_by_byte_is_not_waited_for(start: Start) -> No
     ids=["line", "header", "many headers", "without end"],
 )
 def test_heads_that_are_too_large_are_refused(start: Start, request_bytes: bytes) -> None:
-    """431, as every failure in a problem; the connection is closed, and the rest is not kept."""
+    """The status is 431 with a problem document; the connection is closed, and the rest is not kept."""
     stack = start(QUERY)
     connection = connect(stack.query_port)
     with contextlib.suppress(ConnectionError):
         connection.sendall(request_bytes)
     _, said = closed_after(connection, 10)
-    assert said == b"" or (said.startswith(b"HTTP/1.1 431 ") and b"HEAD_TOO_LARGE" in said)  # nothing: it was reset
+    # nothing: the connection was reset
+    assert said == b"" or (said.startswith(b"HTTP/1.1 431 ") and b"HEAD_TOO_LARGE" in said)
     assert httpx.get(f"{stack.query_url}/healthz").status_code == 200
 
 
 def test_a_head_without_end_takes_no_memory(start: Start) -> None:
-    """Many at once, each as much as is taken of it."""
+    """Many such requests run at once, each up to the accepted size."""
     stack = start(QUERY)
     before = memory_of(stack, QUERY)
     for _ in range(100):

@@ -1,6 +1,6 @@
-"""`make spark-versions`: format("tidemark") on each older Spark that it is written for, from PyPI.
+"""`make spark-versions`: format("tidemark") on each older Spark that it supports, from PyPI.
 
-Exit status 1 when one does not do what docs/spark.md says.
+The exit status is 1 if a version differs from docs/spark.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIMEOUT_S = 300
 
 
 def look_at(version: str, folder: Path, services: dict[str, str]) -> dict[str, str]:
-    """What `smoke` tells of *version*, installed into *folder*, beside running *services*."""
+    """Return the result of `smoke` for *version*, installed into *folder*, against running *services*."""
     packages = [f"pyspark=={version}", PACKAGES[version]]
     subprocess.run([sys.executable, *_PIP, "--target", str(folder), *packages], check=True)
     environment = os.environ | {"PYTHONPATH": f"{folder}:{Path.cwd()}", "SPARK_HOME": str(folder / "pyspark")}
@@ -34,7 +34,7 @@ def look_at(version: str, folder: Path, services: dict[str, str]) -> dict[str, s
 
 
 def is_as_documented(found: dict[str, str]) -> bool:
-    """Batches everywhere; streams, or one sentence."""
+    """Return True if batches work, and streams work or fail with one sentence."""
     refused = f"streaming requires Spark {_STREAMS_SINCE} or later, this is {found['version']}; batch queries work"
     stream = "works" if found["version"] >= _STREAMS_SINCE else refused
     batches, streams = {found["batch"], found["batch sink"]}, {found["stream"], found["stream sink"]}
@@ -42,7 +42,7 @@ def is_as_documented(found: dict[str, str]) -> bool:
 
 
 def main() -> int:
-    """Exit status."""
+    """Return the exit status."""
     status = 0
     with tempfile.TemporaryDirectory() as data, LocalStack(Path(data)) as stack:
         services = {"writers": stack.writer_address, "url": stack.query_url}

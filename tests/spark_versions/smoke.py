@@ -1,4 +1,4 @@
-"""What format("tidemark") can do on the Spark that is imported here: prints it as JSON."""
+"""The capabilities of format("tidemark") on the imported Spark, printed as JSON."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _REFUSAL = "tidemark.errors.ArgumentIllegalError: "
 
 
 def main(services: dict[str, str]) -> dict[str, str]:
-    """version, and of batch and stream, reading and writing: `works`, or the reason why not.
+    """Return version, and for batch and stream, reading and writing, `works` or the error.
 
-    services  where `writers` and `url` of a running stack are
+    services  has `writers` and `url` of a running stack
     """
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     with tempfile.TemporaryDirectory() as name:
@@ -65,7 +65,7 @@ def _stream(spark: SparkSession, options: dict[str, str], folder: Path) -> str:
 
 
 def _told(error: PySparkException) -> str:
-    """Our sentence in it."""
+    """Return Tidemark's sentence of the error."""
     told = [line for line in str(error).splitlines() if line.startswith(_REFUSAL)]
     return told[0].removeprefix(_REFUSAL) if told else str(error)
 
@@ -93,7 +93,7 @@ def _stream_sink(spark: SparkSession, services: dict[str, str], folder: Path) ->
 
 
 def _sent(url: str, topic: str) -> str:
-    """Of the numbers that were written each is there once."""
+    """Return `works` if each written number is there once."""
     found: list[int] = []
     with Consumer([topic], url=url) as consumer:
         while messages := consumer.poll(timeout_s=5):
